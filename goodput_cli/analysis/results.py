@@ -1,0 +1,179 @@
+"""What an analysis answers: frozen results, ready for every renderer. A renderer formats and computes nothing.
+
+Amounts of time are integer nanoseconds (`…_ns`); `seconds` and `percent` are made from them at the edge.
+Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from goodput_cli.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from goodput_cli.events.schema import EventTable
+    from goodput_cli.timeline.build import Timeline
+
+Ending = Literal["clean", "terminated", "crashed", "not_logged"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The whole job: [start_ns, end_ns) is the job window (accounting §1).
+
+    kept_steps: steps that are part of the final progress inside the window; a fraction where a step counts in part.
+    first_step, last_step: of the final progress inside the window; None where nothing was kept.
+    runs: how often the name was used (accounting §10). formats: log formats seen, sorted.
+    """
+
+    name: str
+    start_ns: int
+    end_ns: int
+    ending: Ending
+    attempts: int
+    runs: int
+    disruptions: int
+    first_step: int | None
+    last_step: int | None
+    kept_steps: float
+    formats: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The window of the question, [start_ns, end_ns), and how much of it the user excluded."""
+
+    start_ns: int
+    end_ns: int
+    excluded_ns: int
+
+    @property
+    def ns(self) -> int:
+        """Length, with what is excluded."""
+        return self.end_ns - self.start_ns
+
+    @property
+    def counted_ns(self) -> int:
+        """Length that is the 100 %: without what is excluded."""
+        return self.ns - self.excluded_ns
+
+
+@dataclass(frozen=True)
+class CategoryTime:
+    """Time in one category (and label, for `custom_badput_events`). `percent` is of `Window.counted_ns`."""
+
+    category: str
+    label: str | None
+    ns: int
+    percent: float
+
+    @property
+    def seconds(self) -> float:
+        return self.ns / 1e9
+
+    @property
+    def name(self) -> str:
+        """`category`, or `category:LABEL`."""
+        return self.category if self.label is None else f"{self.category}:{self.label}"
+
+
+@dataclass(frozen=True)
+class AtRisk:
+    """Kept progress after the last completed save, where the log has saves and no clean end (accounting §2)."""
+
+    steps: float
+    ns: int
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The checkpoint-step model (accounting §6) and the resiliency calculator's table.
+
+    step_time_seconds and origin are None where there is no reference; the counts are of the log in any case.
+    """
+
+    step_time_seconds: float | None
+    origin: Literal["given", "auto"] | None
+    effective_computation_ns: int | None
+    min_loaded_step: int | None
+    max_saved_step: int | None
+    step_difference: int | None
+    total_events: int
+    job_started_count: int
+    checkpoints_loaded: int
+    checkpoints_saved: int
+
+
+@dataclass(frozen=True)
+class StepStatistics:
+    """Step times in seconds (accounting §8); all None where no step time was recorded."""
+
+    count: int
+    ideal_seconds: float | None
+    mean_seconds: float | None
+    median_seconds: float | None
+    p90_seconds: float | None
+    p99_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One `--fail-…`/`--warn-if` expression. `met`: True = what it says holds, which fails the run (or warns).
+    None = it was not recorded.
+
+    value, limit: in percent, seconds or a plain number, as `unit` says ("%", "s" or "").
+    """
+
+    expression: str
+    fails: bool
+    met: bool | None
+    value: float | None
+    limit: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly.
+
+    badput: every category that is not zero, `other` included, `excluded` not; largest first.
+    overlapped: time beside the ledger (`data_loading_async`).
+    not_recorded: categories that this log holds no evidence for: unknown, not zero.
+    """
+
+    job: Job
+    window: Window
+    goodput: CategoryTime
+    badput: tuple[CategoryTime, ...]
+    overlapped: tuple[CategoryTime, ...]
+    at_risk: AtRisk | None
+    reference: Reference
+    steps: StepStatistics
+    thresholds: tuple[Threshold, ...]
+    not_recorded: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    timeline: Timeline
+    table: EventTable
+
+    @property
+    def goodput_percent(self) -> float:
+        """Goodput in percent of the window without what is excluded; never clamped."""
+        return self.goodput.percent
+
+    @cached_property
+    def segments(self) -> pd.DataFrame:
+        """The segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
+        from goodput_cli.analysis.frames import segment_frame
+
+        return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
+
+    @cached_property
+    def events(self) -> pd.DataFrame:
+        """The job's events in time order as a DataFrame (needs pandas)."""
+        from goodput_cli.analysis.frames import event_frame
+
+        return event_frame(self.table)

@@ -1,0 +1,39 @@
+"""The errors that a person sees. Each says what, where and what to do; the exit code goes with the kind."""
+
+from __future__ import annotations
+
+
+class GoodputError(Exception):
+    """Base of every error this package raises on purpose; `exit_code` is what the command exits with."""
+
+    exit_code = 1
+
+
+class SourceError(GoodputError):
+    """A source could not be read: missing file, glob that matches nothing, permission, network."""
+
+    exit_code = 1
+
+
+class UsageError(GoodputError):
+    """The question makes no sense: a bad option value, an unknown name."""
+
+    exit_code = 2
+
+
+class ThresholdNotMet(GoodputError):
+    """A `--fail-…` threshold was not met."""
+
+    exit_code = 3
+
+
+class NotEnoughData(GoodputError):
+    """The logs cannot answer: no events, job not found, a threshold on what was not recorded."""
+
+    exit_code = 4
+
+
+class ProblemsFound(GoodputError):
+    """`--strict` or `check` found problems."""
+
+    exit_code = 5

@@ -1,0 +1,127 @@
+"""The canonical event: what every log format is translated into.
+
+One row is one fact of one job. A log of any format becomes an `EventTable`: plain NumPy columns, so that
+the engine can work on all events at once and ten million of them fit in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from goodput_cli.diagnostics import Diagnostic
+
+NS_PER_SECOND = 1_000_000_000
+NO_STEP = np.iinfo(np.int64).min
+"""Value of `EventTable.step` where the event names no step."""
+NONE = -1
+"""Value of the code columns (`rank`, `label`, `detail`, `entry`) where the event has none."""
+
+
+class Kind(IntEnum):
+    """What happened. The values are in the order in which events of one instant are taken (accounting §1)."""
+
+    SCHEDULED = 0
+    START = 1
+    TPU_INIT = 2
+    PREP = 3
+    RESTORE = 4  # Orbax, an interval
+    LOAD = 5  # resiliency checkpoint_loaded, a point
+    DATA = 6
+    ELASTIC_DOWN = 7
+    ELASTIC_UP = 8
+    ELASTIC_REINIT = 9
+    STEP = 10  # the start of a step
+    SAVE = 11  # Orbax, an interval
+    CUSTOM = 12
+    FINISHED = 13  # resiliency step_finished, a point
+    SAVED = 14  # resiliency checkpoint_saved, a point
+    TERMINATED = 15  # job_terminated: down, nobody says why
+    CRASHED = 16
+    USER_TERMINATED = 17  # a clean end
+    JOB_FINISHED = 18  # a clean end
+    JOB_END = 19  # the recorder's job_end_time: a clean end if it can be believed (accounting §3)
+    SLICES = 20  # slice counts from then on
+
+
+class Edge(IntEnum):
+    """Which side of a phase a row is."""
+
+    POINT = 0
+    BEGIN = 1  # the start line of a phase
+    END = 2  # its end line
+    INTERVAL = 3  # both in one line: `time` to `end`
+
+
+@dataclass(frozen=True)
+class EventTable:
+    """Events as columns of equal length n, in the order of arrival.
+
+    time, end: int64[n], ns since 1970 UTC; `end` equals `time` but for `Edge.INTERVAL`.
+    kind, edge: int8[n], values of `Kind` and `Edge`.
+    step: int64[n], `NO_STEP` where there is none.
+    rank: int32[n], node rank; NONE where there is none.
+    label, detail, job, source, entry: int32[n], positions in the tuple of the same plural name; NONE where there is
+        none (`job` and `source` always are). `labels` are upper case. A `detail` holds what an event says beyond the
+        columns (the remaining fields of an Orbax line; active, total and available slices of `Kind.SLICES`): two
+        events with equal columns and equal detail are the same event. An entry is the identity of a Cloud Logging
+        entry, (log name, timestamp, insertId).
+    line: int64[n], line number in the source, from 1.
+    """
+
+    time: NDArray[np.int64]
+    end: NDArray[np.int64]
+    kind: NDArray[np.int8]
+    edge: NDArray[np.int8]
+    step: NDArray[np.int64]
+    rank: NDArray[np.int32]
+    label: NDArray[np.int32]
+    detail: NDArray[np.int32]
+    job: NDArray[np.int32]
+    source: NDArray[np.int32]
+    line: NDArray[np.int64]
+    entry: NDArray[np.int32]
+    jobs: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    details: tuple[tuple[Any, ...], ...] = ()
+    entries: tuple[tuple[str, str, str], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def take(self, rows: NDArray[Any]) -> EventTable:
+        """The rows chosen by an index array or a mask, in that order; the tuples stay as they are."""
+        return replace(self, **{name: getattr(self, name)[rows] for name in COLUMNS})
+
+    def where(self, row: int) -> str:
+        """The evidence for a row: `file:line`, or the insertId of an entry that has no line."""
+        if self.line[row] <= 0 and self.entry[row] >= 0:
+            return self.entries[self.entry[row]][2]
+        return f"{self.sources[self.source[row]]}:{self.line[row]}"
+
+
+COLUMNS: dict[str, type[np.generic]] = {
+    "time": np.int64, "end": np.int64, "kind": np.int8, "edge": np.int8, "step": np.int64, "rank": np.int32,
+    "label": np.int32, "detail": np.int32, "job": np.int32, "source": np.int32, "line": np.int64, "entry": np.int32,
+}  # fmt: skip
+"""Name and dtype of every column of `EventTable`, in order."""
+
+assert [f.name for f in fields(EventTable)][: len(COLUMNS)] == list(COLUMNS)
+
+
+@dataclass(frozen=True)
+class EventLog:
+    """What reading the sources gave: the events, and what was noticed on the way.
+
+    formats: names of the log formats per job, in the order of `table.jobs`.
+    """
+
+    table: EventTable
+    formats: tuple[tuple[str, ...], ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()

@@ -1,0 +1,160 @@
+"""Attempts (accounting §3): which life of the job each event belongs to, and how each life ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.timeline.bursts import Bursts, find_bursts
+from goodput_cli.timeline.order import ENDINGS, Mask, Rows
+from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
+
+I64 = NDArray[np.int64]
+STARTUP_KINDS = np.array(
+    [Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT], dtype=np.int8
+)
+CHECKPOINT_KINDS = np.array([Kind.LOAD, Kind.FINISHED, Kind.SAVED], dtype=np.int8)
+_RESUMING_KINDS = np.array([Kind.LOAD, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE], dtype=np.int8)
+_OF_NO_ATTEMPT = np.array([Kind.SCHEDULED, Kind.SLICES], dtype=np.int8)
+CLEAN_KINDS = np.array([Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END], dtype=np.int8)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The lives of one job, in time order; arrays of one value an attempt (m of them) unless said otherwise.
+
+    begin, up: ns of the first start line (or of the first event of an attempt without one) and of the last start line
+        of its burst. begin_row, up_row: the rows of these.
+    started: whether a start line opened it.
+    of_row: int32[n], attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
+        second hosts' reports).
+    steps: rows of the step records that count, and `dropped`: those of second hosts' reports.
+    step_log: whether the lineage follows steps (accounting §4).
+    last_progress: row of the last step or checkpoint event; -1 without any.
+    first_ending: row of the first termination or end after `last_progress`; -1 where none was logged.
+    """
+
+    begin: I64
+    up: I64
+    begin_row: Rows
+    up_row: Rows
+    started: Mask
+    of_row: NDArray[np.int32]
+    steps: Rows
+    dropped: Rows
+    step_log: bool
+    last_progress: Rows
+    first_ending: Rows
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+
+def find_attempts(table: EventTable, step_log: bool) -> Attempts:
+    """Attempts of one job; `table` in the order of accounting §1."""
+    kind = table.kind
+    steps = np.flatnonzero(kind == Kind.STEP)
+    checkpoints = np.flatnonzero(np.isin(kind, CHECKPOINT_KINDS))
+    breakers = np.union1d(steps, checkpoints)
+    bursts = find_bursts(kind, table.rank, breakers)
+    regions = _regions(kind, bursts, breakers)
+    boundaries, dropped = _split(table, step_log, regions, steps, bursts)
+    begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
+    of_row = _attempt_of_row(table, begin_row, bursts)
+    of_row[dropped] = -1
+    counted = np.setdiff1d(steps, dropped, assume_unique=True)
+    up_row = begin_row.copy()
+    up_row[np.searchsorted(begin_row, bursts.first)] = bursts.last
+    last_progress = _last_of_each(np.union1d(counted, checkpoints), of_row, len(begin_row))
+    return Attempts(
+        begin=table.time[begin_row],
+        up=table.time[up_row],
+        begin_row=begin_row,
+        up_row=up_row,
+        started=np.isin(begin_row, bursts.first),
+        of_row=of_row,
+        steps=counted,
+        dropped=dropped,
+        step_log=step_log,
+        last_progress=last_progress,
+        first_ending=_first_ending(table, of_row, last_progress),
+    )
+
+
+def _regions(kind: NDArray[np.int8], bursts: Bursts, breakers: Rows) -> list[int]:
+    """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
+    first = bursts.first.tolist()
+    alive = np.flatnonzero(~np.isin(kind, _OF_NO_ATTEMPT))
+    if len(alive) and (not first or (len(breakers) and breakers[0] < first[0])):
+        return [int(alive[0]), *first]
+    return first
+
+
+def _split(
+    table: EventTable, step_log: bool, regions: list[int], steps: Rows, bursts: Bursts
+) -> tuple[list[int], Rows]:
+    """Boundaries inside the regions, and the rows of second hosts' reports."""
+    kind = table.kind
+    startup = np.flatnonzero(np.isin(kind, STARTUP_KINDS))
+    endings = np.setdiff1d(np.flatnonzero(np.isin(kind, ENDINGS)), bursts.late_ends, assume_unique=True)
+    resuming = np.flatnonzero(np.isin(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
+    stops = [*regions[1:], len(table)]
+    boundaries: list[int] = []
+    if not step_log:
+        progress = np.flatnonzero((kind == Kind.FINISHED) | (kind == Kind.SAVED))
+        loads = np.flatnonzero(kind == Kind.LOAD)
+        for start, stop in zip(regions, stops, strict=True):
+            boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
+        return boundaries, np.zeros(0, dtype=np.intp)
+    number, time = table.step[steps], table.time[steps]
+    records = StepRecords(
+        steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time)
+    )
+    dropped: list[int] = []
+    for start, stop in zip(regions, stops, strict=True):
+        found, repeats = split_region(records, start, stop)
+        boundaries += found
+        dropped += repeats
+    return boundaries, steps[np.array(sorted(dropped), dtype=np.intp)]
+
+
+def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> NDArray[np.int32]:
+    """What comes before the first attempt's start line (an init, a restore) belongs to it."""
+    of_row = np.searchsorted(begin_row, np.arange(len(table)), side="right").astype(np.int32) - 1
+    if len(begin_row):
+        np.maximum(of_row, 0, out=of_row)
+        before_the_burst = np.searchsorted(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
+        of_row[bursts.late_ends] = before_the_burst
+    of_row[np.isin(table.kind, _OF_NO_ATTEMPT)] = -1
+    return of_row
+
+
+def _last_of_each(rows: Rows, of_row: NDArray[np.int32], attempts: int) -> Rows:
+    """The last of the given rows in each attempt; -1 where it has none."""
+    last = np.full(attempts, -1, dtype=np.intp)
+    np.maximum.at(last, of_row[rows], rows)
+    return last
+
+
+def _first_ending(table: EventTable, of_row: NDArray[np.int32], last_progress: Rows) -> Rows:
+    """Row of each attempt's first termination or end after its last step or checkpoint event; -1 without one."""
+    first = np.full(len(last_progress), -1, dtype=np.intp)
+    rows = endings_of_attempts(table, of_row)
+    after = rows[rows > last_progress[of_row[rows]]]
+    owners, place = np.unique(of_row[after], return_index=True)
+    first[owners] = after[place]
+    return first
+
+
+def endings_of_attempts(table: EventTable, of_row: NDArray[np.int32]) -> Rows:
+    """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
+    rows = np.flatnonzero(np.isin(table.kind, ENDINGS) & (of_row >= 0))
+    starts = np.flatnonzero(table.kind == Kind.START)
+    before_any = len(starts) > 0 and not np.any(np.isin(table.kind[: starts[0]], BREAKER_KINDS))
+    return rows[rows > starts[0]] if before_any else rows
+
+
+BREAKER_KINDS = np.append(CHECKPOINT_KINDS, np.int8(Kind.STEP))

@@ -1,0 +1,275 @@
+"""From the events of one job to its timeline: the rooms of this folder, in the order of accounting.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.timeline import claims as claiming
+from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, Attempts, find_attempts
+from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
+from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
+from goodput_cli.timeline.intervals import Intervals, data_intervals, phase_intervals
+from goodput_cli.timeline.last_steps import last_steps_of_dead_attempts, merged, with_last_step_of_job
+from goodput_cli.timeline.ledger import Ledger
+from goodput_cli.timeline.lineage import ALL_KEPT, Lineage, trace
+from goodput_cli.timeline.order import Ordered, in_order, seen_at
+from goodput_cli.timeline.partition import Segments, ground, partition
+from goodput_cli.timeline.rules import Rules
+from goodput_cli.timeline.stretches import StepRecordsByAttempt, step_records, step_stretches
+from goodput_cli.timeline.sweep import Claims, Cover, claim, join, sweep
+from goodput_cli.timeline.training import (
+    Judged,
+    Pieces,
+    auto_reference,
+    judge,
+    kept_pieces,
+    split_points,
+    startup_of,
+    with_slowdown,
+    with_stalls,
+)
+from goodput_cli.timeline.usual import Usual, usual_step_times
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One job, accounted for: [start, end) in ns, and every segment of it.
+
+    given: what `table` was made from, with the rows that were left out as duplicates. reference_ns, origin: the
+    reference step time in use. net: unclaimed ns of each judged stretch. loading: intervals of data loading that
+    overlap training. records: of step logs; progress: of checkpoint logs. ended: whether the job had ended.
+    """
+
+    table: EventTable
+    given: Ordered
+    rules: Rules
+    start: int
+    end: int
+    ended: bool
+    attempts: Attempts
+    endings: Endings
+    phases: Intervals
+    loads: Intervals
+    records: StepRecordsByAttempt | None
+    progress: CheckpointProgress | None
+    lineage: Lineage
+    judged: Judged
+    net: I64
+    usual: Usual
+    reference_ns: Fraction | None
+    origin: Literal["given", "auto"] | None
+    sign_of_life: I64
+    loading: Claims
+    segments: Segments
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Running totals of the segments."""
+        return Ledger(self.segments)
+
+    @property
+    def pieces(self) -> Pieces:
+        """Kept training."""
+        return self.segments.pieces
+
+    @property
+    def disruptions(self) -> NDArray[np.intp]:
+        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it."""
+        return np.flatnonzero(self.endings.how[:-1] != End.CLEAN)
+
+
+def is_step_log(table: EventTable) -> bool:
+    """Whether the lineage follows steps (accounting §4): any step start makes a step log, whatever `--as-of`."""
+    return bool(np.any(table.kind == Kind.STEP))
+
+
+def build_timeline(events: EventTable, rules: Rules, as_of: int | None = None) -> Timeline | None:
+    """Account for the job whose events are given, in any order. None if they span no time.
+
+    as_of: ns; events after it are not seen, and unless the job had ended by then it is where the window ends.
+    """
+    given = in_order(events)
+    step_log = is_step_log(given.table)
+    table = given.table if as_of is None else seen_at(given.table, as_of)
+    if len(table) == 0:
+        return None
+    attempts = find_attempts(table, step_log)
+    endings = find_endings(table, attempts)
+    ended = _has_ended(table, attempts, endings)
+    start = job_start(table)
+    end = int(table.end.max()) if ended or as_of is None else as_of
+    return _account(given, table, rules, attempts, endings, ended, (start, end)) if start < end else None
+
+
+def job_start(table: EventTable) -> int:
+    """The first scheduled or start line; the first event of any kind if a step or checkpoint event stands before it,
+    or if there is none (accounting §1)."""
+    opening = np.flatnonzero((table.kind == Kind.SCHEDULED) | (table.kind == Kind.START))
+    progress = np.flatnonzero((table.kind == Kind.STEP) | np.isin(table.kind, CHECKPOINT_KINDS))
+    if len(opening) == 0 or (len(progress) and progress[0] < opening[0]):
+        return int(table.time[0])
+    return int(table.time[opening[0]])
+
+
+def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
+    """Whether a clean end or a termination stands, with nothing but stragglers behind it."""
+    if len(attempts) == 0:
+        return False
+    ending = int(attempts.first_ending[-1])
+    if ending < 0 or endings.down_row[-1] >= 0:
+        return False
+    return not bool(np.any(table.kind[ending:] == Kind.SCHEDULED))
+
+
+def _account(
+    given: Ordered,
+    table: EventTable,
+    rules: Rules,
+    attempts: Attempts,
+    endings: Endings,
+    ended: bool,
+    window: tuple[int, int],
+) -> Timeline:
+    start, end = window
+    sign_of_life = last_signs_of_life(table, attempts)
+    records, progress, lineage, judged = _judged_stretches(table, attempts, endings, rules, sign_of_life)
+    credited = np.flatnonzero(judged.credited)
+    np.maximum.at(sign_of_life, judged.stretches.attempt[credited], judged.stretches.end[credited])
+    phases = phase_intervals(table, attempts, sign_of_life, end)
+    loads = data_intervals(table, attempts, sign_of_life, end)
+    flight = claiming.steps_in_flight(table, attempts, records, progress, end)
+    sync_loads, async_loads = claiming.data_loading(attempts, loads, flight, rules.data_blocking)
+    down = claiming.downtime(table, attempts, endings, sign_of_life, progress, end)
+    claims = join(
+        (
+            claiming.excluded(rules.exclusions),
+            claiming.without_stops(down) if rules.exclude_stopped else join([]),
+            claiming.phases(table, attempts, phases),
+            claiming.saves_and_restores(table, attempts),
+            claiming.queued(table, end),
+            down,
+            claiming.checkpoint_log(table, attempts, endings, progress) if progress is not None else join([]),
+            sync_loads,
+        )
+    )
+    claims, cover, net, usual, startup, piece_ends = _split(claims, judged, attempts, progress, window)
+    reference, origin = _reference(rules, judged, net, attempts.step_log)
+    pieces = kept_pieces(judged, piece_ends, startup, cover)
+    if records is not None and len(attempts):
+        pieces = with_last_step_of_job(pieces, table, attempts, records, usual, cover)
+    if reference is not None:
+        pieces = with_slowdown(pieces, reference)
+    elif records is not None:
+        kept_credited = np.append(judged.credited[judged.kept > 0], True)[: len(pieces)]
+        pieces = with_stalls(pieces, usual, kept_credited, rules.stall_factor)
+    below = ground(pieces, cover, _tails(attempts, judged))
+    return Timeline(
+        table=table,
+        given=given,
+        rules=rules,
+        start=start,
+        end=end,
+        ended=ended,
+        attempts=attempts,
+        endings=endings,
+        phases=phases,
+        loads=loads,
+        records=records,
+        progress=progress,
+        lineage=lineage,
+        judged=judged,
+        net=net,
+        usual=usual,
+        reference_ns=reference,
+        origin=origin,
+        sign_of_life=sign_of_life,
+        loading=async_loads,
+        segments=partition(claims, cover, below, pieces, start, end),
+    )
+
+
+def _judged_stretches(
+    table: EventTable, attempts: Attempts, endings: Endings, rules: Rules, sign_of_life: I64
+) -> tuple[StepRecordsByAttempt | None, CheckpointProgress | None, Lineage, Judged]:
+    """Stretches of training and what the lineage keeps of each; last steps of dead attempts included."""
+    if not attempts.step_log:
+        progress = checkpoint_progress(table, attempts, rules.async_saves)
+        lineage = _crash_cut(trace(progress.began, progress.last, lambda _: 0), progress, endings)
+        return None, progress, lineage, judge(progress.stretches, lineage, rules)
+    records = step_records(table, attempts)
+    lineage = trace(records.began, records.last, records.stride)
+    judged = judge(step_stretches(records), lineage, rules)
+    stretches = judged.stretches
+    gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))
+    last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross, sign_of_life)
+    return records, None, lineage, merged(judged, last)
+
+
+def _crash_cut(lineage: Lineage, progress: CheckpointProgress, endings: Endings) -> Lineage:
+    """A checkpoint log's last attempt that ended in `job_crashed` keeps what it had saved, no more."""
+    last = np.flatnonzero(lineage.limit == ALL_KEPT)
+    crashed = last[endings.how[last] == End.CRASHED]
+    limit = lineage.limit.copy()
+    limit[crashed] = np.maximum(progress.last_save[crashed], progress.began[crashed])
+    return replace(lineage, limit=limit)
+
+
+def _split(
+    claims: Claims,
+    judged: Judged,
+    attempts: Attempts,
+    progress: CheckpointProgress | None,
+    window: tuple[int, int],
+) -> tuple[Claims, Cover, I64, Usual, I64, I64]:
+    """Sweep the claims, and cut the stretches that are kept in part: their wasted rest is one more claim.
+
+    Returns the claims with the wasted ones, their cover, and per stretch: its net time before the cut, the start-up
+    at its beginning and where its kept part ends; and the usual step times.
+    """
+    stretches = judged.stretches
+    none = np.zeros(0, dtype=np.intp)
+    whole = join((claims, claiming.wasted(judged, none, none.astype(np.int64))))
+    cover = sweep(whole, *window)
+    net = cover.net_clock(stretches.end) - cover.net_clock(stretches.start)
+    usual = usual_step_times(stretches, net, judged.sample, len(attempts))
+    may_start = attempts.started | (np.arange(len(attempts)) > 0)
+    if progress is not None and progress.asynchronous:
+        may_start = np.zeros(len(attempts), dtype=bool)
+    startup = startup_of(judged, net, usual, may_start)
+    partial, splits = split_points(judged, net, startup, cover)
+    ends = stretches.end.copy()
+    if len(partial):
+        ends[partial] = splits
+        whole = join((claims, claiming.wasted(judged, partial, splits)))
+        cover = sweep(whole, *window)
+    return whole, cover, net, usual, startup, ends
+
+
+def _reference(
+    rules: Rules, judged: Judged, net: I64, step_log: bool
+) -> tuple[Fraction | None, Literal["given", "auto"] | None]:
+    """The reference step time in use (ns), and where it came from."""
+    if isinstance(rules.reference_ns, Fraction):
+        return rules.reference_ns, "given"
+    if rules.reference_ns == "auto" or not step_log:
+        reference = auto_reference(judged, net)
+        return reference, None if reference is None else "auto"
+    return None, None
+
+
+def _tails(attempts: Attempts, judged: Judged) -> Claims:
+    """Unclaimed time of attempts that others follow (accounting §4): from the end of the last stretch, or from the
+    first start of those without any, to the next start."""
+    before = np.arange(max(len(attempts) - 1, 0))
+    begin = attempts.begin.copy()
+    np.maximum.at(begin, judged.stretches.attempt, judged.stretches.end)
+    return claim(begin[before], attempts.begin[before + 1], 0, 0, attempt=before)

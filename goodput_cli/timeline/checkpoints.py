@@ -1,0 +1,200 @@
+"""Training stretches (accounting §4) of checkpoint logs: progress is seen only where a step is finished or saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import NO_STEP, EventTable, Kind
+from goodput_cli.timeline.attempts import Attempts
+from goodput_cli.timeline.order import Mask, Rows
+from goodput_cli.timeline.stretches import Stretches
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CheckpointProgress:
+    """What a checkpoint log shows of its attempts (m of them).
+
+    stretches: training, by attempt and time.
+    began, last: the step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none.
+    position, position_row: ns and row where its last stretch, save or load ends; -1 without any.
+    saves: rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save.
+    load_row: row of the last load before the first progress, -1 without.
+    last_save: the highest step saved in the attempt, `NO_STEP` without.
+    asynchronous: saves overlap training here, and claim nothing.
+    without_load: attempts that began at no load (`no_checkpoint_loaded`).
+    """
+
+    stretches: Stretches
+    began: I64
+    last: I64
+    position: I64
+    position_row: Rows
+    saves: NDArray[np.intp]
+    load_row: Rows
+    last_save: I64
+    asynchronous: bool
+    without_load: Rows
+
+
+@dataclass(frozen=True)
+class _Highs:
+    """Records that set a new highest step of their attempt: row, owner, step and when and where the next begins."""
+
+    row: Rows
+    owner: NDArray[np.int32]
+    step: I64
+    leaves: I64
+    leaves_row: Rows
+
+
+def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool) -> CheckpointProgress:
+    """Read the progress of a checkpoint log."""
+    rows = np.flatnonzero((table.kind == Kind.FINISHED) | (table.kind == Kind.SAVED))
+    owner = attempts.of_row[rows]
+    load_row = _loads_before_progress(table, attempts, rows, owner)
+    began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
+    new = _new_highs(table, rows, owner, began, begin_row)
+    highs, saves, asynchronous = _with_saves(table, rows, owner, new, async_saves)
+    stretches = _stretches(table, highs, began, begin_time, begin_row)
+    last = np.where(load_row >= 0, table.step[load_row], NO_STEP)
+    np.maximum.at(last, owner, table.step[rows])
+    position, position_row = begin_time.copy(), begin_row.copy()
+    position[highs.owner], position_row[highs.owner] = highs.leaves, highs.leaves_row
+    saved = table.kind[rows] == Kind.SAVED
+    last_save = np.full(len(attempts), NO_STEP, dtype=np.int64)
+    np.maximum.at(last_save, owner[saved], table.step[rows[saved]])
+    without_load = np.flatnonzero((load_row < 0) & (began != NO_STEP))
+    return CheckpointProgress(
+        stretches, began, last, position, position_row, saves, load_row, last_save, asynchronous, without_load
+    )
+
+
+def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, owner: NDArray[np.int32]) -> Rows:
+    """Row of the last load before each attempt's first progress; a load after progress begins another attempt."""
+    loads = np.flatnonzero(table.kind == Kind.LOAD)
+    load_row = np.full(len(attempts), -1, dtype=np.intp)
+    first_progress = np.full(len(attempts), len(table), dtype=np.intp)
+    first_progress[owner[::-1]] = rows[::-1]
+    before = loads[loads < first_progress[attempts.of_row[loads]]]
+    load_row[attempts.of_row[before]] = before
+    return load_row
+
+
+def _beginnings(
+    table: EventTable, attempts: Attempts, rows: Rows, owner: NDArray[np.int32], load_row: Rows
+) -> tuple[I64, I64, Rows]:
+    """Step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 where it shows none)."""
+    began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
+    time = np.where(load_row >= 0, table.time[load_row], -1)
+    row = load_row.copy()
+    stepping, first = np.unique(owner, return_index=True)
+    unloaded = load_row[stepping] < 0
+    saves = np.flatnonzero(table.kind == Kind.SAVED)
+    for attempt, record in zip(stepping[unloaded].tolist(), rows[first[unloaded]].tolist(), strict=True):
+        step = _resumed_without_load(table, attempts, attempt, record, saves)
+        if step is None:
+            began[attempt], time[attempt], row[attempt] = table.step[record], table.time[record], record
+        else:
+            began[attempt], time[attempt], row[attempt] = step, attempts.up[attempt], attempts.up_row[attempt]
+    return began, time, row
+
+
+def _resumed_without_load(
+    table: EventTable, attempts: Attempts, attempt: int, record: int, saves: Rows
+) -> int | None:
+    """The step at which an attempt without a load began when it was up; None: at its first record."""
+    if attempt == 0:
+        return 0 if attempts.started[0] and table.step[record] > 0 else None
+    before = int(np.searchsorted(saves, attempts.begin_row[attempt])) - 1
+    if before < 0:
+        return None
+    saved = int(table.step[saves[before]])
+    return saved if table.step[record] > saved else None
+
+
+def _new_highs(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I64, begin_row: Rows) -> Mask:
+    """Mask of the records above everything their attempt recorded before, its beginning included."""
+    if len(rows) == 0:
+        return np.zeros(0, dtype=bool)
+    floors = began[owner]
+    ranks = np.unique(np.concatenate((table.step[rows], floors)), return_inverse=True)[1]
+    step_rank, floor_rank = ranks[: len(rows)], ranks[len(rows) :]
+    span = int(ranks.max()) + 1
+    level = owner.astype(np.int64) * span + np.maximum(step_rank, floor_rank)
+    highest = np.maximum.accumulate(level)
+    before = np.append(-1, highest[:-1])
+    floor_level = owner.astype(np.int64) * span + floor_rank
+    at_first_record = begin_row[owner] == rows
+    return np.asarray((owner.astype(np.int64) * span + step_rank > np.maximum(before, floor_level)) | at_first_record)
+
+
+def _with_saves(
+    table: EventTable, rows: Rows, owner: NDArray[np.int32], new: Mask, async_saves: bool
+) -> tuple[_Highs, NDArray[np.intp], bool]:
+    """Blocking saves: from a new high that was finished to the first save of that step, if nothing higher was
+    recorded in between. A higher step finished inside any save shows that saves are asynchronous."""
+    high = np.flatnonzero(new)
+    finished, saved = _first_saves(table, rows, owner, new)
+    asynchronous = async_saves or _finished_inside(table, rows, owner, new, finished, saved)
+    leaves_row = rows[high].copy()
+    blocking = np.zeros((0, 2), dtype=np.intp)
+    if not asynchronous and len(finished):
+        uninterrupted = np.cumsum(new)[saved] == np.cumsum(new)[finished]
+        finished, saved = finished[uninterrupted], saved[uninterrupted]
+        leaves_row[np.searchsorted(high, finished)] = rows[saved]
+        blocking = np.column_stack((rows[finished], rows[saved]))
+    return (
+        _Highs(rows[high], owner[high], table.step[rows[high]], table.time[leaves_row], leaves_row),
+        blocking,
+        asynchronous,
+    )
+
+
+def _first_saves(
+    table: EventTable, rows: Rows, owner: NDArray[np.int32], new: Mask
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions (in `rows`) of new highs that were finished, and of the first save of the same step after each."""
+    kind = table.kind[rows]
+    finished = np.flatnonzero(new & (kind == Kind.FINISHED))
+    saved = np.flatnonzero(kind == Kind.SAVED)
+    if len(finished) == 0 or len(saved) == 0:
+        return finished[:0], saved[:0]
+    ranks = np.unique(table.step[rows], return_inverse=True)[1]
+    key = owner.astype(np.int64) * (int(ranks.max()) + 1) + ranks
+    keys, place = np.unique(key[saved], return_index=True)
+    first_saved = saved[place]
+    match = np.minimum(np.searchsorted(keys, key[finished]), len(keys) - 1)
+    found = (keys[match] == key[finished]) & (first_saved[match] > finished)
+    return finished[found], first_saved[match[found]]
+
+
+def _finished_inside(
+    table: EventTable,
+    rows: Rows,
+    owner: NDArray[np.int32],
+    new: Mask,
+    finished: NDArray[np.intp],
+    saved: NDArray[np.intp],
+) -> bool:
+    """Whether a higher step was finished between a step's end and its first save."""
+    higher = np.cumsum(new & (table.kind[rows] == Kind.FINISHED))
+    return bool(np.any(higher[saved] > higher[finished]))
+
+
+def _stretches(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> Stretches:
+    """From where the attempt stood to each new high."""
+    owner = highs.owner
+    fresh = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
+    start = np.where(fresh, begin_time[owner], np.append(-1, highs.leaves[:-1])[: len(owner)])
+    start_row = np.where(fresh, begin_row[owner], np.append(-1, highs.leaves_row[:-1])[: len(owner)])
+    first = np.where(fresh, began[owner], np.append(NO_STEP, highs.step[:-1])[: len(owner)])
+    # An attempt that began at its first record has no stretch up to it; its next one is its first.
+    empty = first == highs.step
+    opening = fresh | np.append(False, empty[:-1])[: len(owner)]
+    made = Stretches(start, table.time[highs.row], first, highs.step, owner, start_row, highs.row, opening)
+    return made.take(~empty)

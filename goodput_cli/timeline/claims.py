@@ -1,0 +1,299 @@
+"""Claims (accounting §5): which stretch of time each event, passage and judgement wants, and with which rank."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.timeline.attempts import Attempts
+from goodput_cli.timeline.categories import Category, Rank
+from goodput_cli.timeline.checkpoints import CheckpointProgress
+from goodput_cli.timeline.endings import End, Endings
+from goodput_cli.timeline.intervals import Intervals
+from goodput_cli.timeline.stretches import StepRecordsByAttempt
+from goodput_cli.timeline.sweep import Claims, claim, join
+from goodput_cli.timeline.training import Judged, merged_exclusions
+
+I64 = NDArray[np.int64]
+
+_PHASES: dict[Kind, tuple[Rank, Category]] = {
+    Kind.TPU_INIT: (Rank.TPU_INIT, Category.TPU_INITIALIZATION),
+    Kind.PREP: (Rank.PREP, Category.TRAINING_PREP),
+    Kind.CUSTOM: (Rank.CUSTOM, Category.CUSTOM),
+    Kind.ELASTIC_DOWN: (Rank.ELASTIC_WAIT, Category.ELASTIC_DOWN),
+    Kind.ELASTIC_UP: (Rank.ELASTIC_WAIT, Category.ELASTIC_UP),
+    Kind.ELASTIC_REINIT: (Rank.ELASTIC_REINIT, Category.ELASTIC_REINIT),
+}
+
+
+def excluded(exclusions: tuple[tuple[int, int], ...]) -> Claims:
+    """Windows that the user took out."""
+    parts = [claim(start, end, Rank.EXCLUDED, Category.EXCLUDED) for start, end in merged_exclusions(exclusions)]
+    return join(parts)
+
+
+def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claims:
+    """Init, prep, custom and elastic intervals."""
+    kind = table.kind[intervals.row]
+    parts = []
+    for phase, (rank, category) in _PHASES.items():
+        of_kind = kind == phase
+        row = intervals.row[of_kind]
+        parts.append(
+            claim(
+                intervals.start[of_kind],
+                intervals.end[of_kind],
+                rank,
+                category,
+                label=table.label[row] if phase == Kind.CUSTOM else -1,
+                attempt=attempts.of_row[row],
+                row=row,
+                end_row=intervals.end_row[of_kind],
+            )
+        )
+    return join(parts)
+
+
+def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
+    """Orbax lines: the blocking interval of a save, and restores."""
+    parts = []
+    for kind, rank, category in (
+        (Kind.RESTORE, Rank.RESTORE, Category.RESTORE),
+        (Kind.SAVE, Rank.SAVE, Category.SAVE),
+    ):
+        row = np.flatnonzero((table.kind == kind) & (attempts.of_row >= 0))
+        parts.append(
+            claim(table.time[row], table.end[row], rank, category, attempt=attempts.of_row[row], row=row, end_row=row)
+        )
+    return join(parts)
+
+
+def queued(table: EventTable, job_end: int) -> Claims:
+    """From `user_scheduled` to the next start, if nothing of the job happens in between."""
+    scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
+    events = np.flatnonzero((table.kind != Kind.SCHEDULED) & (table.kind != Kind.SLICES))
+    place = np.searchsorted(events, scheduled)
+    waiting = place == len(events)
+    following = np.append(events, -1)[place]
+    waits = waiting | (table.kind[following] == Kind.START)
+    end = np.where(waiting, job_end, table.time[following])
+    return claim(
+        table.time[scheduled][waits],
+        end[waits],
+        Rank.QUEUED,
+        Category.QUEUED,
+        row=scheduled[waits],
+        end_row=following[waits],
+    )
+
+
+def downtime(
+    table: EventTable,
+    attempts: Attempts,
+    endings: Endings,
+    sign_of_life: I64,
+    progress: CheckpointProgress | None,
+    job_end: int,
+) -> Claims:
+    """From each attempt's last sign of life to the next start, and on until its last rank is up.
+
+    In checkpoint logs it is undetermined where nothing logged the end of an attempt that had loaded or progressed.
+    """
+    before = np.arange(max(len(attempts) - 1, 0))
+    after = before + 1
+    parts = [_still_down(table, endings, len(attempts) - 1, job_end)]
+    clean = endings.how[before] == End.CLEAN
+    begin, up = attempts.begin[after], attempts.up[after]
+    parts.append(
+        claim(
+            begin,
+            up,
+            Rank.DOWNTIME,
+            np.where(clean, Category.STOPPED, Category.RECOVERY),
+            attempt=after,
+            row=attempts.begin_row[after],
+            end_row=attempts.up_row[after],
+        )
+    )
+    undetermined = np.zeros(len(before), dtype=bool)
+    if progress is not None:
+        undetermined = (attempts.first_ending[before] < 0) & (progress.position_row[before] >= 0)
+        chosen = before[undetermined]
+        parts.append(
+            claim(
+                progress.position[chosen],
+                attempts.begin[chosen + 1],
+                Rank.DOWNTIME,
+                Category.UNDETERMINED,
+                attempt=chosen,
+                row=progress.position_row[chosen],
+                end_row=attempts.begin_row[chosen + 1],
+            )
+        )
+    clean_row = endings.clean_row[before]
+    stop = np.where(clean, table.time[clean_row], begin)
+    for chosen, start, end, category, row in (
+        (~undetermined, sign_of_life[before], stop, Category.RECOVERY, attempts.first_ending[before]),
+        (clean, stop, begin, Category.STOPPED, clean_row),
+    ):
+        parts.append(
+            claim(
+                start[chosen],
+                end[chosen],
+                Rank.DOWNTIME,
+                category,
+                attempt=before[chosen],
+                row=row[chosen],
+                end_row=attempts.begin_row[after][chosen],
+            )
+        )
+    return join(parts)
+
+
+def _still_down(table: EventTable, endings: Endings, last: int, job_end: int) -> Claims:
+    """A crash after which nothing of the job came: recovery, still going on."""
+    if last < 0 or endings.down_row[last] < 0:
+        return join([])
+    row = endings.crash_row[last]
+    return claim(table.time[row], job_end, Rank.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
+
+
+def without_stops(claims: Claims) -> Claims:
+    """The planned stops among `claims`, as excluded time."""
+    stops = claims.category == Category.STOPPED
+    return claim(
+        claims.start[stops],
+        claims.end[stops],
+        Rank.EXCLUDED,
+        Category.EXCLUDED,
+        attempt=claims.attempt[stops],
+        row=claims.row[stops],
+        end_row=claims.end_row[stops],
+    )
+
+
+def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
+    """Training that the lineage does not keep; stretches that touch are one claim.
+
+    partial, splits: stretches kept in part, and the instants from which on they are wasted.
+    """
+    stretches = judged.stretches
+    start, first = stretches.start.copy(), stretches.first.copy()
+    lost = judged.kept == 0
+    lost &= ~judged.credited
+    start[partial] = splits
+    first[partial] += judged.kept[partial].astype(np.int64)
+    lost[partial] = True
+    chosen = np.flatnonzero(lost)
+    owner = stretches.attempt[chosen]
+    starts, ends = start[chosen], stretches.end[chosen]
+    new = np.append(True, (owner[1:] != owner[:-1]) | (starts[1:] != ends[:-1]))[: len(chosen)]
+    head = np.flatnonzero(new)
+    tail = np.append(head[1:], len(chosen))[: len(head)] - 1
+    return claim(
+        starts[head],
+        ends[tail],
+        Rank.WASTED,
+        Category.WASTED,
+        attempt=owner[head],
+        first=first[chosen][head],
+        stop=stretches.stop[chosen][tail],
+        row=stretches.row[chosen][head],
+        end_row=stretches.end_row[chosen][tail],
+    )
+
+
+def checkpoint_log(
+    table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress
+) -> Claims:
+    """What only checkpoint logs claim: blocking saves, inferred restores, and training lost behind the last one."""
+    finished, saved = progress.saves[:, 0], progress.saves[:, 1]
+    loaded = np.flatnonzero(progress.load_row >= 0)
+    load = progress.load_row[loaded]
+    dead = np.arange(len(attempts)) < len(attempts) - 1
+    end_row = np.where(dead, attempts.first_ending, endings.crash_row)
+    lost = np.flatnonzero((end_row >= 0) & (progress.position_row >= 0))
+    return join(
+        (
+            claim(
+                table.time[finished],
+                table.time[saved],
+                Rank.SAVE,
+                Category.SAVE,
+                attempt=attempts.of_row[finished],
+                row=finished,
+                end_row=saved,
+            ),
+            claim(
+                attempts.up[loaded],
+                table.time[load],
+                Rank.INFERRED_RESTORE,
+                Category.RESTORE,
+                attempt=loaded,
+                row=attempts.up_row[loaded],
+                end_row=load,
+            ),
+            claim(
+                progress.position[lost],
+                table.time[end_row[lost]],
+                Rank.WASTED,
+                Category.WASTED,
+                attempt=lost,
+                row=progress.position_row[lost],
+                end_row=end_row[lost],
+            ),
+        )
+    )
+
+
+def steps_in_flight(
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt | None,
+    progress: CheckpointProgress | None,
+    job_end: int,
+) -> tuple[I64, I64]:
+    """Per attempt the span [start, end) (ns) in which a step is in flight: from its first step on, the last one
+    included; in checkpoint logs from where training begins to the last progress. Empty where it has none."""
+    never = np.full(len(attempts), np.iinfo(np.int64).max, dtype=np.int64)
+    if progress is not None:
+        start = never.copy()
+        stretches = progress.stretches
+        np.minimum.at(start, stretches.attempt, stretches.start)
+        return start, np.where(start < never, progress.position, start)
+    assert records is not None
+    start = never.copy()
+    start[records.has] = records.time[records.bounds[:-1][records.has]]
+    end = np.append(attempts.begin[1:], job_end)[: len(attempts)]
+    logged = attempts.first_ending >= 0
+    end[logged] = table.time[attempts.first_ending[logged]]
+    return start, np.where(start < never, np.maximum(end, start), start)
+
+
+def data_loading(
+    attempts: Attempts, intervals: Intervals, flight: tuple[I64, I64], blocking: bool
+) -> tuple[Claims, Claims]:
+    """Data loading outside steps (claimed), and inside steps (claimed only where loading is said to block)."""
+    owner = attempts.of_row[intervals.row]
+    start, end = flight[0][owner], flight[1][owner]
+    before = (intervals.start, np.minimum(intervals.end, start))
+    behind = (np.maximum(intervals.start, end), intervals.end)
+    inside = (np.maximum(intervals.start, start), np.minimum(intervals.end, end))
+    made = [
+        claim(
+            begin,
+            np.maximum(stop, begin),
+            Rank.DATA,
+            Category.DATA_LOADING_SYNC,
+            attempt=owner,
+            row=intervals.row,
+            end_row=intervals.end_row,
+        )
+        for begin, stop in (before, behind, inside)
+    ]
+    if blocking:
+        return join(made), join([])
+    return join(made[:2]), made[2]
+
+

@@ -1,0 +1,108 @@
+"""How attempts ended (accounting §3): clean ends and whether they are believed, crashes, the last sign of life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.timeline.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, endings_of_attempts
+from goodput_cli.timeline.order import Mask, Rows
+
+I64 = NDArray[np.int64]
+
+
+class End(IntEnum):
+    """What the lines after an attempt's last step or checkpoint say of its end."""
+
+    NOT_LOGGED = 0
+    TERMINATED = 1
+    CRASHED = 2
+    CLEAN = 3
+
+
+END_NAMES = ("not_logged", "terminated", "crashed", "clean")
+
+
+@dataclass(frozen=True)
+class Endings:
+    """One value an attempt.
+
+    how: `End`. clean_row: row of the believed clean end, -1 without. crash_row: row of the first `job_crashed` after
+    the last step or checkpoint, -1 without. down_row: row of the `job_crashed` that left the job down, though a clean
+    end or a termination may stand before it; -1 where an end stands, or nothing was logged.
+    """
+
+    how: NDArray[np.int8]
+    clean_row: Rows
+    crash_row: Rows
+    down_row: Rows
+
+
+def find_endings(table: EventTable, attempts: Attempts) -> Endings:
+    """How each attempt ended."""
+    rows = endings_of_attempts(table, attempts.of_row)
+    owner = attempts.of_row[rows]
+    trailing = rows > attempts.last_progress[owner]
+    rows, owner = rows[trailing], owner[trailing]
+    kind = table.kind[rows]
+    crashed = kind == Kind.CRASHED
+    count = len(attempts)
+    last_crash = _pick(rows[crashed], owner[crashed], count, last=True)
+    believed = np.isin(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | _job_end_believed(table, attempts)[owner])
+    clean = believed & (rows > last_crash[owner])
+    clean_row = _pick(rows[clean], owner[clean], count)
+    stands = clean | ((kind == Kind.TERMINATED) & (rows > last_crash[owner]))
+    earlier = (believed | (kind == Kind.TERMINATED)) & (rows < last_crash[owner])
+    ended_after_crash = _pick(rows[stands], owner[stands], count) >= 0
+    ended_before_crash = _pick(rows[earlier], owner[earlier], count) >= 0
+    down = (last_crash >= 0) & (ended_before_crash | ~ended_after_crash)
+    first_crash = _pick(rows[crashed], owner[crashed], count)
+    how = np.zeros(count, dtype=np.int8)
+    how[np.unique(owner)] = End.TERMINATED
+    how[first_crash >= 0] = End.CRASHED
+    how[clean_row >= 0] = End.CLEAN
+    return Endings(how, clean_row, first_crash, np.where(down, last_crash, -1))
+
+
+def _pick(rows: Rows, owner: NDArray[np.int32], count: int, last: bool = False) -> Rows:
+    """The first (or last) row of each owner; -1 for owners without any. `rows` are sorted."""
+    picked = np.full(count, -1, dtype=np.intp)
+    if last:
+        picked[owner] = rows
+        return picked
+    picked[owner[::-1]] = rows[::-1]
+    return picked
+
+
+def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
+    """The recorder's job end is not believed where the next attempt that steps redoes steps (step logs only)."""
+    count = len(attempts)
+    believed = np.ones(count, dtype=bool)
+    if not attempts.step_log or count == 0:
+        return believed
+    owner = attempts.of_row[attempts.steps]
+    number = table.step[attempts.steps]
+    stepping, first = np.unique(owner, return_index=True)
+    last = np.append(first[1:], len(owner)) - 1
+    redone = number[first[1:]] <= number[last[:-1]]
+    believed[stepping[:-1]] = ~redone
+    return believed
+
+
+def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
+    """Last sign of life of each attempt (ns), before crediting a last step: the first termination or end after its
+    last step or checkpoint; else the end of its last event, start-up events after its last progress left out."""
+    owner = attempts.of_row
+    rows = np.flatnonzero(owner >= 0)
+    last_progress = attempts.last_progress[owner[rows]]
+    silent = np.isin(table.kind[rows], STARTUP_KINDS) & (last_progress >= 0) & (rows > last_progress)
+    rows = rows[~silent]
+    sign = attempts.begin.copy()
+    np.maximum.at(sign, owner[rows], table.end[rows])
+    logged = attempts.first_ending >= 0
+    sign[logged] = table.time[attempts.first_ending[logged]]
+    return sign

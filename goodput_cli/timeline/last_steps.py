@@ -1,0 +1,159 @@
+"""Last steps of step logs (accounting §4): nothing says when they ended, so the rules do."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import EventTable
+from goodput_cli.timeline.attempts import Attempts
+from goodput_cli.timeline.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
+from goodput_cli.timeline.stretches import StepRecordsByAttempt, Stretches
+from goodput_cli.timeline.sweep import Cover
+from goodput_cli.timeline.training import Judged, Pieces
+from goodput_cli.timeline.usual import Usual
+
+I64 = NDArray[np.int64]
+
+
+def last_steps_of_dead_attempts(
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt,
+    lineage: Lineage,
+    gross: Usual,
+    sign_of_life: I64,
+) -> Judged:
+    """The last step of every attempt that another one follows.
+
+    If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its logged
+    termination, else to the next start; if that cuts it, its steps count in proportion. Otherwise wasted up to the
+    last sign of life.
+    """
+    made = [
+        _last_step(table, attempts, records, lineage, gross, sign_of_life, attempt)
+        for attempt in np.flatnonzero(records.has[:-1]).tolist()
+    ]
+    start, end, first, stop, attempt, row, kept, credited = (
+        np.array(column) for column in (zip(*made, strict=True) if made else ([],) * 8)
+    )
+    stretches = Stretches(
+        start.astype(np.int64),
+        end.astype(np.int64),
+        first.astype(np.int64),
+        stop.astype(np.int64),
+        attempt.astype(np.int32),
+        row.astype(np.intp),
+        np.full(len(made), -1, dtype=np.intp),
+        np.zeros(len(made), dtype=bool),
+    )
+    kept = kept.astype(np.float64)
+    none = np.zeros(len(made), dtype=bool)
+    return Judged(stretches, kept, credited.astype(bool), kept > 0, none, np.ones(len(made)))
+
+
+def _last_step(
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt,
+    lineage: Lineage,
+    gross: Usual,
+    sign_of_life: I64,
+    attempt: int,
+) -> tuple[int, int, int, int, int, int, float, bool]:
+    """start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
+    row = int(records.last_row[attempt])
+    start, step = int(table.time[row]), int(records.last[attempt])
+    next_start = int(attempts.begin[attempt + 1])
+    resumed = int(lineage.limit[attempt])
+    if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
+        end = max(start, min(int(sign_of_life[attempt]), next_start))
+        return start, end, step, step + 1, attempt, row, 0.0, False
+    steps = resumed - step if lineage.reached[attempt] else 1
+    usual = gross.of_last_step(attempt)
+    credit = 0 if np.isnan(usual) else int(np.rint(usual * steps))
+    ending = int(attempts.first_ending[attempt])
+    limit = int(table.time[ending]) if ending >= 0 else next_start
+    length = max(min(credit, limit - start), 0)
+    kept = steps * (length / credit) if length < credit else float(steps)
+    return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
+
+
+def merged(judged: Judged, more: Judged) -> Judged:
+    """Both in time order."""
+    if len(more.stretches) == 0:
+        return judged
+    start = np.concatenate((judged.stretches.start, more.stretches.start))
+    attempt = np.concatenate((judged.stretches.attempt, more.stretches.attempt))
+    is_last = np.append(np.zeros(len(judged.stretches), dtype=bool), np.ones(len(more.stretches), dtype=bool))
+    order = np.lexsort((is_last, start, attempt))
+    stretches = Stretches(
+        *(
+            np.concatenate((getattr(judged.stretches, field.name), getattr(more.stretches, field.name)))[order]
+            for field in fields(Stretches)
+        )
+    )
+    names = ("kept", "credited", "whole", "sample", "outside")
+    return Judged(
+        stretches, *(np.concatenate((getattr(judged, name), getattr(more, name)))[order] for name in names)
+    )
+
+
+def with_last_step_of_job(
+    pieces: Pieces,
+    table: EventTable,
+    attempts: Attempts,
+    records: StepRecordsByAttempt,
+    usual: Usual,
+    cover: Cover,
+) -> Pieces:
+    """Add the last attempt's last step, if a termination or end is logged after it: productive up to stride x the
+    usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress."""
+    last = len(attempts) - 1
+    ending = int(attempts.first_ending[last])
+    if not records.has[last] or ending < 0:
+        return pieces
+    row = int(records.last_row[last])
+    start = table.time[[row]]
+    stop = table.time[[ending]]
+    clock = cover.net_clock(start)
+    net = int((cover.net_clock(stop) - clock)[0])
+    stride = records.stride(last)
+    usual_time = usual.of_last_step(last)
+    most = net if np.isnan(usual_time) else int(np.rint(usual_time * stride))
+    productive = min(net, most)
+    steps = stride * (productive / most) if most else 0.0
+    end = np.clip(cover.when(clock + productive), start, stop)
+    step = int(records.last[last])
+    stretch = Stretches(
+        start,
+        end,
+        np.array([step]),
+        np.array([step + stride]),
+        np.array([last], dtype=np.int32),
+        np.array([row], dtype=np.intp),
+        np.array([ending], dtype=np.intp),
+        np.zeros(1, dtype=bool),
+    )
+    nothing = np.zeros(1, dtype=np.int64)
+    counted = np.array([steps], dtype=np.float64)
+    piece = Pieces(start, end, counted, counted, np.array([productive]), nothing, nothing, nothing, stretch)
+    return joined(pieces, piece)
+
+
+def joined(pieces: Pieces, more: Pieces) -> Pieces:
+    """`more` behind `pieces`."""
+    stretches = Stretches(
+        *(
+            np.concatenate((getattr(pieces.stretches, field.name), getattr(more.stretches, field.name)))
+            for field in fields(Stretches)
+        )
+    )
+    columns = {
+        field.name: np.concatenate((getattr(pieces, field.name), getattr(more, field.name)))
+        for field in fields(Pieces)
+        if field.name != "stretches"
+    }
+    return replace(pieces, stretches=stretches, **columns)

@@ -1,0 +1,157 @@
+"""One sweep, first match wins (accounting §5): claims that overlap become a cover that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import NONE, NO_STEP
+from goodput_cli.timeline.order import Mask
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Claims:
+    """k claims of time. Columns of length k:
+
+    start, end: int64 ns. rank: int8, `Rank`. category: int8, `Category`. label: int32, code or NONE. attempt: int32 or
+    -1. first, stop: int64, the steps first <= s < stop it is about, or `NO_STEP`. row, end_row: the events that bound
+    it, -1 where none does.
+    """
+
+    start: I64
+    end: I64
+    rank: NDArray[np.int8]
+    category: NDArray[np.int8]
+    label: NDArray[np.int32]
+    attempt: NDArray[np.int32]
+    first: I64
+    stop: I64
+    row: NDArray[np.intp]
+    end_row: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+_DTYPES = (np.int64, np.int64, np.int8, np.int8, np.int32, np.int32, np.int64, np.int64, np.intp, np.intp)
+
+
+def claim(
+    start: object,
+    end: object,
+    rank: int,
+    category: object,
+    *,
+    label: object = NONE,
+    attempt: object = -1,
+    first: object = NO_STEP,
+    stop: object = NO_STEP,
+    row: object = -1,
+    end_row: object = -1,
+) -> Claims:
+    """Claims of one rank; scalars are repeated."""
+    values = (start, end, rank, category, label, attempt, first, stop, row, end_row)
+    columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))
+    return Claims(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
+
+
+def join(parts: Iterable[Claims]) -> Claims:
+    """All claims in one table, in the order given."""
+    given = list(parts)
+    if not given:
+        return claim(*(np.zeros(0, dtype=np.int64),) * 2, 0, 0)
+    return Claims(*(np.concatenate([getattr(part, field.name) for part in given]) for field in fields(Claims)))
+
+
+@dataclass(frozen=True)
+class Cover:
+    """What the sweep leaves: intervals in time order that do not overlap, and the claim (position) that each is of."""
+
+    start: I64
+    end: I64
+    claim: NDArray[np.intp]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def net_clock(self, time: I64) -> I64:
+        """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still inside the cover."""
+        covered = np.append(0, np.cumsum(self.end - self.start))
+        place = np.searchsorted(self.start, time, side="right")
+        inside = np.where(place > 0, self.end[place - 1] - time, 0) if len(self) else np.zeros(len(time), dtype=np.int64)
+        return np.asarray(time - covered[place] + np.maximum(inside, 0))
+
+    def when(self, net: I64) -> I64:
+        """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
+        covered = np.append(0, np.cumsum(self.end - self.start))
+        shown = self.start - covered[:-1]
+        return np.asarray(net + covered[np.searchsorted(shown, net, side="left")])
+
+
+def sweep(claims: Claims, start: int, end: int) -> Cover:
+    """Give each instant of [start, end) to the claim with the lowest rank; of equals, to the one that started later
+    (then to the later row)."""
+    begins = np.maximum(claims.start, start)
+    ends = np.minimum(claims.end, end)
+    valid = np.flatnonzero(begins < ends)
+    if len(valid) == 0:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Cover(nothing, nothing, np.zeros(0, dtype=np.intp))
+    edges = np.unique(np.concatenate((begins[valid], ends[valid])))
+    cells = edges[:-1]
+    winner = np.full(len(cells), -1, dtype=np.intp)
+    free = np.arange(len(cells))
+    for rank in np.unique(claims.rank[valid]):
+        of_rank = valid[claims.rank[valid] == rank]
+        order = np.lexsort((of_rank, claims.row[of_rank], claims.start[of_rank]))
+        candidates = of_rank[order]
+        found = _latest_open(claims.start[candidates], claims.end[candidates], cells[free])
+        taken = found >= 0
+        winner[free[taken]] = candidates[found[taken]]
+        free = free[~taken]
+    return _merged(edges, winner)
+
+
+def _merged(edges: I64, winner: NDArray[np.intp]) -> Cover:
+    """Cells of one claim that touch become one interval; cells without a claim are left out."""
+    new = np.append(True, winner[1:] != winner[:-1])
+    first = np.flatnonzero(new)
+    owner = winner[first]
+    starts, ends = edges[first], edges[np.append(first[1:], len(winner))]
+    claimed = owner >= 0
+    return Cover(starts[claimed], ends[claimed], owner[claimed])
+
+
+def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
+    """For each instant the last interval (sorted by start) that holds it, or -1."""
+    last = np.searchsorted(start, time, side="right").astype(np.intp) - 1
+    if np.all(start[1:] >= end[:-1]):
+        return np.where((last >= 0) & (end[np.maximum(last, 0)] > time), last, -1)
+    return _last_above(end, last, time)
+
+
+def _last_above(values: I64, place: NDArray[np.intp], limit: I64) -> NDArray[np.intp]:
+    """The last position at or before `place` whose value is above `limit`, or -1: by doubling steps to the left.
+
+    `highest[k][i]` is the highest of the 2^k values that end at i; a jump is safe where none of them is above.
+    """
+    highest = [values]
+    while 2 ** len(highest) <= len(values):
+        width = 2 ** (len(highest) - 1)
+        wider = highest[-1].copy()
+        np.maximum(wider[width:], highest[-1][:-width], out=wider[width:])
+        highest.append(wider)
+    found = place.copy()
+    for level in range(len(highest) - 1, -1, -1):
+        jumps = _below(highest[level], found, limit)
+        found = np.where(jumps, np.maximum(found - 2**level, -1), found)
+    return found
+
+
+def _below(values: I64, place: NDArray[np.intp], limit: I64) -> Mask:
+    return np.asarray((place >= 0) & (values[np.maximum(place, 0)] <= limit))

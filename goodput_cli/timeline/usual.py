@@ -1,0 +1,73 @@
+"""The usual step time (accounting §4): a median that start-ups, rollbacks and exclusions do not disturb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.timeline.order import Mask
+from goodput_cli.timeline.stretches import Stretches
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """Usual time per step in ns (nan where there is none), and the median absolute deviation, one an attempt.
+
+    own: over the attempt's own stretches alone. usual, deviation: with the fallback over all attempts.
+    opening: time per step of its own first stretch, where that is a sample. overall: over all attempts.
+    """
+
+    own: F64
+    usual: F64
+    deviation: F64
+    opening: F64
+    overall: float
+
+    def of_last_step(self, attempt: int) -> float:
+        """The usual step time by which a last step is judged: its own first stretch stands before other attempts'."""
+        for value in (self.own[attempt], self.opening[attempt], self.overall):
+            if not np.isnan(value):
+                return float(value)
+        return float("nan")
+
+
+def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: int) -> Usual:
+    """Median of `amount` (ns, net or gross) per step, per attempt.
+
+    sample: stretches that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
+    """
+    rate = amount[sample] / stretches.steps[sample]
+    opening = stretches.opening[sample]
+    owner = stretches.attempt[sample]
+    first = np.full(attempts, np.nan)
+    first[owner[opening]] = rate[opening]
+    rate, owner = rate[~opening], owner[~opening]
+    overall, overall_deviation = _median_and_deviation(rate)
+    own = np.full(attempts, np.nan)
+    deviation = np.full(attempts, overall_deviation)
+    bounds = np.searchsorted(owner, np.arange(attempts + 1))
+    for attempt in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist():
+        own[attempt], deviation[attempt] = _median_and_deviation(rate[bounds[attempt] : bounds[attempt + 1]])
+    return Usual(own, np.where(np.isnan(own), overall, own), deviation, first, overall)
+
+
+def _median_and_deviation(values: F64) -> tuple[float, float]:
+    """Median and unscaled median absolute deviation; nan of nothing."""
+    if len(values) == 0:
+        return float("nan"), float("nan")
+    median = _median(values)
+    return median, _median(np.abs(values - median))
+
+
+def _median(values: F64) -> float:
+    """As `numpy.median`, without its overhead for the many small attempts of a long log."""
+    middle = len(values) // 2
+    if len(values) % 2:
+        return float(np.partition(values, middle)[middle])
+    parted = np.partition(values, (middle - 1, middle))
+    return float((parted[middle - 1] + parted[middle]) / 2)
