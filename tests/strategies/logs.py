@@ -1,0 +1,67 @@
+"""Stories as logs: lists of JSON texts, most of them as they were told, some torn."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from .changes import move
+from .checkpoints import checkpoint_stories
+from .pen import Pen, Record
+from .steps import step_stories
+
+Logs = st.SearchStrategy[list[str]]
+
+
+def _written(records: list[Record]) -> list[str]:
+    return [json.dumps(record) for record in records]
+
+
+@st.composite
+def _torn(draw: st.DrawFn, stories: st.SearchStrategy[list[Record]]) -> list[Record]:
+    """A story with a few lines dropped, moved in time, or doubled with another time; at least two are left."""
+    records = list(draw(stories))
+    pen = Pen(draw)
+    for _ in range(pen.number(1, 4)):
+        row = pen.number(0, len(records) - 1)
+        fate = pen.choice(("drop", "move", "again"))
+        if fate == "again":
+            records.append(move(records[row], pen.number(-60, 60)))
+        elif fate == "move":
+            records[row] = move(records[row], pen.number(-120, 120))
+        elif len(records) > 2:
+            del records[row]
+    return records
+
+
+def _mostly(stories: st.SearchStrategy[list[Record]]) -> Logs:
+    """Four in five as told, one torn; at least two lines."""
+    told = stories.filter(lambda records: len(records) > 1)
+    return st.one_of(told, told, told, told, _torn(told)).map(_written)
+
+
+def step_logs() -> Logs:
+    """Logs of recorder and Orbax lines (formats A and B) with at least one step, unless torn away."""
+    return _mostly(step_stories())
+
+
+def checkpoint_logs() -> Logs:
+    """Logs of resiliency lines (format C)."""
+    return _mostly(checkpoint_stories())
+
+
+def mixed_logs() -> Logs:
+    """Logs of all three formats: step logs with format C starts, ends and saves; checkpoint logs with phases."""
+    return _mostly(st.one_of(step_stories(resiliency=True), checkpoint_stories(phases=True)))
+
+
+def any_logs() -> Logs:
+    """Logs of any of these sorts."""
+    return st.one_of(step_logs(), checkpoint_logs(), mixed_logs())
+
+
+def messy_logs() -> Logs:
+    """Torn logs only."""
+    stories = st.one_of(step_stories(), checkpoint_stories(), step_stories(resiliency=True))
+    return _torn(stories.filter(lambda records: len(records) > 1)).map(_written)
