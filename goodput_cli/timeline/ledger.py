@@ -85,3 +85,7 @@ class Ledger:
             amounts[Category.SLOWDOWN, -1] = slow
             amounts[Category.PRODUCTIVE, -1] = amounts[Category.PRODUCTIVE, -1] - slow
         return amounts
+
+    def slowdown_upto(self, time: I64) -> I64:
+        """Total `training_slowdown` (ns) up to each instant."""
+        return self._slowdown.upto(time)

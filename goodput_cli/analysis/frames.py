@@ -1,0 +1,86 @@
+"""Segments and events as DataFrames, for people who go on from here in pandas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.timeline.build import Timeline
+from goodput_cli.timeline.categories import CATEGORIES, Category
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
+    """The segments of [start, end) (ns): they touch, do not overlap and cover it.
+
+    Columns: start, end (UTC timestamps, ns), seconds (float), category, label (or missing), attempt (from 1, missing
+    where it is nobody's), first_step, last_step (missing where it is not about steps), slowdown_ns (int64).
+    """
+    import pandas as pd
+
+    segments = timeline.segments
+    first = int(np.searchsorted(segments.end, start, side="right"))
+    last = int(np.searchsorted(segments.start, end, side="left"))
+    rows = slice(first, last)
+    begins = np.maximum(segments.start[rows], start)
+    ends = np.minimum(segments.end[rows], end)
+    steps = segments.first[rows] != NO_STEP
+    slowdown = timeline.ledger.slowdown_upto(ends) - timeline.ledger.slowdown_upto(begins)
+    return pd.DataFrame(
+        {
+            "start": pd.to_datetime(begins, unit="ns", utc=True),
+            "end": pd.to_datetime(ends, unit="ns", utc=True),
+            "seconds": (ends - begins) / 1e9,
+            "category": pd.Categorical.from_codes(segments.category[rows].tolist(), list(CATEGORIES)),
+            "label": _labels(timeline.table, segments.label[rows], segments.category[rows]),
+            "attempt": _optional(segments.attempt[rows] + 1, segments.attempt[rows] >= 0),
+            "first_step": _optional(segments.first[rows], steps),
+            "last_step": _optional(segments.stop[rows] - 1, steps),
+            "slowdown_ns": slowdown,
+        }
+    )
+
+
+def event_frame(table: EventTable) -> pd.DataFrame:
+    """The job's events in time order, each once.
+
+    Columns: time, end (UTC timestamps, ns), kind (lower case names of `Kind`), edge (point, begin, end, interval),
+    step, rank, label (missing where there is none), source, line.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "time": pd.to_datetime(table.time, unit="ns", utc=True),
+            "end": pd.to_datetime(table.end, unit="ns", utc=True),
+            "kind": pd.Categorical.from_codes(table.kind.tolist(), [kind.name.lower() for kind in Kind]),
+            "edge": pd.Categorical.from_codes(table.edge.tolist(), [edge.name.lower() for edge in Edge]),
+            "step": _optional(table.step, table.step != NO_STEP),
+            "rank": _optional(table.rank, table.rank >= 0),
+            "label": pd.array([table.labels[code] if code >= 0 else None for code in table.label.tolist()], dtype=object),
+            "source": pd.Categorical.from_codes(table.source.tolist(), list(table.sources)),
+            "line": table.line,
+        }
+    )
+
+
+def _optional(values: NDArray[np.signedinteger], known: NDArray[np.bool_]) -> pd.arrays.IntegerArray:
+    """Nullable integers."""
+    import pandas as pd
+
+    return pd.arrays.IntegerArray(np.where(known, values, 0).astype(np.int64), ~known)
+
+
+def _labels(table: EventTable, label: NDArray[np.int32], category: NDArray[np.int8]) -> object:
+    import pandas as pd
+
+    named = category == Category.CUSTOM
+    return pd.array(
+        [table.labels[code] if has else None for code, has in zip(label.tolist(), named.tolist(), strict=True)],
+        dtype=object,
+    )

@@ -1,0 +1,167 @@
+"""The main question: where every second of a window went. Cumulative is one window, an interval is one window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.evidence import not_recorded
+from goodput_cli.analysis.findings import findings, union_length
+from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
+from goodput_cli.analysis.steps import step_statistics
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.timeline.build import Timeline
+from goodput_cli.timeline.categories import CATEGORIES, Category
+from goodput_cli.timeline.endings import END_NAMES, End
+from goodput_cli.timeline.ledger import Key
+from goodput_cli.timeline.lineage import NOTHING_KEPT
+from goodput_cli.timeline.runs import find_runs
+
+ASYNC_LOADING = "data_loading_async"
+
+
+def analyse_window(
+    timeline: Timeline,
+    name: str,
+    formats: Sequence[str],
+    start: int,
+    end: int,
+    diagnostics: Sequence[Diagnostic] = (),
+) -> Analysis:
+    """The analysis of [start, end) (ns), cut to the job window. `NotEnoughData` if nothing of it is left."""
+    start, end = max(start, timeline.start), min(end, timeline.end)
+    if start >= end:
+        raise NotEnoughData("the window lies outside the job")
+    amounts = {
+        key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()
+    }
+    excluded = amounts.pop((Category.EXCLUDED, -1), 0)
+    window = Window(start, end, excluded)
+    if window.counted_ns <= 0:
+        raise NotEnoughData("the whole window is excluded")
+    productive = amounts.pop((Category.PRODUCTIVE, -1), 0)
+    counted = window.counted_ns
+    badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
+    return Analysis(
+        job=_job(timeline, name, formats, start, end),
+        window=window,
+        goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, _percent(productive, counted)),
+        badput=tuple(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
+        overlapped=_overlapped(timeline, start, end, counted),
+        at_risk=_at_risk(timeline),
+        reference=_reference(timeline, productive),
+        steps=step_statistics(timeline, start, end),
+        thresholds=(),
+        not_recorded=not_recorded(timeline),
+        diagnostics=(*diagnostics, *findings(timeline)),
+        timeline=timeline,
+        table=timeline.table,
+    )
+
+
+def _percent(ns: int, counted: int) -> float:
+    return 100 * ns / counted
+
+
+def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
+    category, label = key
+    return CategoryTime(CATEGORIES[category], table.labels[label] if label >= 0 else None, ns, _percent(ns, counted))
+
+
+def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end: int) -> Job:
+    first, last = _step_range(timeline, start, end)
+    down = timeline.sign_of_life[timeline.disruptions]
+    attempts = len(timeline.attempts)
+    return Job(
+        name=name,
+        start_ns=timeline.start,
+        end_ns=timeline.end,
+        ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
+        attempts=attempts,
+        runs=len(find_runs(timeline.table, timeline.attempts)),
+        disruptions=int(np.count_nonzero((down >= start) & (down < end))),
+        first_step=first,
+        last_step=last,
+        kept_steps=kept_steps(timeline, start, end),
+        formats=tuple(formats),
+    )
+
+
+def kept_steps(timeline: Timeline, start: int, end: int) -> float:
+    """Kept steps inside [start, end) (ns); a stretch that the window cuts counts in proportion to its time."""
+    pieces = timeline.pieces
+    length = pieces.end - pieces.start
+    inside = np.minimum(pieces.end, end) - np.maximum(pieces.start, start)
+    point = (length == 0) & (pieces.start >= start) & (pieces.start < end)
+    share = np.where(point, 1.0, np.clip(inside, 0, None) / np.maximum(length, 1))
+    return float(np.sum(pieces.steps * share))
+
+
+def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
+    """First and last step of the final progress inside the window: recorded ones in step logs, the bounds of the
+    stretches in checkpoint logs."""
+    if timeline.records is None:
+        stretches = timeline.pieces.stretches
+        inside = (stretches.end > start) & (stretches.start < end)
+        first, last = stretches.first[inside], np.minimum(stretches.stop, _limit(timeline, stretches.attempt))[inside]
+    else:
+        records = timeline.records
+        inside = (records.time >= start) & (records.time < end)
+        inside &= records.number < _limit(timeline, records.owner)
+        first = last = records.number[inside]
+    return (int(first.min()), int(last.max())) if len(first) else (None, None)
+
+
+def _limit(timeline: Timeline, attempt: NDArray[np.int32]) -> NDArray[np.int64]:
+    limit = timeline.lineage.limit
+    return limit[attempt] if len(limit) else np.full(len(attempt), NOTHING_KEPT)
+
+
+def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:
+    """Data loading beside the ledger: the union of its intervals inside the window; nothing if none was logged."""
+    if not np.any(timeline.table.kind == Kind.DATA):
+        return ()
+    loading = timeline.loading
+    ns = union_length(np.maximum(loading.start, start), np.minimum(loading.end, end))
+    return (CategoryTime(ASYNC_LOADING, None, ns, _percent(ns, counted)),)
+
+
+def _at_risk(timeline: Timeline) -> AtRisk | None:
+    """Kept progress after the last completed save: what began before that save began is in it."""
+    table = timeline.table
+    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
+    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & ~timeline.ended
+    saves = saves[~cut]
+    clean = len(timeline.attempts) > 0 and timeline.endings.how[-1] == End.CLEAN
+    if len(saves) == 0 or clean:
+        return None
+    last = int(table.time[saves[np.argmax(table.end[saves])]])
+    pieces = timeline.pieces
+    later = pieces.start >= last
+    productive = pieces.net - pieces.startup - pieces.stall - pieces.slowdown
+    return AtRisk(float(pieces.steps[later].sum()), int(productive[later].sum()))
+
+
+def _reference(timeline: Timeline, productive: int) -> Reference:
+    table = timeline.table
+    loads, saved = table.step[table.kind == Kind.LOAD], table.step[table.kind == Kind.SAVED]
+    lowest = int(loads.min()) if len(loads) else None
+    highest = int(saved.max()) if len(saved) else None
+    reference = timeline.reference_ns
+    lines = np.unique(np.column_stack((table.source.astype(np.int64), table.line, table.entry)), axis=0)
+    return Reference(
+        step_time_seconds=None if reference is None else float(reference / 10**9),
+        origin=timeline.origin,
+        effective_computation_ns=None if reference is None else productive,
+        min_loaded_step=lowest,
+        max_saved_step=highest,
+        step_difference=None if lowest is None or highest is None else highest - lowest,
+        total_events=len(lines),
+        job_started_count=int(timeline.attempts.started.sum()),
+        checkpoints_loaded=int(np.count_nonzero(loads > 0)),
+        checkpoints_saved=len(saved),
+    )

@@ -1,0 +1,74 @@
+"""Which events the question is about: one job of the log, and one run of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.events.schema import EventLog, EventTable
+from goodput_cli.timeline.attempts import find_attempts
+from goodput_cli.timeline.build import is_step_log
+from goodput_cli.timeline.order import in_order
+from goodput_cli.timeline.runs import find_runs
+
+_LISTED = 10
+
+
+def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[str, ...]]:
+    """The events of one job, its name, and the formats they came in.
+
+    `NotEnoughData`: no events at all, or none of that job. `UsageError`: no name given, and several jobs.
+    """
+    jobs = log.table.jobs
+    if len(log.table) == 0:
+        raise NotEnoughData(f"no events found{_why(log.diagnostics)}")
+    if name is None:
+        present = [jobs[code] for code in np.unique(log.table.job).tolist()]
+        if len(present) > 1:
+            raise UsageError(f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)}")
+        name = present[0]
+    if name not in jobs:
+        raise NotEnoughData(f"no events of job {name!r}; the log holds {_listed(sorted(jobs))}")
+    code = jobs.index(name)
+    formats = log.formats[code] if code < len(log.formats) else ()
+    whole = len(jobs) == 1
+    return log.table if whole else log.table.take(log.table.job == code), name, formats
+
+
+def pick_run(table: EventTable, run: int | str) -> EventTable:
+    """The events of one run of a job (accounting §10): a number from 1, or "last"."""
+    ordered = in_order(table).table
+    attempts = find_attempts(ordered, is_step_log(ordered))
+    starts = find_runs(ordered, attempts)
+    number = len(starts) if run == "last" else _run_number(run)
+    if not 1 <= number <= len(starts):
+        raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
+    first = starts[number - 1] if number > 1 else 0
+    stop = starts[number] if number < len(starts) else len(ordered)
+    return ordered.take(np.arange(first, stop))
+
+
+def _run_number(run: int | str) -> int:
+    try:
+        return int(run)
+    except ValueError:
+        raise UsageError(f"--run {run!r}: write a number from 1, or last") from None
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name if len(name) <= 80 else name[:79] + "…") for name in names[:_LISTED])
+    return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def _why(diagnostics: Sequence[Diagnostic]) -> str:
+    """What was in the sources instead of events."""
+    if not diagnostics:
+        return ": the sources are empty"
+    seen = ", ".join(f"{found.count} x {found.code}" for found in diagnostics[:3])
+    place = next((found.where[0] for found in diagnostics if found.where), None)
+    return f" ({seen}{f', first at {place}' if place else ''}); is this an event log of goodput's formats?"
+
+

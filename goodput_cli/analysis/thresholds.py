@@ -1,0 +1,187 @@
+"""Thresholds: `NAME OP VALUE[UNIT]`, parsed before any work and judged on exact numbers.
+
+An expression says what must not be: `--fail-if 'goodput<90'` fails when it holds. What the log does not record
+neither passes nor fails (`met` is None).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.errors import UsageError
+from goodput_cli.timeline.categories import CATEGORIES
+
+ACCEPTED = "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s' or 'disruptions>3'"
+
+Dimension = Literal["share", "time", "count"]
+"""What a name measures: time that has a share of the window; a plain time; a plain number."""
+
+CUSTOM = "custom_badput_events"
+OVERLAPPED = "data_loading_async"
+_DIMENSIONS: dict[str, Dimension] = {
+    "goodput": "share",
+    **dict.fromkeys(CATEGORIES, "share"),
+    OVERLAPPED: "share",
+    "disruptions": "count",
+    "attempts": "count",
+    "kept_steps": "count",
+    "mtbf": "time",
+    "steps.count": "count",
+    **{f"steps.{name}": "time" for name in ("ideal", "mean", "median", "p90", "p99")},
+}
+NAMES = tuple(_DIMENSIONS)
+"""Every name an expression can hold, besides `custom:LABEL`."""
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+_NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
+_EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({_NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ThresholdExpression:
+    """One expression as parsed.
+
+    name: one of `NAMES`. label: of `custom:LABEL`, upper case. limit: in percent, seconds or a plain number, as `unit`
+    says ("%", "s" or ""). fails: whether the run fails (`--fail-…`) or is only warned of (`--warn-if`).
+    """
+
+    text: str
+    name: str
+    label: str | None
+    comparison: str
+    limit: Fraction
+    unit: str
+    fails: bool = True
+
+    def holds(self, value: Fraction) -> bool:
+        """Whether `value OP limit` is true, compared unrounded."""
+        return _OPERATORS[self.comparison](value, self.limit)
+
+
+def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
+    """`NAME OP VALUE[UNIT]`. Without a unit, goodput and categories are in %, times in s.
+
+    `UsageError`: not an expression, an unknown name, a unit that the name cannot have.
+    """
+    match = _EXPRESSION.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a threshold; write {ACCEPTED}")
+    name, label = _split_name(match[1], text)
+    dimension = _DIMENSIONS[name]
+    unit = (match[4] or "").lower() or {"share": "%", "time": "s", "count": ""}[dimension]
+    allowed = {"share": ["%", *_SECONDS], "time": list(_SECONDS), "count": [""]}[dimension]
+    if unit not in allowed:
+        hint = f"write {', '.join(allowed)}" if dimension != "count" else "it is a plain number"
+        raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; {hint}")
+    limit = Fraction(match[3]) * _SECONDS.get(unit, 1)
+    return ThresholdExpression(text.strip(), name, label, match[2], limit, "s" if unit in _SECONDS else unit, fails)
+
+
+def parse_fail_under(text: str) -> ThresholdExpression:
+    """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
+    number = text.strip().removesuffix("%").strip()
+    if not re.fullmatch(_NUMBER, number):
+        raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
+    return parse_threshold(f"goodput<{number}")
+
+
+def evaluate(expressions: Sequence[ThresholdExpression], analysis: Analysis) -> tuple[Threshold, ...]:
+    """Each expression judged on the analysis; `analysis.thresholds` is not looked at."""
+    return tuple(_judge(expression, analysis) for expression in expressions)
+
+
+def measure(expression: ThresholdExpression, analysis: Analysis) -> Fraction | None:
+    """The exact value in the unit of the expression; None where the log does not record it."""
+    if _DIMENSIONS[expression.name] != "share":
+        return _plain(expression.name, analysis)
+    ns = _time_ns(expression, analysis)
+    if ns is None:
+        return None
+    if expression.unit == "s":
+        return Fraction(ns, 10**9)
+    counted = analysis.window.counted_ns
+    return Fraction(ns * 100, counted) if counted > 0 else None
+
+
+def _judge(expression: ThresholdExpression, analysis: Analysis) -> Threshold:
+    value = measure(expression, analysis)
+    met = None if value is None else expression.holds(value)
+    shown = None if value is None else _telling_float(value, expression.limit)
+    return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit)
+
+
+def _telling_float(value: Fraction, limit: Fraction) -> float:
+    """The float nearest to `value` that lies on the same side of the limit, so that what is shown agrees with what
+    was judged."""
+    shown, edge = float(value), float(limit)
+    if shown == edge and value != limit:
+        return math.nextafter(shown, math.inf if value > limit else -math.inf)
+    return shown
+
+
+def _split_name(name: str, text: str) -> tuple[str, str | None]:
+    prefix, colon, label = name.partition(":")
+    if colon and prefix.lower() in ("custom", CUSTOM) and label.strip():
+        return CUSTOM, label.strip().upper()
+    if name.lower() in _DIMENSIONS:
+        return name.lower(), None
+    close = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"names are {', '.join(NAMES)} and custom:LABEL"
+    raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
+
+
+def _time_ns(expression: ThresholdExpression, analysis: Analysis) -> int | None:
+    name = "productive" if expression.name == "goodput" else expression.name
+    if name == "excluded":
+        return analysis.window.excluded_ns
+    if name in analysis.not_recorded:
+        return None
+    if name == "productive":
+        return analysis.goodput.ns
+    if name == OVERLAPPED:
+        found = [row.ns for row in analysis.overlapped if row.category == name]
+        return sum(found) if found else None
+    rows = [row for row in analysis.badput if row.category == name]
+    if expression.label is not None:
+        rows = [row for row in rows if row.label == expression.label]
+        if not rows and not _has_label(expression.label, analysis):
+            return None
+    return sum(row.ns for row in rows)
+
+
+def _has_label(label: str, analysis: Analysis) -> bool:
+    """Whether the job has a custom event of that label anywhere: then none in the window is zero, not unknown."""
+    from goodput_cli.events.schema import Kind
+
+    table = analysis.table
+    if label not in table.labels:
+        return False
+    custom = (table.kind == Kind.CUSTOM) & (table.label == table.labels.index(label))
+    return bool(custom.any())
+
+
+def _plain(name: str, analysis: Analysis) -> Fraction | None:
+    if name == "mtbf":
+        return None  # the analysis holds no reliability figures
+    if name.startswith("steps."):
+        field = name.removeprefix("steps.")
+        value = getattr(analysis.steps, "count" if field == "count" else f"{field}_seconds")
+        # repr: the decimal that people see, so that 'steps.mean==0.1' can hold
+        return None if value is None or not math.isfinite(value) else Fraction(repr(value))
+    return Fraction(getattr(analysis.job, name))

@@ -1,0 +1,213 @@
+"""The library's front door: `goodput_cli.analyze(...)`, the same analysis that the command makes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.when import Anchors, Span, When, parse_span, parse_when, parse_zone
+from goodput_cli.errors import NotEnoughData, UsageError
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.thresholds import ThresholdExpression
+    from goodput_cli.events.schema import EventLog, EventTable
+    from goodput_cli.sources.base import Progress
+    from goodput_cli.timeline.build import Timeline
+    from goodput_cli.timeline.rules import Rules
+
+Source = str | os.PathLike[str]
+Time = str | datetime | int
+"""An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of one job, parsed and checked before any log is read. The fields are those of `analyze`."""
+
+    reference_step_time: Fraction | Literal["auto"] | None
+    start: When | None
+    end: When | None
+    as_of: When | None
+    exclude: tuple[Span, ...]
+    exclude_stopped: bool
+    timezone: str
+    data_loading: str
+    async_saves: bool
+    stall_factor: float
+    run: int | str | None
+    now_ns: int
+
+
+def analyze(
+    sources: Source | Sequence[Source],
+    *,
+    job_name: str | None = None,
+    reference_step_time: str | float | Fraction | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    as_of: Time | None = None,
+    exclude: Sequence[str] = (),
+    exclude_stopped: bool = False,
+    timezone: str = "UTC",
+    data_loading: str = "overlapped",
+    async_saves: bool = False,
+    stall_factor: float = 5.0,
+    run: int | str | None = None,
+    thresholds: Sequence[ThresholdExpression | str] = (),
+    stdin: BinaryIO | None = None,
+    progress: Progress | None = None,
+) -> Analysis:
+    """Read the logs and account for every second of one job.
+
+    sources: files, globs, folders or `-`, merged. job_name: may be left out when they hold one job.
+    reference_step_time: seconds, or "auto" (accounting §6). start, end: the window of the question (default: the job).
+    as_of: what was known then. exclude: windows `START/END` to take out; exclude_stopped: planned stops too.
+    timezone: of times without a zone, in logs and in arguments. data_loading: "overlapped" or "blocking".
+    async_saves: saves of a checkpoint log claim nothing. stall_factor: how many usual step times are a stall, 0 = off.
+    run: analyse one run of a job name that was used several times: a number from 1, or "last".
+    thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`.
+
+    Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
+    cannot answer it); all are GoodputError.
+    """
+    question = _question(
+        reference_step_time=reference_step_time,
+        start=start,
+        end=end,
+        as_of=as_of,
+        exclude=exclude,
+        exclude_stopped=exclude_stopped,
+        timezone=timezone,
+        data_loading=data_loading,
+        async_saves=async_saves,
+        stall_factor=stall_factor,
+        run=run,
+    )
+    expressions = _expressions(thresholds)
+    from goodput_cli.events.read import read_events
+
+    uris = [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
+    log = read_events(uris, timezone=timezone, stdin=stdin, progress=progress)
+    return analyze_log(log, question, job_name, expressions)
+
+
+def analyze_log(
+    log: EventLog, question: Question, job_name: str | None = None, thresholds: Sequence[ThresholdExpression] = ()
+) -> Analysis:
+    """The same for events that have been read already."""
+    from goodput_cli.analysis.goodput import analyse_window
+    from goodput_cli.analysis.pick import pick_job, pick_run
+    from goodput_cli.analysis.thresholds import evaluate
+    from goodput_cli.diagnostics import merge
+
+    events, name, formats = pick_job(log, job_name)
+    if question.run is not None:
+        events = pick_run(events, question.run)
+    timeline, anchors = _timeline(events, question, name)
+    start = question.start.resolve(anchors) if question.start else timeline.start
+    end = question.end.resolve(anchors) if question.end else timeline.end
+    if start >= end:
+        raise UsageError("the window is empty: --from must be before --to")
+    analysis = analyse_window(timeline, name, formats, start, end, log.diagnostics)
+    analysis = replace(analysis, diagnostics=merge(analysis.diagnostics))
+    return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
+
+
+def _timeline(events: EventTable, question: Question, name: str) -> tuple[Timeline, Anchors]:
+    """Resolve the times that the accounting itself needs, and account for the job."""
+    from goodput_cli.timeline.attempts import find_attempts
+    from goodput_cli.timeline.build import build_timeline, is_step_log, job_start
+    from goodput_cli.timeline.order import in_order
+
+    zone = parse_zone(question.timezone)
+    table = in_order(events).table
+    named = [question.start, question.end, question.as_of, *(time for span in question.exclude for time in span_times(span))]
+    starts: list[int] = []
+    if any(when is not None and when.kind == "attempt" for when in named):
+        starts = find_attempts(table, is_step_log(table)).begin.tolist()
+    whole = Anchors(job_start(table), int(table.end.max()), starts, question.now_ns, zone)
+    as_of = question.as_of.resolve(whole) if question.as_of else None
+    timeline = build_timeline(events, _rules(question, whole), as_of)
+    if timeline is None:
+        known = " that were known at --as-of" if as_of is not None else ""
+        raise NotEnoughData(f"the events of job {name!r}{known} span no time: two at different times are needed")
+    return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)
+
+
+def span_times(span: Span) -> tuple[When, When]:
+    """Both ends of a span."""
+    return span.start, span.end
+
+
+def _rules(question: Question, anchors: Anchors) -> Rules:
+    from goodput_cli.timeline.rules import Rules
+
+    reference = question.reference_step_time
+    return Rules(
+        reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,
+        exclusions=tuple(span.resolve(anchors) for span in question.exclude),
+        exclude_stopped=question.exclude_stopped,
+        data_blocking=question.data_loading == "blocking",
+        async_saves=question.async_saves,
+        stall_factor=question.stall_factor,
+    )
+
+
+def _question(
+    *,
+    reference_step_time: str | float | Fraction | None,
+    start: Time | None,
+    end: Time | None,
+    as_of: Time | None,
+    exclude: Sequence[str],
+    exclude_stopped: bool,
+    timezone: str,
+    data_loading: str,
+    async_saves: bool,
+    stall_factor: float,
+    run: int | str | None,
+) -> Question:
+    parse_zone(timezone)
+    if data_loading not in ("overlapped", "blocking"):
+        raise UsageError(f"data loading is 'overlapped' or 'blocking', not {data_loading!r}")
+    if not 0 <= stall_factor < float("inf"):
+        raise UsageError(f"the stall factor is a number of usual step times, 0 for off; {stall_factor!r} is none")
+    return Question(
+        reference_step_time=_reference(reference_step_time),
+        start=None if start is None else parse_when(start),
+        end=None if end is None else parse_when(end),
+        as_of=None if as_of is None else parse_when(as_of),
+        exclude=tuple(parse_span(span) for span in exclude),
+        exclude_stopped=exclude_stopped,
+        timezone=timezone,
+        data_loading=data_loading,
+        async_saves=async_saves,
+        stall_factor=stall_factor,
+        run=run,
+        now_ns=time.time_ns(),
+    )
+
+
+def _reference(value: str | float | Fraction | None) -> Fraction | Literal["auto"] | None:
+    """The reference step time in seconds, exactly as written: 0.1 is a tenth, not the nearest float."""
+    if value is None or value == "auto":
+        return value  # type: ignore[return-value]
+    try:
+        seconds = value if isinstance(value, Fraction) else Fraction(str(value))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise UsageError(f"a reference step time is a number of seconds or auto, not {value!r}") from None
+    if seconds <= 0:
+        raise UsageError(f"a reference step time is above 0 s; {value} is not")
+    return seconds
+
+
+def _expressions(thresholds: Sequence[ThresholdExpression | str]) -> list[ThresholdExpression]:
+    from goodput_cli.analysis.thresholds import parse_threshold
+
+    return [parse_threshold(given) if isinstance(given, str) else given for given in thresholds]
