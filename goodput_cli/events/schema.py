@@ -102,7 +102,7 @@ class EventTable:
     def where(self, row: int) -> str:
         """The evidence for a row: `file:line`, or the insertId of an entry that has no line."""
         if self.line[row] <= 0 and self.entry[row] >= 0:
-            return self.entries[self.entry[row]][2]
+            return str(self.entries[self.entry[row]][2])
         return f"{self.sources[self.source[row]]}:{self.line[row]}"
 
 

@@ -1,0 +1,214 @@
+"""Blocks of records -> rows: unwraps envelopes, finds the format of each shape of record, and lets it translate.
+
+The lines of a log have few shapes (sets of keys), so records are grouped by shape and a format sees whole columns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records, all_formats
+from goodput_cli.events.lines import Parsed
+from goodput_cli.events.notes import Notes
+from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
+from goodput_cli.events.schema import NONE, EventLog
+from goodput_cli.events.timestamps import TimestampReader
+
+MANY_SHAPES = 64
+"""With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
+slow by inventing keys or their order."""
+_CACHE_SIZE = 4096
+
+
+class Decoder:
+    """Takes blocks of records in order of arrival; `finish` gives the log."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.notes = Notes()
+        self.sources: Interner[str] = Interner()
+        self._jobs: Interner[str] = Interner()
+        self._entries: Interner[Identity] = Interner()
+        self._rows = RowBuilder()
+        self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(zone))
+        self._envelopes = EnvelopeReader()
+        self._formats = all_formats(self.notes)
+        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE}).union(*(one.keys for one in self._formats))
+        self._format_of: dict[Hashable, Format | None] = {}
+        self._formats_of_job: defaultdict[str, set[str]] = defaultdict(set)
+
+    def add(self, source: str, parsed: Parsed) -> None:
+        """Decode the records of a block."""
+        code = self.sources.code(source)
+        for line, reason in parsed.bad:
+            self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
+        if not parsed.records:
+            return
+        size = len(parsed.records)
+        none = np.full(size, NONE, dtype=np.int32)
+        origin = Origin(code, np.arange(size, dtype=np.int64), parsed.lines, none, none)
+        stamp = np.full(size, NO_STAMP, dtype=np.int64)
+        block = Records(_without_nulls(parsed.records, parsed.nulls), frozenset(), origin, stamp)
+        wrapped = [group for group in self._by_shape(block) if not self._decode_bare(group)]
+        for group in wrapped:
+            for inner in self._by_shape(self._unwrap(group, parsed.nulls)):
+                self._decode_shape(inner)
+        self._rows.end_block()
+
+    def finish(self) -> EventLog:
+        """Everything that was added, as one log; the decoder is empty then."""
+        output, sources, entries = self._output, self.sources.values(), self._entries.values()
+        table = build_table(
+            self._rows.columns(),
+            jobs=self._jobs.values(),
+            labels=output.labels.values(),
+            sources=sources,
+            details=output.details.values(),
+            entries=entries,
+        )
+        formats = tuple(tuple(sorted(self._formats_of_job[job])) for job in table.jobs)
+        return EventLog(table, formats, self.notes.diagnostics(sources, entries))
+
+    def _decode_bare(self, group: Records) -> bool:
+        """Decode a group unless it is one of envelopes."""
+        if PAYLOAD in group.keys:
+            return False
+        self._decode_shape(group)
+        return True
+
+    def _by_shape(self, block: Records) -> Iterable[Records]:
+        """The records in groups, all of a group with the same keys (or at least the same known ones)."""
+        groups = _grouped(block.records, tuple)
+        loose = len(groups) > MANY_SHAPES
+        if loose:
+            groups = _grouped(block.records, self._known_keys.intersection)
+        return [replace(_take(block, places, frozenset(keys)), loose=loose) for keys, places in groups.items()]
+
+    def _unwrap(self, group: Records, nulls: bool) -> Records:
+        """The payloads of a group of envelopes, with the envelopes' timestamps and identities."""
+        is_object = np.array([isinstance(entry[PAYLOAD], dict) for entry in group.records], dtype=np.bool_)
+        self._unrecognised(group, np.flatnonzero(~is_object))
+        group = _take(group, np.flatnonzero(is_object), group.keys)
+        stamps = self._envelopes.stamps(group.records)
+        read = self._envelopes.identity
+        names = [read(entry, stamp) for entry, stamp in zip(group.records, stamps.tolist(), strict=True)]
+        codes = [NONE if name is None else self._entries.code(name) for name in names]
+        origin = replace(group.origin, entry=np.array(codes, dtype=np.int32))
+        payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
+        return Records(payloads, frozenset(), origin, stamps)
+
+    def _decode_shape(self, group: Records) -> None:
+        for log_format, records in self._by_format(group):
+            if log_format is None:
+                self._unrecognised(records, np.arange(len(records)))
+                continue
+            named = self._with_jobs(records, log_format)
+            if not len(named):
+                continue
+            self._note_unknown_keys(named, log_format)
+            used = log_format.translate(named, self._output)
+            self._unrecognised(named, np.flatnonzero(~used))
+
+    def _by_format(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
+        if not len(group):
+            return []
+        if EVENT_TYPE not in group.keys:
+            return [(self._find_format(group.keys, group.records[0]), group)]
+        types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
+        sample = dict(zip(types, group.records, strict=True))
+        format_of = {one: self._find_format(group.keys, record) for one, record in sample.items()}
+        if len(set(format_of.values())) == 1:
+            return [(next(iter(format_of.values())), group)]
+        places: defaultdict[Format | None, list[int]] = defaultdict(list)
+        for at, one in enumerate(types):
+            places[format_of[one]].append(at)
+        return [(one, _take(group, at, group.keys)) for one, at in places.items()]
+
+    def _find_format(self, keys: frozenset[str], record: Record) -> Format | None:
+        event_type = record.get(EVENT_TYPE)
+        shape = (keys, event_type if isinstance(event_type, str) else None)
+        if shape in self._format_of:
+            return self._format_of[shape]
+        if len(self._format_of) >= _CACHE_SIZE:
+            self._format_of.clear()
+        found = next((one for one in self._formats if one.recognises(record)), None)
+        self._format_of[shape] = found
+        return found
+
+    def _with_jobs(self, records: Records, log_format: Format) -> Records:
+        """The records that name their job, with its code; the others are reported."""
+        names = [record.get(JOB_NAME, "") for record in records.records]
+        if set(map(type, names)) != {str} or "" in names:
+            self._report_nameless(records, names)
+            named = [at for at, name in enumerate(names) if isinstance(name, str) and name]
+            names = [names[at] for at in named]
+            records = _take(records, named, records.keys)
+        for name in set(names):
+            self._formats_of_job[name].add(log_format.name)
+        if not names:
+            return records
+        return replace(records, origin=replace(records.origin, job=self._jobs.codes(names)))
+
+    def _report_nameless(self, records: Records, names: Sequence[Any]) -> None:
+        missing = [at for at, name in enumerate(names) if name == ""]
+        wrong = [at for at, name in enumerate(names) if not isinstance(name, str)]
+        message = f"events without `{JOB_NAME}` belong to no job; dropped"
+        self._output.report("missing_job_name", message, records, missing)
+        self._output.report("bad_value", f"`{JOB_NAME}` is no text; dropped", records, wrong)
+
+    def _note_unknown_keys(self, records: Records, log_format: Format) -> None:
+        places: Mapping[str, Sequence[int]] = {key: range(len(records)) for key in records.keys - log_format.keys}
+        if records.loose:
+            places = _places_of_keys(records, log_format.keys)
+        for key in sorted(places):
+            name = self.notes.bounded("unknown_keys", key)
+            self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])
+
+    def _unrecognised(self, records: Records, places: Sequence[int] | NDArray[np.int64]) -> None:
+        message = "lines that no log format recognises; ignored"
+        self._output.report("unrecognised_lines", message, records, list(places))
+
+
+def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:
+    """The positions of the records that have each key that is not known."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for at, record in enumerate(records.records):
+        for key in record.keys() - known:
+            places[key].append(at)
+    return places
+
+
+def _grouped(records: Sequence[Record], shape: Callable[[Record], Iterable[str]]) -> dict[Any, list[int]]:
+    groups: dict[Any, list[int]] = {}
+    for at, record in enumerate(records):
+        key = shape(record)
+        if key in groups:
+            groups[key].append(at)
+        else:
+            groups[key] = [at]
+    return groups
+
+
+def _take(block: Records, places: Sequence[int] | NDArray[np.int64], keys: frozenset[str]) -> Records:
+    if len(places) == len(block):
+        return replace(block, keys=keys)
+    rows = np.asarray(places, dtype=np.int64)
+    records = block.records
+    return Records([records[at] for at in places], keys, block.origin.take(rows), block.stamp[rows])
+
+
+def _without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
+    """`null` is absent."""
+    if not nulls:
+        return records
+    return [
+        {key: value for key, value in record.items() if value is not None} if None in record.values() else record
+        for record in records
+    ]

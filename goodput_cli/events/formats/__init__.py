@@ -1,0 +1,1 @@
+"""Log formats: one module each, told apart by the lines themselves."""

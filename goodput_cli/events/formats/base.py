@@ -1,0 +1,132 @@
+"""The plug-in point for log formats, and what a format has at hand while it translates.
+
+To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`. Foreign formats are
+asked before our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.events.notes import Notes
+from goodput_cli.events.rows import Interner, Origin, RowBuilder
+from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.events.values import epoch_column, whole_column, why_no_time
+
+ENTRY_POINT_GROUP = "goodput_cli.formats"
+EVENT_TYPE = "event_type"
+JOB_NAME = "job_name"
+
+Record = dict[str, Any]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Records:
+    """n records of one set of keys; no value is None.
+
+    keys: those that every record has. loose: whether a record may have more, none of which any format knows.
+    stamp: ns int64[n], the envelopes' timestamps, -1 where there is none.
+    """
+
+    records: Sequence[Record]
+    keys: frozenset[str]
+    origin: Origin
+    stamp: NDArray[np.int64]
+    loose: bool = False
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def column(self, key: str) -> list[Any]:
+        """The values of one of `keys`."""
+        return [record[key] for record in self.records]
+
+    def every(self) -> Mask:
+        """bool[n], all true."""
+        return np.ones(len(self.records), dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a format puts what it finds. The interners hand out the codes of the columns of the same name."""
+
+    rows: RowBuilder
+    notes: Notes
+    labels: Interner[str]
+    details: Interner[tuple[Any, ...]]
+    clock: TimestampReader
+
+    def report(self, code: str, message: str, records: Records, which: Mask | Sequence[int]) -> None:
+        """A finding about the records chosen by a mask or by positions."""
+        chosen = np.flatnonzero(which) if isinstance(which, np.ndarray) else np.asarray(which, dtype=np.int64)
+        if len(chosen):
+            origin = records.origin
+            self.notes.add(code, message, origin.source, origin.line[chosen].tolist(), origin.entry[chosen].tolist())
+
+    def times(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
+        """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""
+        ns, good = epoch_column(records.column(key))
+        for at in np.flatnonzero(~good).tolist():
+            self.report("bad_value", f"{why_no_time(key, records.records[at][key])}; dropped", records, [at])
+        return ns, good
+
+    def whole(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
+        """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
+        numbers, good = whole_column(records.column(key))
+        self.report("bad_value", f"`{key}` is no whole number; dropped", records, ~good)
+        return numbers, good
+
+    def names(self, records: Records, key: str) -> tuple[NDArray[np.int32], Mask]:
+        """Labels of a key, upper case, `UNKNOWN` where missing, as int32[n] codes, and which are good."""
+        texts = records.column(key) if key in records.keys else [""] * len(records)
+        good = np.array([isinstance(text, str | int | float) for text in texts], dtype=np.bool_)
+        self.report("bad_value", f"`{key}` is no name; dropped", records, ~good)
+        return self.labels.codes([str(text).upper() or UNKNOWN_LABEL for text in texts]), good
+
+
+UNKNOWN_LABEL = "UNKNOWN"
+
+
+class Format(Protocol):
+    """A log format: recognises its records and translates them into canonical rows (see `events.schema`)."""
+
+    @property
+    def name(self) -> str:
+        """The name that reports show, lower case."""
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The keys that it knows; others are counted as `unknown_keys`."""
+
+    def recognises(self, record: Mapping[str, Any], /) -> bool:
+        """Whether a record is of this format. May look only at which keys there are and at `event_type`."""
+
+    def translate(self, records: Records, output: Output, /) -> Mask:
+        """Add the rows of `records`. Returns bool[n]: the records that it made something of, be it a diagnostic."""
+
+
+def all_formats(notes: Notes) -> tuple[Format, ...]:
+    """Installed formats, foreign ones first; one that cannot be loaded is a diagnostic."""
+    from goodput_cli.events.formats.orbax import Orbax
+    from goodput_cli.events.formats.recorder import Recorder
+    from goodput_cli.events.formats.resiliency import Resiliency
+
+    foreign = [_load(point, notes) for point in entry_points(group=ENTRY_POINT_GROUP)]
+    return (*(one for one in foreign if one is not None), Orbax(), Recorder(), Resiliency())
+
+
+def _load(point: Any, notes: Notes) -> Format | None:
+    try:
+        loaded: Format = point.load()()
+    except Exception as error:  # a foreign package may fail in any way
+        message = f"the log format {point.name} ({point.value}) could not be loaded and is not read: {error}"
+        notes.add("format_plugin_failed", message, 0, [])
+        return None
+    return loaded

@@ -1,0 +1,167 @@
+"""Format B: Orbax' structured checkpoint log. Start times in epoch seconds, durations in seconds.
+
+Such a line claims time and feeds no lineage (accounting §3). The interval is the one in which the checkpoint manager
+blocked the program; without it, the hull of its parts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Mask, Output, Record, Records
+from goodput_cli.events.schema import NO_STEP, Edge, Kind
+from goodput_cli.events.values import MAX_NS, epoch_ns, number, round_to_us, whole_number, why_no_time
+
+_START, _DURATION = "_start_time", "_duration_secs"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The keys of an event type: prefix of the whole interval, and prefixes of its parts."""
+
+    kind: Kind
+    whole: str
+    parts: tuple[str, ...]
+
+
+_LAYOUTS = {
+    "save": _Layout(
+        Kind.SAVE, "checkpoint_manager_blocking", ("wait_for_prev", "checkpointer_blocking", "get_old_steps")
+    ),
+    "restore": _Layout(Kind.RESTORE, "checkpoint_manager", ("checkpointer",)),
+    "emergency_restore": _Layout(Kind.RESTORE, "checkpoint_manager", ("checkpointer", "broadcast")),
+}
+_PREFIXES = tuple(dict.fromkeys(prefix for layout in _LAYOUTS.values() for prefix in (layout.whole, *layout.parts)))
+_PLAIN_DETAILS = (
+    EVENT_TYPE, "directory", "reached_preemption", "preemption_received_at", "synchronous",
+    "time_between_consecutive_saves_sec", "is_restoring_slice", "in_primary_slice",
+)  # fmt: skip
+_DETAILS = (*_PLAIN_DETAILS, *(prefix + ending for prefix in _PREFIXES for ending in (_START, _DURATION)))
+_STEP = "step"
+
+Interval = tuple[int, int]
+
+
+class _UnusableError(Exception):
+    """A value is wrong, so the record gives no row; args: the message of the diagnostic."""
+
+
+class Orbax:
+    """See `Format`."""
+
+    name = "orbax"
+    keys = frozenset({JOB_NAME, _STEP, *_DETAILS})
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        """A record whose event type is one of Orbax'."""
+        event_type = record.get(EVENT_TYPE)
+        return isinstance(event_type, str) and event_type in _LAYOUTS
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        """A row per record: an interval with its step; `detail` is what else the record says, as (key, value) pairs."""
+        size = len(records)
+        kind = np.zeros(size, dtype=np.int8)
+        time, end, step = (np.zeros(size, dtype=np.int64) for _ in range(3))
+        good = records.every()
+        for at, record in enumerate(records.records):
+            layout = _LAYOUTS[record[EVENT_TYPE]]
+            try:
+                step[at] = _step(record)
+                placed = _interval(record, layout, int(records.stamp[at]))
+            except _UnusableError as why:
+                output.report("bad_value", f"{why}; dropped", records, [at])
+                good[at] = False
+                continue
+            if placed.unplaced:
+                output.report("unplaced_duration", placed.unplaced, records, [at])
+            good[at] = placed.interval is not None
+            kind[at], (time[at], end[at]) = layout.kind, placed.interval or (0, 0)
+        detail = output.details.codes([_detail(record) for record in records.records])
+        output.rows.add(records.origin, good, kind, Edge.INTERVAL, time, end=end, step=step, detail=detail)
+        return records.every()
+
+
+def _step(record: Record) -> int:
+    if _STEP not in record:
+        return NO_STEP
+    step = whole_number(record[_STEP])
+    if step is None:
+        raise _UnusableError(f"`{_STEP}` is no whole number")
+    return step
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a record lies in time, if anywhere, and what could not be placed (a message)."""
+
+    interval: Interval | None
+    unplaced: str | None = None
+
+
+def _interval(record: Record, layout: _Layout, stamp: int) -> _Place:
+    """[start, end) in ns: the whole's if it has a place, else the hull of the parts that have one."""
+    whole = _placed(record, layout.whole, stamp)
+    if whole is not None:
+        return _Place(whole)
+    parts = [placed for prefix in layout.parts if (placed := _placed(record, prefix, stamp)) is not None]
+    hull = (min(start for start, _ in parts), max(end for _, end in parts)) if parts else None
+    if layout.whole + _DURATION in record:
+        lost = f"`{layout.whole}{_DURATION}` without `{layout.whole}{_START}` or an envelope's timestamp"
+        return _Place(hull, f"{lost}: it has no place in time; only parts that have one count")
+    if hull is None:
+        return _Place(None, f"`{record[EVENT_TYPE]}` without a start and a duration has no place in time; dropped")
+    return _Place(hull)
+
+
+def _placed(record: Record, prefix: str, stamp: int) -> Interval | None:
+    """A start with a duration; or a duration that ends at the envelope's timestamp `stamp` (-1: there is none)."""
+    if prefix + _DURATION not in record:
+        return None
+    duration = _duration(record, prefix + _DURATION)
+    if prefix + _START in record:
+        start = _start(record, prefix + _START)
+    elif stamp >= 0:
+        start = stamp - duration
+    else:
+        return None
+    if start < 0 or start + duration >= MAX_NS:
+        raise _UnusableError(f"`{prefix}{_DURATION}` leads out of the years 1970 to 2255")
+    return start, start + duration
+
+
+def _start(record: Record, key: str) -> int:
+    start = epoch_ns(record[key])
+    if start is None:
+        raise _UnusableError(why_no_time(key, record[key]))
+    return start
+
+
+def _duration(record: Record, key: str) -> int:
+    seconds = number(record[key])
+    if seconds is None or seconds < 0:
+        raise _UnusableError(f"`{key}` is no duration in seconds, from 0")
+    return round_to_us(seconds)
+
+
+def _detail(record: Record) -> tuple[tuple[str, Any], ...]:
+    return tuple((key, _plain(record[key])) for key in _DETAILS if key in record)
+
+
+def _plain(value: Any) -> Any:
+    """A value that equals every other spelling of it and can be a key: 5, 5.0 and "5" are 5."""
+    if isinstance(value, bool):
+        return value
+    parsed = number(value)
+    if parsed is not None:
+        return int(parsed) if parsed == int(parsed) else parsed
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, sort_keys=True)
+    except RecursionError:  # nobody nests a detail that deep on purpose
+        return "…"

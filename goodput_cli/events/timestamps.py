@@ -1,0 +1,158 @@
+"""ISO-8601 timestamps -> ns, exact to the nanosecond; what has no zone is local time of a given zone."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.layouts import LayoutColumn, read_layouts
+from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.values import MAX_NS
+
+_EPOCH = datetime(1970, 1, 1)
+_SECONDS_PER_DAY = 86_400
+_SECONDS_PER_MINUTE = 60
+_BEYOND_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
+_DATE_AND_TIME = re.compile(r"\d{4}(?:-\d\d-|\d\d)\d\d[Tt ]\d\d:?\d\d", re.ASCII)
+_UTC_MARK = re.compile(r"(.*\d) ?(?:z|UTC)", re.IGNORECASE)  # what `fromisoformat` does not know
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
+_CACHE_SIZE = 100_000
+
+
+def load_zone(name: str) -> tzinfo:
+    """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
+    from zoneinfo import ZoneInfo
+
+    if name.upper() in ("UTC", "Z"):
+        return UTC
+    offset = _OFFSET.fullmatch(name)
+    try:
+        if offset:
+            sign = -1 if offset[1] == "-" else 1
+            return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3])))
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        hint = "use a name such as UTC, Europe/Berlin or America/Los_Angeles, or an offset such as +05:30"
+        raise UsageError(f"unknown time zone {name!r}; {hint}") from error
+
+
+class Instant(NamedTuple):
+    """A timestamp that was understood. ns: since 1970 UTC. oddity: code of a diagnostic about its local time."""
+
+    ns: int
+    naive: bool
+    oddity: str | None
+
+
+@dataclass(frozen=True)
+class Instants:
+    """n timestamps. ns: int64[n], 0 where not good. good, naive: bool[n]. odd: positions by code of a diagnostic."""
+
+    ns: NDArray[np.int64]
+    good: NDArray[np.bool_]
+    naive: NDArray[np.bool_]
+    odd: dict[str, list[int]]
+
+
+class TimestampReader:
+    """Reads timestamps; those without a zone are local time of `zone`. Remembers the offset of each minute."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone = zone
+        self._offsets: dict[int, tuple[int, str | None]] = {}
+
+    def read_column(self, texts: Sequence[Any]) -> Instants:
+        """`read` of each of `texts`; those of an ordinary layout are read together."""
+        size = len(texts)
+        ns, good, naive = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
+        odd: dict[str, list[int]] = defaultdict(list)
+        for column in read_layouts(texts):
+            good[column.rows] = True
+            naive[column.rows] = column.naive
+            ns[column.rows] = column.ns
+            if column.naive and self.zone is not UTC:
+                ns[column.rows] -= self._local_offsets(column, odd)
+        for at in np.flatnonzero(~good).tolist():
+            instant = self.read(texts[at])
+            if instant is not None:
+                ns[at], naive[at], good[at] = instant.ns, instant.naive, True
+                if instant.oddity:
+                    odd[instant.oddity].append(at)
+        inside = (ns >= 0) & (ns < MAX_NS)
+        return Instants(np.where(inside, ns, 0), good & inside, naive, odd)
+
+    def read(self, text: Any) -> Instant | None:
+        """The instant of a timestamp of 0 to 9 fractional digits (more are cut); None if it is none.
+
+        A local time that occurs twice is the first one; one that a clock change skips is read with the offset before
+        the change. Both name their diagnostic as `oddity`.
+        """
+        moment = _parse(text)
+        if moment is None:
+            return None
+        since = moment.replace(tzinfo=None) - _EPOCH
+        seconds = since.days * _SECONDS_PER_DAY + since.seconds
+        naive = moment.tzinfo is None
+        offset, oddity = self._offset(seconds // _SECONDS_PER_MINUTE) if naive else (_seconds_east(moment), None)
+        ns = (seconds - offset) * NS_PER_SECOND + since.microseconds * 1000
+        if extra := _BEYOND_MICROSECONDS.search(text):
+            ns += int(extra[1].ljust(3, "0"))
+        return Instant(ns, naive, oddity) if 0 <= ns < MAX_NS else None
+
+    def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> NDArray[np.int64]:
+        """ns int64[n] east of UTC for local times; adds the positions of odd ones to `odd`."""
+        minutes, inverse = np.unique(column.ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND), return_inverse=True)
+        found = [self._offset(int(minute)) for minute in minutes]
+        for at, (_, oddity) in enumerate(found):
+            if oddity:
+                odd[oddity].extend(column.rows[inverse == at].tolist())
+        east: NDArray[np.int64] = np.array([offset for offset, _ in found], dtype=np.int64)[inverse]
+        return east * NS_PER_SECOND
+
+    def _offset(self, minute: int) -> tuple[int, str | None]:
+        """Seconds east of UTC in a minute of local time (since 1970), and the code of what is odd about it."""
+        if self.zone is UTC:
+            return 0, None
+        known = self._offsets.get(minute)
+        if known is None:
+            if len(self._offsets) >= _CACHE_SIZE:
+                self._offsets.clear()
+            moment = _EPOCH + timedelta(minutes=minute)
+            known = self._offsets[minute] = _local_offset(moment.replace(tzinfo=self.zone))
+        return known
+
+
+def _parse(text: Any) -> datetime | None:
+    if type(text) is not str or not _DATE_AND_TIME.match(text):
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    marked = _UTC_MARK.fullmatch(text)
+    try:
+        moment = datetime.fromisoformat(marked[1]) if marked else None
+    except ValueError:
+        return None
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else None
+
+
+def _local_offset(moment: datetime) -> tuple[int, str | None]:
+    first = _seconds_east(moment.replace(fold=0))
+    second = _seconds_east(moment.replace(fold=1))
+    if first == second:
+        return first, None
+    return first, "ambiguous_local_time" if first > second else "nonexistent_local_time"
+
+
+def _seconds_east(moment: datetime) -> int:
+    offset = moment.utcoffset()
+    return offset.days * _SECONDS_PER_DAY + offset.seconds if offset is not None else 0

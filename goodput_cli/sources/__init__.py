@@ -1,0 +1,1 @@
+"""Where log lines come from: one module per kind of place, found by the scheme of the URI."""

@@ -1,0 +1,122 @@
+"""The plug-in point for places to read from, and the registry that finds the place for a URI.
+
+A source knows bytes and paging and nothing of events. To add one, register an object with `read` (see `Source`) under
+the entry-point group `goodput_cli.sources`; the name of the entry point is the scheme (`gs` for `gs://…`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any, BinaryIO, Protocol
+
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import SourceError, UsageError
+
+ENTRY_POINT_GROUP = "goodput_cli.sources"
+FILE_SCHEME = "file"
+
+
+@dataclass(frozen=True)
+class RawBatch:
+    """Some whole lines of one source.
+
+    source: the name that people see in `file:line`.
+    first_line: number of the first line in `data`, from 1; a batch with line 1 begins a new document.
+    data: UTF-8 lines; ends at a newline, except at the end of the source. Batches of a source come one after the other.
+    """
+
+    source: str
+    first_line: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class RecordBatch:
+    """Records that arrive parsed (the pages of an API): they have no line, their insertId is the evidence."""
+
+    source: str
+    records: Sequence[dict[str, Any]]
+
+
+Batch = RawBatch | RecordBatch
+
+
+class Progress(Protocol):
+    """Told how reading goes on."""
+
+    def advance(self, count: int, /) -> None:
+        """`count` more bytes have been read (as stored: compressed bytes of a compressed file)."""
+
+
+@dataclass
+class ReadContext:
+    """What a source may use while it reads.
+
+    stdin: the stream behind `-`; None: the standard input of the process.
+    report: takes a diagnostic about the source itself (a file that ends too early).
+    seen: identities of what has been read, so that a file named twice is read once.
+    """
+
+    report: Callable[[Diagnostic], None]
+    stdin: BinaryIO | None = None
+    progress: Progress | None = None
+    seen: set[object] = field(default_factory=set)
+
+    def advance(self, count: int) -> None:
+        """Pass on that `count` more bytes have been read."""
+        if self.progress is not None:
+            self.progress.advance(count)
+
+
+class Source(Protocol):
+    """A kind of place that logs are read from."""
+
+    def read(self, uri: str, context: ReadContext, /) -> Iterator[Batch]:
+        """The content behind `uri`, in batches.
+
+        Finding it happens in the call, reading as the result is consumed: what is missing is said before long work.
+        Raises SourceError with a sentence that says what, where and what to do.
+        """
+
+
+_BUILT_IN = {FILE_SCHEME: "goodput_cli.sources.files:FileSource"}
+_KNOWN_ELSEWHERE = {
+    "gs": "download the objects first, for example with `gcloud storage cp`, and name the files",
+    "s3": "download the objects first, for example with `aws s3 cp`, and name the files",
+    "cloud-logging": "write the entries to a file first with `gcloud logging read --format=json`, and name the file",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def scheme_of(uri: str) -> str:
+    """The scheme of a URI in lower case; a plain path, a glob, a folder and `-` are `file`."""
+    match = _SCHEME.match(uri)
+    return match.group(1).lower() if match else FILE_SCHEME
+
+
+def source_for(uri: str) -> Source:
+    """The source that reads this URI. Raises UsageError for an unknown scheme, SourceError if none is installed."""
+    scheme = scheme_of(uri)
+    if scheme in _BUILT_IN:
+        module, name = _BUILT_IN[scheme].split(":")
+        source: Source = getattr(importlib.import_module(module), name)()
+        return source
+    plugged_in = {point.name.lower(): point for point in entry_points(group=ENTRY_POINT_GROUP)}
+    if scheme in plugged_in:
+        return _load(scheme, plugged_in[scheme])
+    if scheme in _KNOWN_ELSEWHERE:
+        raise SourceError(f"{uri}: no source for {scheme}:// is installed; {_KNOWN_ELSEWHERE[scheme]}")
+    known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *plugged_in}))
+    raise UsageError(f"{uri}: unknown kind of source {scheme}://; name a file, a glob, a folder, - or one of {known}")
+
+
+def _load(scheme: str, point: Any) -> Source:
+    try:
+        source: Source = point.load()()
+    except Exception as error:  # a foreign package may fail in any way
+        raise SourceError(f"{scheme}://: the plug-in {point.value} could not be loaded: {error}") from error
+    return source

@@ -1,0 +1,53 @@
+"""Chunks of bytes as they arrive -> blocks of whole lines with their line numbers."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+
+from goodput_cli.sources.base import RawBatch
+
+BLOCK_BYTES = 1 << 20
+"""How much is read at once: a few thousand lines, so that work per block is small beside work per line."""
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def line_blocks(source: str, chunks: Iterable[bytes]) -> Iterator[RawBatch]:
+    """Cut a stream of chunks at line ends. A line longer than a chunk makes its block longer.
+
+    A byte order mark at the start is dropped; a stream that a mark says to be UTF-16 is turned into UTF-8.
+    """
+    first_line = 1
+    waiting: list[bytes] = []
+    for chunk in _as_utf8(chunks):
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            waiting.append(chunk)
+            continue
+        data = b"".join([*waiting, chunk[:end]])
+        waiting = [chunk[end:]]
+        yield RawBatch(source, first_line, data)
+        first_line += data.count(b"\n")
+    rest = b"".join(waiting)
+    if rest:
+        yield RawBatch(source, first_line, rest)
+
+
+def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    stream = iter(chunks)
+    head = b""
+    for chunk in stream:
+        head += chunk
+        if len(head) >= len(codecs.BOM_UTF8):
+            break
+    if head.startswith(_UTF16_MARKS):
+        text = codecs.iterdecode(_chain(head, stream), "utf-16", errors="replace")
+        yield from (part.encode() for part in text)
+        return
+    yield from _chain(head.removeprefix(codecs.BOM_UTF8), stream)
+
+
+def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from rest

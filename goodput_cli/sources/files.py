@@ -1,0 +1,155 @@
+"""Files, globs, folders and standard input; packed or not."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import SourceError
+from goodput_cli.sources.base import Batch, ReadContext
+from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
+from goodput_cli.sources.inflate import DamagedStreamError, unpack
+
+STDIN = "-"
+STDIN_NAME = "stdin"
+LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson")
+PACKED_ENDINGS = ("", ".gz", ".zst")
+_FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
+
+
+class FileSource:
+    """Reads a path, a glob, a folder (its whole tree), `file://` or `-`, in sorted order, each file once."""
+
+    def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
+        """See `Source.read`. Raises SourceError for what is missing, forbidden or holds no logs."""
+        if uri == STDIN:
+            return self._read_stdin(context)
+        paths = [path for path in find_files(_local_path(uri)) if _first_time(path, context)]
+        return (batch for path in paths for batch in _read_path(path, context))
+
+    def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
+        if STDIN in context.seen:
+            return iter(())
+        context.seen.add(STDIN)
+        stream = context.stdin or getattr(sys.stdin, "buffer", None)
+        if stream is None:
+            raise SourceError("-: there is no standard input to read; name a file instead")
+        return _read_stream(STDIN_NAME, stream, context)
+
+
+def find_files(path: str) -> list[str]:
+    """The files that a path, a folder or a glob stands for, sorted. Raises SourceError if there are none."""
+    if os.path.isdir(path):
+        return _logs_in_folder(path)
+    if os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise SourceError(f"{_shown(path)}: the glob matches no file; check the folder and the spelling")
+    files = [name for name in found if not os.path.isdir(name)]
+    return files or [name for folder in found for name in _logs_in_folder(folder)]
+
+
+def _logs_in_folder(folder: str) -> list[str]:
+    found = sorted(_walk(folder, set()))
+    if not found:
+        endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
+        raise SourceError(f"{_shown(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
+    return found
+
+
+def _walk(folder: str, visited: set[str]) -> Iterator[str]:
+    """Log files in a folder's tree; links to folders are followed, each folder once."""
+    real = os.path.realpath(folder)
+    if real in visited:
+        return
+    visited.add(real)
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    for entry in entries:
+        if entry.is_dir():
+            yield from _walk(entry.path, visited)
+        elif entry.name.lower().endswith(_FOLDER_ENDINGS):
+            yield entry.path
+
+
+def _local_path(uri: str) -> str:
+    if not uri.lower().startswith("file://"):
+        return uri
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise SourceError(f"{uri}: file:// names a path on this machine; write file:///path or the path itself")
+    # a question mark or hash is a part of the name here
+    return unquote(uri[len("file://") + len(parts.netloc) :])
+
+
+def _first_time(path: str, context: ReadContext) -> bool:
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+    identity = (status.st_dev, status.st_ino)
+    if identity in context.seen:
+        return False
+    context.seen.add(identity)
+    if not os.access(path, os.R_OK):
+        raise _unreadable(path, PermissionError())
+    return True
+
+
+def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
+    with _opened(path) as stream:
+        yield from _read_stream(_shown(path), stream, context)
+
+
+def _opened(path: str) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _read_stream(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[Batch]:
+    yield from line_blocks(name, _until_damaged(name, stream, context))
+
+
+def _until_damaged(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
+    try:
+        yield from unpack(name, _chunks(name, stream, context))
+    except DamagedStreamError as damage:
+        message = f"{name}: {damage}; everything before that place counts, what came after is lost"
+        context.report(Diagnostic("truncated_file", "error", message, 1, (name,)))
+
+
+def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
+    while True:
+        try:
+            chunk = stream.read(BLOCK_BYTES)
+        except OSError as error:
+            raise _unreadable(name, error) from error
+        if not chunk:
+            return
+        context.advance(len(chunk))
+        yield chunk
+
+
+def _unreadable(path: str, error: OSError | ValueError) -> SourceError:
+    shown = _shown(path)
+    if isinstance(error, FileNotFoundError):
+        return SourceError(f"{shown}: no such file; check the path (relative paths start at the current folder)")
+    if isinstance(error, PermissionError):
+        return SourceError(f"{shown}: permission denied; ask for read access or copy the file")
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return SourceError(f"{shown}: cannot be read: {reason}")
+
+
+def _shown(path: str) -> str:
+    """A path as people see it: bytes of a name that are not UTF-8 are spelled out."""
+    return path.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,117 @@
+"""Unpack gzip and zstd streams piece by piece, keeping everything before a cut or a damaged place.
+
+The kind is told from the first bytes, never from the name: a log called `.gz` that was unpacked on the way is read,
+and so is a packed one on standard input.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from goodput_cli.errors import SourceError
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+MAX_PIECE = 1 << 20
+"""How many unpacked bytes are held at once, however well they were packed."""
+
+
+class DamagedStreamError(Exception):
+    """The packed stream ends too early or cannot be unpacked further; all that came before has been given."""
+
+
+def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The plain bytes of a stream that may be packed with gzip (one member or several) or zstd.
+
+    Raises DamagedStreamError where the stream is cut or damaged, SourceError if zstd is needed and not installed.
+    """
+    stream = iter(chunks)
+    head = b""
+    for chunk in stream:
+        head += chunk
+        if len(head) >= len(ZSTD_MAGIC):
+            break
+    packed = _chain(head, stream)
+    if head.startswith(GZIP_MAGIC):
+        return _inflate(packed, _gzip_pieces, lambda: zlib.decompressobj(wbits=31), GZIP_MAGIC)
+    if head.startswith(ZSTD_MAGIC):
+        zstandard = _zstandard(source)
+        return _inflate(packed, _zstd_pieces, lambda: zstandard.ZstdDecompressor().decompressobj(), ZSTD_MAGIC)
+    return packed
+
+
+def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    if head:
+        yield head
+    yield from rest
+
+
+def _zstandard(source: str) -> Any:
+    try:
+        return importlib.import_module("zstandard")
+    except ImportError as error:
+        hint = "install what reads it with `pip install 'goodput-cli[zst]'`, or unpack it first with `zstd -d`"
+        raise SourceError(f"{source}: packed with zstd; {hint}") from error
+
+
+def _inflate(
+    chunks: Iterable[bytes],
+    pieces: Callable[[Any, bytes], Iterator[bytes]],
+    new: Callable[[], Any],
+    magic: bytes,
+) -> Iterator[bytes]:
+    unpacker = new()
+    between = b""  # bytes after the end of a member, too few to tell what they are
+    for chunk in chunks:
+        data = between + chunk
+        between = b""
+        while data:
+            if unpacker.eof:
+                data = data.lstrip(b"\0")  # padding of tapes and blocks is no content
+                if len(data) < len(magic):
+                    between = data
+                    break
+                if not data.startswith(magic):
+                    raise DamagedStreamError("what follows the packed data is not packed")
+                unpacker = new()
+            yield from pieces(unpacker, data)
+            data = unpacker.unused_data if unpacker.eof else b""
+    if between:
+        raise DamagedStreamError("what follows the packed data is not packed")
+    if not unpacker.eof:
+        raise DamagedStreamError("the packed data is cut off")
+
+
+def _gzip_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
+    while data and not unpacker.eof:
+        before = unpacker.copy()
+        try:
+            piece = unpacker.decompress(data, MAX_PIECE)
+        except zlib.error as error:
+            yield _up_to_damage(before, data)
+            raise DamagedStreamError("the packed data is damaged") from error
+        data = unpacker.unconsumed_tail
+        yield piece
+
+
+def _up_to_damage(unpacker: Any, data: bytes) -> bytes:
+    # zlib gives nothing of a call that fails; byte by byte the good part comes out first
+    good = bytearray()
+    try:
+        for at in range(len(data)):
+            good += unpacker.decompress(data[at : at + 1])
+    except zlib.error:
+        pass
+    return bytes(good)
+
+
+def _zstd_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
+    try:
+        yield unpacker.decompress(data)
+    except Exception as error:  # zstandard.ZstdError, of a module that is loaded only when needed
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise DamagedStreamError("the packed data is damaged") from error
