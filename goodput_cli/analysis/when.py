@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from goodput_cli.errors import UsageError
 
@@ -161,13 +160,13 @@ def parse_span(text: str) -> Span:
 
 
 def parse_zone(name: str) -> tzinfo:
-    """A time zone from its IANA name (`UTC`, `Europe/Berlin`). `UsageError` if there is none of that name."""
-    if name.strip().upper() in ("UTC", "Z"):
+    """A time zone, as the readers of logs take it: `UTC`, `Europe/Berlin`, `+05:30`. `UsageError` if there is none of
+    that name."""
+    if name == "UTC":
         return UTC
-    try:
-        return ZoneInfo(name.strip())
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise UsageError(f"{name!r} is not a time zone; write an IANA name such as UTC or Europe/Berlin") from None
+    from goodput_cli.events.timestamps import load_zone  # loads more than `--help` should
+
+    return load_zone(name)
 
 
 def _parse_attempt(text: str) -> When:

@@ -1,0 +1,53 @@
+# Set-up, tests and tools. Needs Python 3.11 or newer and make; everything else is installed into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALLED := $(VENV)/.installed
+INSTALLED_DEV := $(VENV)/.installed-dev
+SOURCES := goodput_cli loggen tests
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint format bench clean
+
+help: ## Show what can be made
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+install: $(INSTALLED) ## Set up .venv; the command is then .venv/bin/goodput
+
+demo: $(INSTALLED) ## Set up and analyse a sample log
+	$(BIN)/goodput analyze sample_logs/llm-pretrain.jsonl
+
+test: lint ## Set up, run the linters and the tests
+	$(BIN)/python -m pytest -n 2
+
+lint: $(INSTALLED_DEV) ## Run the linters
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+format: $(INSTALLED_DEV) ## Format the code
+	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: $(INSTALLED_DEV) ## Run the benchmarks
+	$(BIN)/python -m benchmarks
+
+clean: ## Remove what was built, .venv too
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The build backend is installed first, pinned like everything else: --no-build-isolation then uses that one.
+$(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "goodput needs Python 3.11 or newer, and '$(PYTHON)' is not; name another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu it is in the package python3-venv" >&2; exit 1; }
+	$(PIP) install --quiet -c constraints.txt setuptools
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(INSTALLED_DEV): $(INSTALLED)
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[dev]'
+	@touch $@

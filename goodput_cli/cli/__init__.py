@@ -1,0 +1,1 @@
+"""What a person types: options in, the library called, the answer handed to a renderer."""

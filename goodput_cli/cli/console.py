@@ -1,0 +1,76 @@
+"""Standard output and standard error: what may be written there, and how a reader that goes away is borne."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from typing import TextIO
+
+from goodput_cli.errors import GoodputError
+from goodput_cli.report.base import Page
+
+_FALLBACK_WIDTH = 80
+_WIDEST = 160
+_DRAWN = "█▏"
+"""What a page that is not plain ASCII is drawn with."""
+
+
+def prepare_streams() -> None:
+    """Never fail on a character that the terminal's encoding lacks (its escape is shown), nor on a stream that the
+    caller closed (`>&-`: nobody wants to read it)."""
+    sys.stdout = sys.stdout or _nowhere()
+    sys.stderr = sys.stderr or _nowhere()
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def say(line: str) -> None:
+    """A line on standard error; if nobody can hear it, the exit code has to do."""
+    with contextlib.suppress(GoodputError):
+        _write(sys.stderr, line + "\n", "standard error")
+
+
+def put(text: str) -> None:
+    """Text on standard output. A reader that has gone away (`| head`) is no error; a full disk is: `GoodputError`."""
+    _write(sys.stdout, text, "standard output")
+
+
+def page_of_terminal() -> Page:
+    """How the table may look on standard output: as wide as the terminal (COLUMNS wins; 80 where there is none),
+    coloured on a terminal unless NO_COLOR is set, ASCII where the encoding cannot draw bars."""
+    is_terminal = sys.stdout.isatty()
+    columns = os.environ.get("COLUMNS", "")
+    width = _FALLBACK_WIDTH
+    if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6:
+        width = int(columns) or _FALLBACK_WIDTH
+    elif is_terminal:
+        width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
+    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout))
+
+
+def _can_draw(stream: TextIO) -> bool:
+    try:
+        _DRAWN.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _nowhere() -> TextIO:
+    return open(os.devnull, "w", encoding="utf-8")  # open as long as the process
+
+
+def _write(stream: TextIO, text: str, name: str) -> None:
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        # The interpreter flushes again when it exits: give it somewhere to flush to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise GoodputError(f"{name} cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,102 @@
+"""The command `goodput`: the one place where errors become sentences and exit codes.
+
+0 fine, 1 could not do it, 2 wrong usage, 3 a threshold failed, 4 not enough data, 5 `--strict` found problems,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+from goodput_cli.cli.analyze import analyze
+from goodput_cli.cli.console import prepare_streams, say
+from goodput_cli.errors import GoodputError
+from goodput_cli.report.text import safe, safe_lines
+
+DISTRIBUTION = "goodput-cli"
+INTERRUPTED = 130
+DEBUG_VARIABLE = "GOODPUT_DEBUG"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit with its code; `arguments` are those of the process by default."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code. Every error is said on standard error; none is raised, unless
+    GOODPUT_DEBUG is set and the error is a bug."""
+    prepare_streams()
+    try:
+        return int(goodput.main(args=arguments, prog_name="goodput", standalone_mode=False) or 0)
+    except click.exceptions.NoArgsIsHelpError as error:
+        say(error.format_message())
+        return error.exit_code
+    except click.UsageError as error:
+        _say_wrong_usage(error)
+        return error.exit_code
+    except click.ClickException as error:
+        say(f"Error: {safe_lines(error.format_message())}")
+        return error.exit_code
+    except GoodputError as error:
+        say(f"Error: {safe_lines(str(error))}")
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        say("Interrupted.")
+        return INTERRUPTED
+    except MemoryError:
+        say("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
+        return GoodputError.exit_code
+    except Exception as error:
+        return _say_bug(error)
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""\b
+    Examples:
+      goodput analyze run.jsonl
+      goodput analyze logs/ --job-name llm-7b --format json
+      goodput analyze run.jsonl --fail-under 85""",
+)
+@click.version_option(None, "-V", "--version", package_name=DISTRIBUTION, message="goodput %(version)s")
+def goodput() -> None:
+    """Where did the time of a training job go?
+
+    Reads the event logs of ML training jobs and puts every second of the job in exactly one category: productive
+    training, or the kind of badput that took it.
+    """
+
+
+goodput.add_command(analyze)
+
+
+def _say_wrong_usage(error: click.UsageError) -> None:
+    """Usage, the way to the help, and the sentence."""
+    if error.ctx is not None:
+        say(error.ctx.get_usage())
+        say(f"Try '{error.ctx.command_path} --help' for help.\n")
+    say(f"Error: {safe_lines(error.format_message())}")
+
+
+def _say_bug(error: Exception) -> int:
+    """A sentence instead of a traceback, which is there for those who ask for it."""
+    if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
+        raise error
+    say(
+        f"Error: something went wrong inside goodput {_version()} ({type(error).__name__}: {safe(str(error))[:300]}). "
+        f"This is a bug: please report it with the output of the same command under {DEBUG_VARIABLE}=1."
+    )
+    return GoodputError.exit_code
+
+
+def _version() -> str:
+    try:
+        return version(DISTRIBUTION)
+    except PackageNotFoundError:
+        return "(not installed)"

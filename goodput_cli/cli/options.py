@@ -1,0 +1,238 @@
+"""Options that commands share: their types, their groups in `--help`, and their environment variables.
+
+Everything is checked while the command line is parsed: a typing error costs no reading of logs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from goodput_cli.analysis import when
+from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
+from goodput_cli.errors import UsageError
+from goodput_cli.report.base import format_names
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Decorator = Callable[[Decorated], Decorated]
+
+
+class Checked(click.ParamType[Any]):
+    """A value that a function of the library reads; its `UsageError` becomes click's.
+
+    A repeated option's environment variable holds several values with `;` between them.
+    """
+
+    envvar_list_splitter = ";"
+
+    def __init__(self, name: str, read: Callable[[str], Any], *, keep_text: bool = False) -> None:
+        self.name = name
+        self._read = read
+        self._keep_text = keep_text
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            read = self._read(value)
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+        return value if self._keep_text else read
+
+
+class GroupedOption(click.Option):
+    """An option that stands under a heading in `--help`."""
+
+    def __init__(self, *args: Any, group: str = "Other", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.group = group
+
+
+class GroupedCommand(click.Command):
+    """A command whose `--help` shows its options under the headings of their groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                groups.setdefault(getattr(param, "group", "Other"), []).append(record)
+        for group, records in groups.items():
+            with formatter.section(group):
+                formatter.write_dl(records)
+
+
+def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:
+    """An option of a group; `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`."""
+    long = max((name for name in names if name.startswith("--")), key=len)
+    envvar = "GOODPUT_ANALYZE_" + long.lstrip("-").replace("-", "_").upper()
+    return click.option(*names, cls=GroupedOption, group=group, envvar=envvar, **settings)
+
+
+def positive_seconds_or_auto(text: str) -> str:
+    """`auto`, or a positive number of seconds; as typed, so that no digit is lost."""
+    if text.strip().lower() == "auto":
+        return "auto"
+    value = _number(text)
+    if value is None or not 0 < value <= 1e9:
+        raise UsageError(f"{text!r} is not a step time; write seconds such as 2.5, or auto")
+    return text.strip()
+
+
+def factor(text: str) -> float:
+    """A number of 0 or more."""
+    value = _number(text)
+    if value is None or value < 0:
+        raise UsageError(f"{text!r} is not a factor; write a number such as 5, or 0 to switch it off")
+    return value
+
+
+def run_number(text: str) -> str:
+    """`last`, or a number from 1."""
+    plain = text.strip().lower()
+    if plain == "last" or (plain.isascii() and plain.isdigit() and 0 < len(plain) < 10 and int(plain) > 0):
+        return plain
+    raise UsageError(f"{text!r} is not a run; runs are numbered from 1, or write last")
+
+
+def format_name(text: str) -> str:
+    """The name of a format that can be written."""
+    name = text.strip().lower()
+    if name not in format_names():
+        raise UsageError(f"there is no format {text!r}; use one of {', '.join(format_names())}")
+    return name
+
+
+def warn_threshold(text: str) -> ThresholdExpression:
+    """An expression that only warns."""
+    return parse_threshold(text, fails=False)
+
+
+TEXT = Checked("text", str)
+TIME = Checked("time", when.parse_when, keep_text=True)
+SPAN = Checked("start/end", when.parse_span, keep_text=True)
+ZONE = Checked("zone", when.parse_zone, keep_text=True)
+STEP_TIME = Checked("seconds|auto", positive_seconds_or_auto)
+FACTOR = Checked("number", factor)
+RUN = Checked("n|last", run_number)
+FORMAT = Checked("format", format_name)
+FAIL_UNDER = Checked("percent", parse_fail_under)
+FAIL_IF = Checked("expr", parse_threshold)
+WARN_IF = Checked("expr", warn_threshold)
+
+
+def source_options(command: Decorated) -> Decorated:
+    """What to analyse."""
+    group = "What"
+    return _apply(
+        command,
+        click.argument("source", nargs=-1, type=str),
+        option(group, "--job-name", "-j", metavar="NAME", type=TEXT, help="The job, where the logs hold several."),
+        option(group, "--log-file", metavar="FILE", type=TEXT, multiple=True, help="One more SOURCE."),
+        option(group, "--run", metavar="N|last", type=RUN, help="One run of a job name that was used several times."),
+        option(
+            group,
+            "--timezone",
+            metavar="ZONE",
+            type=ZONE,
+            default="UTC",
+            show_default=True,
+            help="Zone of times that name none, in logs and on the command line.",
+        ),
+        option(group, "--strict", is_flag=True, help="Exit with 5 if anything in the logs looks wrong."),
+    )
+
+
+def method_options(command: Decorated) -> Decorated:
+    """How to account."""
+    group = "How"
+    return _apply(
+        command,
+        option(
+            group,
+            "--reference-step-time",
+            metavar="SECONDS|auto",
+            type=STEP_TIME,
+            help="What a step should take: productive is kept steps times this.",
+        ),
+        option(
+            group,
+            "--data-loading",
+            type=click.Choice(["overlapped", "blocking"]),
+            default="overlapped",
+            show_default=True,
+            help="Whether loading data inside a step is badput.",
+        ),
+        option(group, "--async-saves", is_flag=True, help="Checkpoints are saved in the background: no badput."),
+        option(
+            group,
+            "--stall-factor",
+            metavar="X",
+            type=FACTOR,
+            default=5.0,
+            help="A step beyond X times the usual is a stall; 0 = off.  [default: 5]",
+        ),
+        option(group, "--exclude", metavar="START/END", type=SPAN, multiple=True, help="Take a window out."),
+        option(group, "--exclude-stopped", is_flag=True, help="Take out the time between a clean end and a start."),
+    )
+
+
+def time_options(command: Decorated) -> Decorated:
+    """Which window."""
+    group = "When"
+    return _apply(
+        command,
+        option(group, "--from", "start", metavar="TIME", type=TIME, help="Start of the window; default: the job's."),
+        option(group, "--to", "end", metavar="TIME", type=TIME, help="End of the window; default: the job's."),
+        option(group, "--as-of", metavar="TIME|now", type=TIME, help="Answer as it was known then."),
+    )
+
+
+def output_options(command: Decorated) -> Decorated:
+    """What comes out, and what fails the run."""
+    group = "Out"
+    return _apply(
+        command,
+        option(
+            group,
+            "--format",
+            "format_",
+            metavar="table|json|csv|markdown",
+            type=FORMAT,
+            help="Format of standard output.  [default: table]",
+        ),
+        option(
+            group,
+            "--output",
+            "-o",
+            metavar="FILE",
+            type=TEXT,
+            multiple=True,
+            help="Write a file instead; its ending says the format.",
+        ),
+        option(group, "--force", is_flag=True, help="Overwrite existing output files."),
+        option(group, "--fail-under", metavar="PCT", type=FAIL_UNDER, help="Exit with 3 if goodput is below."),
+        option(group, "--fail-if", metavar="EXPR", type=FAIL_IF, multiple=True, help="Exit with 3 if EXPR holds."),
+        option(group, "--warn-if", metavar="EXPR", type=WARN_IF, multiple=True, help="Say so if EXPR holds."),
+        option(group, "--quiet", "-q", is_flag=True, help="No diagnostics on standard error."),
+        option(group, "--verbose", "-v", is_flag=True, help="Every place of every diagnostic."),
+        option(group, "--no-progress", is_flag=True, help="No progress bar."),
+    )
+
+
+def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:
+    """The decorators in the order in which `--help` shows them."""
+    for decorate in reversed(decorators):
+        command = decorate(command)
+    return command
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,90 @@
+"""Where reports go: checked before any work, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.cli.console import page_of_terminal, put
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.report.base import Page, Renderer, format_of, load_renderer
+
+DEFAULT_FORMAT = "table"
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """One `-o`: the file, and what writes it."""
+
+    path: Path
+    renderer: Renderer
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Everything one command writes. stdout: None where standard output stays empty."""
+
+    stdout: Renderer | None
+    files: tuple[OutputFile, ...]
+    force: bool
+
+    def write(self, analysis: Analysis) -> None:
+        """Render and write; `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile."""
+        for file in self.files:
+            write_whole(file.path, file.renderer(analysis, Page()), force=self.force)
+        if self.stdout is not None:
+            put(self.stdout(analysis, page_of_terminal()))
+
+
+def plan_outputs(format_name: str | None, paths: Sequence[str], sources: Sequence[str], *, force: bool) -> Outputs:
+    """What will be written where: standard output gets the format asked for, or the table if nothing else is asked.
+
+    `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
+    named twice. `GoodputError`: a folder that does not exist or cannot be written to.
+    """
+    files = tuple(OutputFile(Path(path), load_renderer(format_of(path))) for path in paths)
+    for file in files:
+        _check(file.path, sources, force)
+    if len({file.path.resolve() for file in files}) < len(files):
+        raise UsageError("two --output options name the same file")
+    name = format_name or (None if files else DEFAULT_FORMAT)
+    return Outputs(load_renderer(name) if name else None, files, force)
+
+
+def write_whole(path: Path, text: str, *, force: bool) -> None:
+    """Write a UTF-8 file under a temporary name beside it and rename it: nobody ever sees half a report."""
+    target = path.resolve()  # through a link, the file behind it
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if not force and target.exists():
+            raise _exists(path)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _check(path: Path, sources: Sequence[str], force: bool) -> None:
+    folder = path.parent
+    if path.is_dir():
+        raise UsageError(f"{path}: is a folder; name a file in it")
+    if not folder.is_dir():
+        raise UsageError(f"{path}: the folder {folder} does not exist; create it first")
+    if path.exists() and any(os.path.exists(source) and os.path.samefile(path, source) for source in sources):
+        raise UsageError(f"{path}: is one of the logs to be read; choose another file for the report")
+    if path.exists() and not force:
+        raise _exists(path)
+    if not os.access(folder, os.W_OK):
+        raise GoodputError(f"{path}: no permission to write in {folder}")
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path}: the file exists; --force overwrites it")

@@ -1,0 +1,82 @@
+"""The plug-in point for renderers: a name, the file endings it stands for, and a function `Analysis -> str`.
+
+A renderer of another package registers under the entry-point group `goodput_cli.renderers`: the entry point's name is
+the format's name and its file ending, its object the function. Modules are imported only when their format is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Protocol
+
+from goodput_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+
+ENTRY_POINT_GROUP = "goodput_cli.renderers"
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where the text will be read. width: columns. colour: whether escape sequences may be used. unicode: whether bars
+    and rules may use more than ASCII."""
+
+    width: int = 80
+    colour: bool = False
+    unicode: bool = True
+
+
+class Renderer(Protocol):
+    """An analysis as text, ending with a newline. Only formats for the eye look at the page."""
+
+    def __call__(self, analysis: Analysis, page: Page) -> str: ...
+
+
+_BUILT_IN = {
+    "table": ("goodput_cli.report.table", ("txt",)),
+    "json": ("goodput_cli.report.json_report", ("json",)),
+    "csv": ("goodput_cli.report.csv_report", ("csv",)),
+    "markdown": ("goodput_cli.report.markdown", ("md", "markdown")),
+}
+"""Format name -> module that holds its `render`, and file endings."""
+
+
+def format_names() -> list[str]:
+    """Every format that can be asked for, our own first."""
+    return [*_BUILT_IN, *(name for name in sorted(_plug_ins()) if name not in _BUILT_IN)]
+
+
+def format_of(path: str) -> str:
+    """The format that a file's ending stands for. `UsageError` if none does."""
+    ending = PurePath(path).suffix.lower().lstrip(".")
+    by_ending = {end: name for name, (_, endings) in _BUILT_IN.items() for end in endings}
+    name = by_ending.get(ending) or (ending if ending in _plug_ins() else None)
+    if name is None:
+        known = ", ".join(f".{end}" for end in [*by_ending, *sorted(_plug_ins())])
+        raise UsageError(f"{path}: the file's ending does not say which format to write; use one of {known}")
+    return name
+
+
+def load_renderer(name: str) -> Renderer:
+    """The function that writes a format. `UsageError` if there is no such format, or its plug-in cannot be loaded."""
+    if name in _BUILT_IN:
+        renderer: Renderer = import_module(_BUILT_IN[name][0]).render
+        return renderer
+    plug_in = _plug_ins().get(name)
+    if plug_in is None:
+        raise UsageError(f"there is no format {name!r}; use one of {', '.join(format_names())}")
+    try:
+        loaded: Renderer = plug_in.load()
+    except Exception as error:
+        raise UsageError(f"the format {name!r} of {plug_in.value} cannot be loaded: {error}") from error
+    return loaded
+
+
+@cache
+def _plug_ins() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

@@ -1,0 +1,124 @@
+"""JSON, `schema_version` 1: docs/schema.json describes every key.
+
+Every key is always there; what does not apply is null. Text is written in ASCII with JSON escapes, so that nothing in
+a log can act on a terminal that shows it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from goodput_cli.analysis.results import Analysis, CategoryTime, Job, Reference, StepStatistics
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.report.base import Page
+from goodput_cli.report.text import finite, iso, well_formed
+
+SCHEMA_VERSION = 1
+
+
+def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The analysis as one JSON object."""
+    return json.dumps(as_dict(analysis), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def as_dict(analysis: Analysis) -> dict[str, Any]:
+    """The JSON object as Python values, keys in the order in which they are written."""
+    window, at_risk = analysis.window, analysis.at_risk
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "job": _job(analysis.job),
+        "window": {
+            "start": iso(window.start_ns),
+            "end": iso(window.end_ns),
+            "seconds": window.ns / 1e9,
+            "ns": window.ns,
+            "excluded_seconds": window.excluded_ns / 1e9,
+            "excluded_ns": window.excluded_ns,
+        },
+        "goodput": _amount(analysis.goodput) | {"percent": finite(analysis.goodput.percent)},
+        "badput": [_badput(row) for row in analysis.badput],
+        "overlapped": [{"category": row.category} | _amount(row) for row in analysis.overlapped],
+        "at_risk": at_risk and {"steps": _whole(at_risk.steps), "seconds": at_risk.ns / 1e9},
+        "reference": _reference(analysis.reference),
+        "steps": _steps(analysis.steps),
+        "elastic": {"stepping_slice_efficiency": None, "available_slice_efficiency": None},
+        "reliability": {"mtbf_seconds": None, "mtbf_ci95_seconds": [None, None], "mean_downtime_seconds": None},
+        "rolling": [],
+        "disruptions": [],
+        "thresholds": [
+            {"expression": well_formed(threshold.expression), "met": threshold.met, "value": finite(threshold.value)}
+            for threshold in analysis.thresholds
+        ],
+        "not_recorded": list(analysis.not_recorded),
+        "diagnostics": [_diagnostic(found) for found in analysis.diagnostics],
+    }
+
+
+def _job(job: Job) -> dict[str, Any]:
+    return {
+        "name": well_formed(job.name),
+        "start": iso(job.start_ns),
+        "end": iso(job.end_ns),
+        "ending": job.ending,
+        "attempts": job.attempts,
+        "runs": job.runs,
+        "disruptions": job.disruptions,
+        "first_step": job.first_step,
+        "last_step": job.last_step,
+        "kept_steps": _whole(job.kept_steps),
+        "formats": list(job.formats),
+    }
+
+
+def _amount(row: CategoryTime) -> dict[str, Any]:
+    return {"seconds": row.seconds, "ns": row.ns}
+
+
+def _badput(row: CategoryTime) -> dict[str, Any]:
+    label = None if row.label is None else well_formed(row.label)
+    return {"category": row.category, "label": label} | _amount(row) | {"percent": finite(row.percent)}
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    effective = reference.effective_computation_ns
+    return {
+        "step_time_seconds": finite(reference.step_time_seconds),
+        "origin": reference.origin,
+        "effective_computation_seconds": None if effective is None else effective / 1e9,
+        "min_loaded_step": reference.min_loaded_step,
+        "max_saved_step": reference.max_saved_step,
+        "step_difference": reference.step_difference,
+        "total_events": reference.total_events,
+        "job_started_count": reference.job_started_count,
+        "checkpoints_loaded": reference.checkpoints_loaded,
+        "checkpoints_saved": reference.checkpoints_saved,
+    }
+
+
+def _steps(steps: StepStatistics) -> dict[str, Any]:
+    return {
+        "count": steps.count,
+        "ideal_seconds": finite(steps.ideal_seconds),
+        "mean_seconds": finite(steps.mean_seconds),
+        "median_seconds": finite(steps.median_seconds),
+        "p90_seconds": finite(steps.p90_seconds),
+        "p99_seconds": finite(steps.p99_seconds),
+    }
+
+
+def _diagnostic(found: Diagnostic) -> dict[str, Any]:
+    return {
+        "code": found.code,
+        "severity": found.severity,
+        "count": found.count,
+        "message": well_formed(found.message),
+        "where": [well_formed(place) for place in found.where],
+    }
+
+
+def _whole(value: float) -> float | int | None:
+    """An int where the number is whole: counts of steps are, but for shares."""
+    if finite(value) is None:
+        return None
+    return int(value) if value == int(value) else float(value)
