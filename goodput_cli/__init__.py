@@ -1,8 +1,8 @@
 """goodput: where every second of a training job went.
 
-    import goodput_cli
-    analysis = goodput_cli.analyze("run.jsonl", reference_step_time=8)
-    print(analysis.goodput_percent, analysis.segments)
+import goodput_cli
+analysis = goodput_cli.analyze("run.jsonl", reference_step_time=8)
+print(analysis.goodput_percent, analysis.segments)
 """
 
 from __future__ import annotations

@@ -126,23 +126,20 @@ def _timeline(events: EventTable, question: Question, name: str) -> tuple[Timeli
     from goodput_cli.timeline.order import in_order
 
     zone = parse_zone(question.timezone)
-    table = in_order(events).table
-    named = [question.start, question.end, question.as_of, *(time for span in question.exclude for time in span_times(span))]
+    given = in_order(events)
+    table = given.table
+    spans = [when for span in question.exclude for when in (span.start, span.end)]
+    named = [question.start, question.end, question.as_of, *spans]
     starts: list[int] = []
     if any(when is not None and when.kind == "attempt" for when in named):
         starts = find_attempts(table, is_step_log(table)).begin.tolist()
     whole = Anchors(job_start(table), int(table.end.max()), starts, question.now_ns, zone)
     as_of = question.as_of.resolve(whole) if question.as_of else None
-    timeline = build_timeline(events, _rules(question, whole), as_of)
+    timeline = build_timeline(given, _rules(question, whole), as_of)
     if timeline is None:
         known = " that were known at --as-of" if as_of is not None else ""
         raise NotEnoughData(f"the events of job {name!r}{known} span no time: two at different times are needed")
     return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)
-
-
-def span_times(span: Span) -> tuple[When, When]:
-    """Both ends of a span."""
-    return span.start, span.end
 
 
 def _rules(question: Question, anchors: Anchors) -> Rules:

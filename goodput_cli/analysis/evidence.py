@@ -26,7 +26,7 @@ def not_recorded(timeline: Timeline) -> tuple[str, ...]:
     A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
     step time, stalls where they are not looked for, slowdown without a reference.
     """
-    kinds = {Kind(value) for value in np.unique(timeline.table.kind).tolist()}
+    kinds = {Kind(value) for value in np.flatnonzero(np.bincount(timeline.table.kind)).tolist()}
     missing = {category for category, needed in _BY_KIND.items() if not kinds & set(needed)}
     missing |= _checkpoints(timeline, kinds) | _inferred(timeline)
     occurring = {category for category, _ in timeline.ledger.keys}

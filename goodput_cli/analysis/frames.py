@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,7 +37,7 @@ def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
             "start": pd.to_datetime(begins, unit="ns", utc=True),
             "end": pd.to_datetime(ends, unit="ns", utc=True),
             "seconds": (ends - begins) / 1e9,
-            "category": pd.Categorical.from_codes(segments.category[rows].tolist(), list(CATEGORIES)),
+            "category": _names(segments.category[rows], CATEGORIES),
             "label": _labels(timeline.table, segments.label[rows], segments.category[rows]),
             "attempt": _optional(segments.attempt[rows] + 1, segments.attempt[rows] >= 0),
             "first_step": _optional(segments.first[rows], steps),
@@ -58,15 +59,24 @@ def event_frame(table: EventTable) -> pd.DataFrame:
         {
             "time": pd.to_datetime(table.time, unit="ns", utc=True),
             "end": pd.to_datetime(table.end, unit="ns", utc=True),
-            "kind": pd.Categorical.from_codes(table.kind.tolist(), [kind.name.lower() for kind in Kind]),
-            "edge": pd.Categorical.from_codes(table.edge.tolist(), [edge.name.lower() for edge in Edge]),
+            "kind": _names(table.kind, [kind.name.lower() for kind in Kind]),
+            "edge": _names(table.edge, [edge.name.lower() for edge in Edge]),
             "step": _optional(table.step, table.step != NO_STEP),
             "rank": _optional(table.rank, table.rank >= 0),
-            "label": pd.array([table.labels[code] if code >= 0 else None for code in table.label.tolist()], dtype=object),
-            "source": pd.Categorical.from_codes(table.source.tolist(), list(table.sources)),
+            "label": pd.array(
+                [table.labels[code] if code >= 0 else None for code in table.label.tolist()], dtype=object
+            ),
+            "source": _names(table.source, table.sources),
             "line": table.line,
         }
     )
+
+
+def _names(codes: NDArray[np.signedinteger], names: Sequence[str]) -> pd.Categorical[str]:
+    """Codes as the names they stand for."""
+    import pandas as pd
+
+    return pd.Categorical.from_codes(codes.astype(np.int64), pd.Index(list(names), dtype=object))
 
 
 def _optional(values: NDArray[np.signedinteger], known: NDArray[np.bool_]) -> pd.arrays.IntegerArray:

@@ -16,6 +16,7 @@ from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import CATEGORIES, Category
+from goodput_cli.timeline.columns import distinct
 from goodput_cli.timeline.endings import END_NAMES, End
 from goodput_cli.timeline.ledger import Key
 from goodput_cli.timeline.lineage import NOTHING_KEPT
@@ -36,9 +37,7 @@ def analyse_window(
     start, end = max(start, timeline.start), min(end, timeline.end)
     if start >= end:
         raise NotEnoughData("the window lies outside the job")
-    amounts = {
-        key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()
-    }
+    amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
     window = Window(start, end, excluded)
     if window.counted_ns <= 0:
@@ -134,7 +133,7 @@ def _at_risk(timeline: Timeline) -> AtRisk | None:
     """Kept progress after the last completed save: what began before that save began is in it."""
     table = timeline.table
     saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
-    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & ~timeline.ended
+    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & (not timeline.ended)
     saves = saves[~cut]
     clean = len(timeline.attempts) > 0 and timeline.endings.how[-1] == End.CLEAN
     if len(saves) == 0 or clean:
@@ -152,7 +151,6 @@ def _reference(timeline: Timeline, productive: int) -> Reference:
     lowest = int(loads.min()) if len(loads) else None
     highest = int(saved.max()) if len(saved) else None
     reference = timeline.reference_ns
-    lines = np.unique(np.column_stack((table.source.astype(np.int64), table.line, table.entry)), axis=0)
     return Reference(
         step_time_seconds=None if reference is None else float(reference / 10**9),
         origin=timeline.origin,
@@ -160,8 +158,14 @@ def _reference(timeline: Timeline, productive: int) -> Reference:
         min_loaded_step=lowest,
         max_saved_step=highest,
         step_difference=None if lowest is None or highest is None else highest - lowest,
-        total_events=len(lines),
+        total_events=_lines(table),
         job_started_count=int(timeline.attempts.started.sum()),
         checkpoints_loaded=int(np.count_nonzero(loads > 0)),
         checkpoints_saved=len(saved),
     )
+
+
+def _lines(table: EventTable) -> int:
+    """How many log lines the events came from: a line may hold several, and an entry of a service has no line."""
+    place = np.where(table.line > 0, table.line, -table.entry.astype(np.int64) - 1)
+    return len(distinct((table.source.astype(np.int64) << 40) + place))

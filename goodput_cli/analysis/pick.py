@@ -26,7 +26,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[st
     if len(log.table) == 0:
         raise NotEnoughData(f"no events found{_why(log.diagnostics)}")
     if name is None:
-        present = [jobs[code] for code in np.unique(log.table.job).tolist()]
+        present = [jobs[code] for code in np.flatnonzero(np.bincount(log.table.job)).tolist()]
         if len(present) > 1:
             raise UsageError(f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)}")
         name = present[0]
@@ -70,5 +70,3 @@ def _why(diagnostics: Sequence[Diagnostic]) -> str:
     seen = ", ".join(f"{found.count} x {found.code}" for found in diagnostics[:3])
     place = next((found.where[0] for found in diagnostics if found.where), None)
     return f" ({seen}{f', first at {place}' if place else ''}); is this an event log of goodput's formats?"
-
-

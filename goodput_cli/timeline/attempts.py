@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.bursts import Bursts, find_bursts
+from goodput_cli.timeline.columns import of_kind, rows_of, without
 from goodput_cli.timeline.order import ENDINGS, Mask, Rows
 from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
 
 I64 = NDArray[np.int64]
-STARTUP_KINDS = np.array(
-    [Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT], dtype=np.int8
-)
-CHECKPOINT_KINDS = np.array([Kind.LOAD, Kind.FINISHED, Kind.SAVED], dtype=np.int8)
-_RESUMING_KINDS = np.array([Kind.LOAD, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE], dtype=np.int8)
-_OF_NO_ATTEMPT = np.array([Kind.SCHEDULED, Kind.SLICES], dtype=np.int8)
-CLEAN_KINDS = np.array([Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END], dtype=np.int8)
+STARTUP_KINDS = (
+    Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT
+)  # fmt: skip
+CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
+PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
+"""Steps and checkpoint events."""
+CLEAN_KINDS = (Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END)
+_RESUMING_KINDS = (Kind.LOAD, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE)
+_OF_NO_ATTEMPT = (Kind.SCHEDULED, Kind.SLICES)
 
 
 @dataclass(frozen=True)
@@ -52,31 +56,35 @@ class Attempts:
     def __len__(self) -> int:
         return len(self.begin)
 
+    @cached_property
+    def process(self) -> NDArray[np.int32]:
+        """Number of the process each attempt ran in: only a start line shows a new one. A phase may begin in one
+        attempt and end in the next of the same process: steps that go back after an elastic wait, for one."""
+        return np.cumsum(self.started).astype(np.int32)
+
 
 def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     """Attempts of one job; `table` in the order of accounting §1."""
     kind = table.kind
     steps = np.flatnonzero(kind == Kind.STEP)
-    checkpoints = np.flatnonzero(np.isin(kind, CHECKPOINT_KINDS))
-    breakers = np.union1d(steps, checkpoints)
+    breakers = rows_of(kind, PROGRESS_KINDS)
     bursts = find_bursts(kind, table.rank, breakers)
     regions = _regions(kind, bursts, breakers)
     boundaries, dropped = _split(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
     of_row = _attempt_of_row(table, begin_row, bursts)
     of_row[dropped] = -1
-    counted = np.setdiff1d(steps, dropped, assume_unique=True)
     up_row = begin_row.copy()
     up_row[np.searchsorted(begin_row, bursts.first)] = bursts.last
-    last_progress = _last_of_each(np.union1d(counted, checkpoints), of_row, len(begin_row))
+    last_progress = _last_of_each(without(breakers, dropped, len(table)), of_row, len(begin_row))
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
         begin_row=begin_row,
         up_row=up_row,
-        started=np.isin(begin_row, bursts.first),
+        started=np.isin(begin_row, bursts.first, kind="sort"),
         of_row=of_row,
-        steps=counted,
+        steps=without(steps, dropped, len(table)),
         dropped=dropped,
         step_log=step_log,
         last_progress=last_progress,
@@ -86,8 +94,8 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
 
 def _regions(kind: NDArray[np.int8], bursts: Bursts, breakers: Rows) -> list[int]:
     """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
-    first = bursts.first.tolist()
-    alive = np.flatnonzero(~np.isin(kind, _OF_NO_ATTEMPT))
+    first: list[int] = bursts.first.tolist()
+    alive = np.flatnonzero(~of_kind(kind, _OF_NO_ATTEMPT))
     if len(alive) and (not first or (len(breakers) and breakers[0] < first[0])):
         return [int(alive[0]), *first]
     return first
@@ -98,21 +106,19 @@ def _split(
 ) -> tuple[list[int], Rows]:
     """Boundaries inside the regions, and the rows of second hosts' reports."""
     kind = table.kind
-    startup = np.flatnonzero(np.isin(kind, STARTUP_KINDS))
-    endings = np.setdiff1d(np.flatnonzero(np.isin(kind, ENDINGS)), bursts.late_ends, assume_unique=True)
-    resuming = np.flatnonzero(np.isin(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
-    stops = [*regions[1:], len(table)]
+    startup = rows_of(kind, STARTUP_KINDS)
+    endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
+    resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
+    stops = [*regions[1:], len(table)][: len(regions)]
     boundaries: list[int] = []
     if not step_log:
-        progress = np.flatnonzero((kind == Kind.FINISHED) | (kind == Kind.SAVED))
+        progress = rows_of(kind, (Kind.FINISHED, Kind.SAVED))
         loads = np.flatnonzero(kind == Kind.LOAD)
         for start, stop in zip(regions, stops, strict=True):
             boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
         return boundaries, np.zeros(0, dtype=np.intp)
     number, time = table.step[steps], table.time[steps]
-    records = StepRecords(
-        steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time)
-    )
+    records = StepRecords(steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time))
     dropped: list[int] = []
     for start, stop in zip(regions, stops, strict=True):
         found, repeats = split_region(records, start, stop)
@@ -128,7 +134,7 @@ def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> NDArr
         np.maximum(of_row, 0, out=of_row)
         before_the_burst = np.searchsorted(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
         of_row[bursts.late_ends] = before_the_burst
-    of_row[np.isin(table.kind, _OF_NO_ATTEMPT)] = -1
+    of_row[of_kind(table.kind, _OF_NO_ATTEMPT)] = -1
     return of_row
 
 
@@ -144,17 +150,13 @@ def _first_ending(table: EventTable, of_row: NDArray[np.int32], last_progress: R
     first = np.full(len(last_progress), -1, dtype=np.intp)
     rows = endings_of_attempts(table, of_row)
     after = rows[rows > last_progress[of_row[rows]]]
-    owners, place = np.unique(of_row[after], return_index=True)
-    first[owners] = after[place]
+    first[of_row[after[::-1]]] = after[::-1]
     return first
 
 
 def endings_of_attempts(table: EventTable, of_row: NDArray[np.int32]) -> Rows:
     """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
-    rows = np.flatnonzero(np.isin(table.kind, ENDINGS) & (of_row >= 0))
+    rows = np.flatnonzero(of_kind(table.kind, ENDINGS) & (of_row >= 0))
     starts = np.flatnonzero(table.kind == Kind.START)
-    before_any = len(starts) > 0 and not np.any(np.isin(table.kind[: starts[0]], BREAKER_KINDS))
+    before_any = len(starts) > 0 and not np.any(of_kind(table.kind[: starts[0]], PROGRESS_KINDS))
     return rows[rows > starts[0]] if before_any else rows
-
-
-BREAKER_KINDS = np.append(CHECKPOINT_KINDS, np.int8(Kind.STEP))

@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline import claims as claiming
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, Attempts, find_attempts
+from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
+from goodput_cli.timeline.columns import rows_of
 from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.timeline.intervals import Intervals, data_intervals, phase_intervals
 from goodput_cli.timeline.last_steps import last_steps_of_dead_attempts, merged, with_last_step_of_job
 from goodput_cli.timeline.ledger import Ledger
 from goodput_cli.timeline.lineage import ALL_KEPT, Lineage, trace
-from goodput_cli.timeline.order import Ordered, in_order, seen_at
+from goodput_cli.timeline.order import Ordered, seen_at
 from goodput_cli.timeline.partition import Segments, ground, partition
 from goodput_cli.timeline.rules import Rules
 from goodput_cli.timeline.stretches import StepRecordsByAttempt, step_records, step_stretches
@@ -92,12 +93,11 @@ def is_step_log(table: EventTable) -> bool:
     return bool(np.any(table.kind == Kind.STEP))
 
 
-def build_timeline(events: EventTable, rules: Rules, as_of: int | None = None) -> Timeline | None:
-    """Account for the job whose events are given, in any order. None if they span no time.
+def build_timeline(given: Ordered, rules: Rules, as_of: int | None = None) -> Timeline | None:
+    """Account for the job whose events are given. None if they span no time.
 
     as_of: ns; events after it are not seen, and unless the job had ended by then it is where the window ends.
     """
-    given = in_order(events)
     step_log = is_step_log(given.table)
     table = given.table if as_of is None else seen_at(given.table, as_of)
     if len(table) == 0:
@@ -114,7 +114,7 @@ def job_start(table: EventTable) -> int:
     """The first scheduled or start line; the first event of any kind if a step or checkpoint event stands before it,
     or if there is none (accounting §1)."""
     opening = np.flatnonzero((table.kind == Kind.SCHEDULED) | (table.kind == Kind.START))
-    progress = np.flatnonzero((table.kind == Kind.STEP) | np.isin(table.kind, CHECKPOINT_KINDS))
+    progress = rows_of(table.kind, PROGRESS_KINDS)
     if len(opening) == 0 or (len(progress) and progress[0] < opening[0]):
         return int(table.time[0])
     return int(table.time[opening[0]])

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NONE, Kind
+from goodput_cli.timeline.columns import rows_of
 from goodput_cli.timeline.order import ENDINGS, Rows
 
 
@@ -44,7 +45,7 @@ def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows)
     breakers: rows of steps and checkpoint events, which end a burst (terminations and ends do too, but for late
     ones: lines of the attempt before, by a rank that has not started again yet and has not ended there).
     """
-    control = np.flatnonzero((kind == Kind.START) | np.isin(kind, ENDINGS))
+    control = rows_of(kind, (Kind.START, *ENDINGS))
     broken = np.searchsorted(breakers, control)
     bursts: list[_Burst] = []
     late: list[tuple[int, int]] = []

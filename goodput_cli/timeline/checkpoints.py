@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
+from goodput_cli.timeline.columns import rows_of, run_heads
 from goodput_cli.timeline.order import Mask, Rows
 from goodput_cli.timeline.stretches import Stretches
 
@@ -54,7 +55,7 @@ class _Highs:
 
 def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool) -> CheckpointProgress:
     """Read the progress of a checkpoint log."""
-    rows = np.flatnonzero((table.kind == Kind.FINISHED) | (table.kind == Kind.SAVED))
+    rows = rows_of(table.kind, (Kind.FINISHED, Kind.SAVED))
     owner = attempts.of_row[rows]
     load_row = _loads_before_progress(table, attempts, rows, owner)
     began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
@@ -92,7 +93,8 @@ def _beginnings(
     began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
     time = np.where(load_row >= 0, table.time[load_row], -1)
     row = load_row.copy()
-    stepping, first = np.unique(owner, return_index=True)
+    first = np.flatnonzero(run_heads(owner))
+    stepping = owner[first]
     unloaded = load_row[stepping] < 0
     saves = np.flatnonzero(table.kind == Kind.SAVED)
     for attempt, record in zip(stepping[unloaded].tolist(), rows[first[unloaded]].tolist(), strict=True):
@@ -104,17 +106,21 @@ def _beginnings(
     return began, time, row
 
 
-def _resumed_without_load(
-    table: EventTable, attempts: Attempts, attempt: int, record: int, saves: Rows
-) -> int | None:
+def _resumed_without_load(table: EventTable, attempts: Attempts, attempt: int, record: int, saves: Rows) -> int | None:
     """The step at which an attempt without a load began when it was up; None: at its first record."""
     if attempt == 0:
         return 0 if attempts.started[0] and table.step[record] > 0 else None
     before = int(np.searchsorted(saves, attempts.begin_row[attempt])) - 1
-    if before < 0:
-        return None
-    saved = int(table.step[saves[before]])
+    saved = int(table.step[saves[before]]) if before >= 0 else _unsaved(table, attempts, attempt, record)
     return saved if table.step[record] > saved else None
+
+
+def _unsaved(table: EventTable, attempts: Attempts, attempt: int, record: int) -> int:
+    """Where an attempt began when nothing was saved before it: at step 0, unless it goes on above all that earlier
+    attempts finished (the log leaves saves out, and where it resumed is not seen before its first record)."""
+    finished = np.flatnonzero(table.kind[: attempts.begin_row[attempt]] == Kind.FINISHED)
+    highest = int(table.step[finished].max()) if len(finished) else int(table.step[record])
+    return 0 if table.step[record] <= highest else int(table.step[record])
 
 
 def _new_highs(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I64, begin_row: Rows) -> Mask:
@@ -140,7 +146,7 @@ def _with_saves(
     recorded in between. A higher step finished inside any save shows that saves are asynchronous."""
     high = np.flatnonzero(new)
     finished, saved = _first_saves(table, rows, owner, new)
-    asynchronous = async_saves or _finished_inside(table, rows, owner, new, finished, saved)
+    asynchronous = async_saves or _finished_inside(table, rows, new, finished, saved)
     leaves_row = rows[high].copy()
     blocking = np.zeros((0, 2), dtype=np.intp)
     if not asynchronous and len(finished):
@@ -176,7 +182,6 @@ def _first_saves(
 def _finished_inside(
     table: EventTable,
     rows: Rows,
-    owner: NDArray[np.int32],
     new: Mask,
     finished: NDArray[np.intp],
     saved: NDArray[np.intp],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,13 +72,17 @@ def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
 
 
 def queued(table: EventTable, job_end: int) -> Claims:
-    """From `user_scheduled` to the next start, if nothing of the job happens in between."""
+    """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
+    instant (whole-second clocks) does not count as in between."""
     scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
+    behind_ties = np.searchsorted(table.time, table.time[scheduled], side="right")
     events = np.flatnonzero((table.kind != Kind.SCHEDULED) & (table.kind != Kind.SLICES))
-    place = np.searchsorted(events, scheduled)
+    place = np.searchsorted(events, behind_ties)
+    starts = np.flatnonzero(table.kind == Kind.START)
+    at_once = np.searchsorted(starts, behind_ties) > np.searchsorted(starts, scheduled)
     waiting = place == len(events)
     following = np.append(events, -1)[place]
-    waits = waiting | (table.kind[following] == Kind.START)
+    waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once
     end = np.where(waiting, job_end, table.time[following])
     return claim(
         table.time[scheduled][waits],
@@ -204,9 +210,7 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
     )
 
 
-def checkpoint_log(
-    table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress
-) -> Claims:
+def checkpoint_log(table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress) -> Claims:
     """What only checkpoint logs claim: blocking saves, inferred restores, and training lost behind the last one."""
     finished, saved = progress.saves[:, 0], progress.saves[:, 1]
     loaded = np.flatnonzero(progress.load_row >= 0)
@@ -275,25 +279,34 @@ def data_loading(
     attempts: Attempts, intervals: Intervals, flight: tuple[I64, I64], blocking: bool
 ) -> tuple[Claims, Claims]:
     """Data loading outside steps (claimed), and inside steps (claimed only where loading is said to block)."""
-    owner = attempts.of_row[intervals.row]
-    start, end = flight[0][owner], flight[1][owner]
-    before = (intervals.start, np.minimum(intervals.end, start))
-    behind = (np.maximum(intervals.start, end), intervals.end)
-    inside = (np.maximum(intervals.start, start), np.minimum(intervals.end, end))
-    made = [
-        claim(
-            begin,
-            np.maximum(stop, begin),
-            Rank.DATA,
-            Category.DATA_LOADING_SYNC,
-            attempt=owner,
-            row=intervals.row,
-            end_row=intervals.end_row,
-        )
-        for begin, stop in (before, behind, inside)
-    ]
+    load = _by_attempt(attempts, intervals)
+    start, end = flight[0][load.attempt], flight[1][load.attempt]
+    spans = (
+        (load.start, np.minimum(load.end, start)),
+        (np.maximum(load.start, end), load.end),
+        (np.maximum(load.start, start), np.minimum(load.end, end)),
+    )
+    made = [replace(load, start=begin, end=np.maximum(stop, begin)) for begin, stop in spans]
     if blocking:
         return join(made), join([])
     return join(made[:2]), made[2]
 
 
+def _by_attempt(attempts: Attempts, intervals: Intervals) -> Claims:
+    """Data loads, cut where the next attempt begins: what reaches into it is judged by its steps."""
+    begins = np.append(attempts.begin, np.iinfo(np.int64).max)
+    left = claim(
+        intervals.start,
+        intervals.end,
+        Rank.DATA,
+        Category.DATA_LOADING_SYNC,
+        attempt=attempts.of_row[intervals.row],
+        row=intervals.row,
+        end_row=intervals.end_row,
+    )
+    parts = []
+    while len(left):
+        border = begins[left.attempt + 1]
+        parts.append(replace(left, end=np.minimum(left.end, border)))
+        left = replace(left, start=border, attempt=left.attempt + 1).take(left.end > border)
+    return join(parts)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, endings_of_attempts
+from goodput_cli.timeline.columns import of_kind, run_heads
 from goodput_cli.timeline.order import Mask, Rows
 
 I64 = NDArray[np.int64]
@@ -52,7 +53,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     crashed = kind == Kind.CRASHED
     count = len(attempts)
     last_crash = _pick(rows[crashed], owner[crashed], count, last=True)
-    believed = np.isin(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | _job_end_believed(table, attempts)[owner])
+    believed = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | _job_end_believed(table, attempts)[owner])
     clean = believed & (rows > last_crash[owner])
     clean_row = _pick(rows[clean], owner[clean], count)
     stands = clean | ((kind == Kind.TERMINATED) & (rows > last_crash[owner]))
@@ -62,7 +63,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     down = (last_crash >= 0) & (ended_before_crash | ~ended_after_crash)
     first_crash = _pick(rows[crashed], owner[crashed], count)
     how = np.zeros(count, dtype=np.int8)
-    how[np.unique(owner)] = End.TERMINATED
+    how[owner] = End.TERMINATED
     how[first_crash >= 0] = End.CRASHED
     how[clean_row >= 0] = End.CLEAN
     return Endings(how, clean_row, first_crash, np.where(down, last_crash, -1))
@@ -86,7 +87,8 @@ def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
         return believed
     owner = attempts.of_row[attempts.steps]
     number = table.step[attempts.steps]
-    stepping, first = np.unique(owner, return_index=True)
+    first = np.flatnonzero(run_heads(owner))
+    stepping = owner[first]
     last = np.append(first[1:], len(owner)) - 1
     redone = number[first[1:]] <= number[last[:-1]]
     believed[stepping[:-1]] = ~redone
@@ -99,7 +101,7 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     owner = attempts.of_row
     rows = np.flatnonzero(owner >= 0)
     last_progress = attempts.last_progress[owner[rows]]
-    silent = np.isin(table.kind[rows], STARTUP_KINDS) & (last_progress >= 0) & (rows > last_progress)
+    silent = of_kind(table.kind[rows], STARTUP_KINDS) & (last_progress >= 0) & (rows > last_progress)
     rows = rows[~silent]
     sign = attempts.begin.copy()
     np.maximum.at(sign, owner[rows], table.end[rows])

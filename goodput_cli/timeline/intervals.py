@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, Attempts
+from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts
+from goodput_cli.timeline.columns import of_kind, rows_of, run_heads, without
 from goodput_cli.timeline.order import Mask, Rows
 
 I64 = NDArray[np.int64]
-PHASE_KINDS = np.array(
-    [Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT], dtype=np.int8
-)
+PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Intervals:
 
 def phase_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
     """Intervals of init, prep, custom and elastic events: an end closes the one open start of its phase and label."""
-    rows = np.flatnonzero(np.isin(table.kind, PHASE_KINDS) & (attempts.of_row >= 0))
+    rows = np.flatnonzero(of_kind(table.kind, PHASE_KINDS) & (attempts.of_row >= 0))
     rows, group = _grouped(table, attempts, rows)
     begins = table.edge[rows] == Edge.BEGIN
     same_as_before = np.zeros(len(rows), dtype=bool)
@@ -56,24 +55,25 @@ def phase_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, jo
     )
     end_row = np.where(closed[begins], next_row[begins], -1)
     none = np.zeros(0, dtype=np.intp)
-    return Intervals(table.time[start], np.maximum(end, table.time[start]), start, end_row, rows[~begins & ~closes], none)
+    return Intervals(
+        table.time[start], np.maximum(end, table.time[start]), start, end_row, rows[~begins & ~closes], none
+    )
 
 
 _NEVER = np.iinfo(np.int64).max
 
 
 def _grouped(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I64]:
-    """Rows sorted by attempt, phase and label, then time; at one instant an end stands before a start if something
+    """Rows sorted by process, phase and label, then time; at one instant an end stands before a start if something
     is open, else behind it. Also the number of each row's group."""
     kind = table.kind[rows].astype(np.int64)
-    group = (attempts.of_row[rows].astype(np.int64) * 32 + kind) * (len(table.labels) + 1) + table.label[rows] + 1
+    process = attempts.process[attempts.of_row[rows]].astype(np.int64)
+    group = (process * 32 + kind) * (len(table.labels) + 1) + table.label[rows] + 1
     begins = table.edge[rows] == Edge.BEGIN
     order = np.lexsort((begins, table.time[rows], group))
     rows, group, begins = rows[order], group[order], begins[order]
     pair = np.zeros(len(rows), dtype=bool)  # an end directly before a start of the same instant
-    pair[:-1] = (
-        ~begins[:-1] & begins[1:] & (group[1:] == group[:-1]) & (table.time[rows[1:]] == table.time[rows[:-1]])
-    )
+    pair[:-1] = ~begins[:-1] & begins[1:] & (group[1:] == group[:-1]) & (table.time[rows[1:]] == table.time[rows[:-1]])
     swap = np.flatnonzero(pair & ~_open_before(begins, group, pair))
     swapped = rows.copy()
     swapped[swap], swapped[swap + 1] = rows[swap + 1], rows[swap]
@@ -81,14 +81,14 @@ def _grouped(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I
 
 
 def _open_before(begins: Mask, group: I64, pair: Mask) -> Mask:
-    """Whether a start is open before each row. A pair at one instant leaves that as it was, so pairs are passed over."""
+    """Whether a start is open before each row. A pair at one instant leaves that as it was: it is passed over."""
     in_pair = pair.copy()
     in_pair[1:] |= pair[:-1]
     position = np.arange(len(begins))
     last_single = np.maximum.accumulate(np.where(in_pair, -1, position))
     before = np.append(-1, last_single[:-1]) if len(position) else last_single
     known = before >= 0
-    return known & begins[before] & (group[before] == group)
+    return np.asarray(known & begins[before] & (group[before] == group))
 
 
 def _open_end(
@@ -97,7 +97,7 @@ def _open_end(
     """Where an interval ends whose end line is lost: at the attempt's next step or checkpoint event; if neither that
     nor a new start of the phase comes, at its termination or end, else at its last sign of life or the job's end."""
     owner = attempts.of_row[rows]
-    progress = np.union1d(attempts.steps, np.flatnonzero(np.isin(table.kind, CHECKPOINT_KINDS)))
+    progress = without(rows_of(table.kind, PROGRESS_KINDS), attempts.dropped, len(table))
     place = np.searchsorted(progress, rows, side="right")
     following = progress[np.minimum(place, len(progress) - 1)] if len(progress) else np.zeros(len(rows), dtype=np.intp)
     has_next = (place < len(progress)) & (attempts.of_row[following] == owner) if len(progress) else place < 0
@@ -110,20 +110,16 @@ def _open_end(
 
 
 def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
-    """Data loads, first in, first out within an attempt. One left open counts only if nothing goes on after it."""
+    """Data loads, first in, first out within a process. One left open counts only if nothing goes on after it."""
     rows = np.flatnonzero((table.kind == Kind.DATA) & (attempts.of_row >= 0))
-    owner = attempts.of_row[rows]
+    process = attempts.process[attempts.of_row[rows]]
     begins = table.edge[rows] == Edge.BEGIN
-    rows, begins, owner = _starts_first(table, rows, begins, owner)
-    orphan = _orphan_ends(begins, owner)
-    begin_rows, end_rows = rows[begins], rows[~begins & ~orphan]
-    begin_owner, end_owner = attempts.of_row[begin_rows], attempts.of_row[end_rows]
-    nth_begin, nth_end = _number_in_group(begin_owner), _number_in_group(end_owner)
-    ends_of = np.bincount(end_owner, minlength=len(attempts)) if len(attempts) else np.zeros(0, dtype=np.int64)
-    closed = nth_begin < ends_of[begin_owner] if len(begin_rows) else np.zeros(0, dtype=bool)
-    end_row = np.full(len(begin_rows), -1, dtype=np.intp)
-    end_row[closed] = end_rows[_first_of_group(end_owner, begin_owner[closed]) + nth_begin[closed]]
-    assert len(nth_end) == int(closed.sum())
+    order = np.lexsort((~begins, table.time[rows], process))  # at one instant starts first: an end closes the oldest
+    rows, begins, process = rows[order], begins[order], process[order]
+    orphan = _orphan_ends(begins, process)
+    ends = ~begins & ~orphan
+    begin_rows, end_row = rows[begins], _nth_of_group(process[begins], rows[ends], process[ends])
+    closed = end_row >= 0
     start = table.time[begin_rows]
     open_ends = _open_end(
         table, attempts, begin_rows, sign_of_life, job_end, np.full(len(begin_rows), _NEVER, dtype=np.int64)
@@ -140,48 +136,35 @@ def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job
     )
 
 
-def _starts_first(
-    table: EventTable, rows: Rows, begins: Mask, owner: NDArray[np.int32]
-) -> tuple[Rows, Mask, NDArray[np.int32]]:
-    """At one instant starts before ends: first in, first out then closes what was open before anyway."""
-    order = np.lexsort((~begins, table.time[rows], owner))
-    return rows[order], begins[order], owner[order]
-
-
-def _orphan_ends(begins: Mask, owner: NDArray[np.int32]) -> Mask:
+def _orphan_ends(begins: Mask, group: NDArray[np.int32]) -> Mask:
     """Ends that come when nothing is open: where the count of open loads would fall to a new low below zero."""
     if len(begins) == 0:
         return begins.copy()
     level = np.cumsum(np.where(begins, 1, -1))
-    first = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
-    base = np.repeat(np.append(0, level)[first], np.diff(np.append(first, len(owner))))
-    level -= base
-    # A low of one attempt must not count for the next: each attempt's levels lie below those of the one before.
+    first = np.flatnonzero(run_heads(group))
+    size = np.diff(np.append(first, len(group)))
+    level -= np.repeat(np.append(0, level)[first], size)
+    # A low of one process must not count for the next: each one's levels lie below those of the one before.
     span = int(np.abs(level).max()) + 1
-    shift = 2 * span * np.repeat(np.arange(len(first)), np.diff(np.append(first, len(owner))))
+    shift = 2 * span * np.repeat(np.arange(len(first)), size)
     lowest = np.minimum.accumulate(np.minimum(level, 0) - shift)
-    before = np.append(np.iinfo(np.int64).max, lowest[:-1])
+    before = np.append(0, lowest[:-1])
     before[first] = -shift[first]
     return np.asarray(~begins & (lowest < before))
 
 
-def _number_in_group(owner: NDArray[np.int32]) -> I64:
-    """Position of each row within its run of equal owners."""
-    position = np.arange(len(owner))
-    return position - _first_of_group(owner, owner)
-
-
-def _first_of_group(owner: NDArray[np.int32], wanted: NDArray[np.int32]) -> NDArray[np.intp]:
-    return np.searchsorted(owner, wanted)
+def _nth_of_group(group: NDArray[np.int32], rows: Rows, group_of_row: NDArray[np.int32]) -> Rows:
+    """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
+    nth = np.arange(len(group)) - np.searchsorted(group, group)
+    place = np.searchsorted(group_of_row, group) + nth
+    return np.where(place < np.searchsorted(group_of_row, group, side="right"), np.append(rows, -1)[place], -1)
 
 
 def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
-    """Whether a step or a load of the same attempt follows each row."""
-    loads = np.flatnonzero(
-        (table.kind == Kind.LOAD) | ((table.kind == Kind.DATA) & (table.edge == Edge.BEGIN))
-    )
-    later = np.union1d(attempts.steps, loads)
-    last = np.full(len(attempts), -1, dtype=np.intp)
-    owned = later[attempts.of_row[later] >= 0]
-    np.maximum.at(last, attempts.of_row[owned], owned)
-    return last[attempts.of_row[rows]] > rows
+    """Whether a step or a load of the same process follows each row."""
+    loads = np.flatnonzero((table.kind == Kind.LOAD) | ((table.kind == Kind.DATA) & (table.edge == Edge.BEGIN)))
+    later = np.concatenate((attempts.steps, loads))
+    later = later[attempts.of_row[later] >= 0]
+    last = np.full(len(attempts) + 1, -1, dtype=np.intp)
+    np.maximum.at(last, attempts.process[attempts.of_row[later]], later)
+    return np.asarray(last[attempts.process[attempts.of_row[rows]]] > rows)

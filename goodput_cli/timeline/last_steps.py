@@ -96,9 +96,7 @@ def merged(judged: Judged, more: Judged) -> Judged:
         )
     )
     names = ("kept", "credited", "whole", "sample", "outside")
-    return Judged(
-        stretches, *(np.concatenate((getattr(judged, name), getattr(more, name)))[order] for name in names)
-    )
+    return Judged(stretches, *(np.concatenate((getattr(judged, name), getattr(more, name)))[order] for name in names))
 
 
 def with_last_step_of_job(
@@ -124,7 +122,7 @@ def with_last_step_of_job(
     usual_time = usual.of_last_step(last)
     most = net if np.isnan(usual_time) else int(np.rint(usual_time * stride))
     productive = min(net, most)
-    steps = stride * (productive / most) if most else 0.0
+    steps = stride * (productive / most) if most else float(stride)
     end = np.clip(cover.when(clock + productive), start, stop)
     step = int(records.last[last])
     stretch = Stretches(

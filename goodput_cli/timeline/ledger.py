@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.timeline.categories import Category
+from goodput_cli.timeline.columns import distinct
 from goodput_cli.timeline.partition import Segments
 
 I64 = NDArray[np.int64]
@@ -50,10 +51,10 @@ class Ledger:
         self.start = int(segments.start[0])
         self.end = int(segments.end[-1])
         self._accounts: dict[Key, _Account] = {}
-        for category in np.unique(segments.category).tolist():
+        for category in np.flatnonzero(np.bincount(segments.category)).tolist():
             chosen = np.flatnonzero(segments.category == category)
             labels = segments.label[chosen] if category == Category.CUSTOM else np.full(1, -1)
-            for label in np.unique(labels).tolist():
+            for label in distinct(labels).tolist():
                 rows = chosen[labels == label] if category == Category.CUSTOM else chosen
                 self._accounts[Category(category), label] = _account(
                     segments.start[rows], segments.end[rows], length[rows]

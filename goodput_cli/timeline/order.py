@@ -8,22 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.timeline.columns import distinct, of_kind
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 _AFTER_AN_END = 64
 """Added to the rank of what begins an attempt at the very instant at which another one ended."""
-_BEGINS_AN_ATTEMPT = np.array(
-    [
-        Kind.START, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.LOAD, Kind.DATA,
-        Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT, Kind.STEP,
-    ],
-    dtype=np.int8,
+_BEGINS_AN_ATTEMPT = (
+    Kind.START, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.LOAD, Kind.DATA,
+    Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT, Kind.STEP,
 )  # fmt: skip
-ENDINGS = np.array(
-    [Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END], dtype=np.int8
-)
+ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END)
 """Kinds that are a termination or an end line."""
 
 
@@ -88,12 +84,12 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     the first start-up event is the new life's. End edges stay: they close what the old life left open.
     """
     rank = group.kind.astype(np.int64)
-    starting = np.unique(group.time[group.kind == Kind.START])
-    ending = np.unique(group.time[np.isin(group.kind, ENDINGS)])
+    starting = distinct(group.time[group.kind == Kind.START])
+    ending = distinct(group.time[of_kind(group.kind, ENDINGS)])
     handover = np.intersect1d(starting, ending, assume_unique=True)
     if len(handover) == 0:
         return rank * 4 + group.edge
-    moves = np.isin(group.kind, _BEGINS_AN_ATTEMPT) & (group.edge != Edge.END) & np.isin(group.time, handover)
+    moves = of_kind(group.kind, _BEGINS_AN_ATTEMPT) & (group.edge != Edge.END) & np.isin(group.time, handover)
     return (rank + np.where(moves, _AFTER_AN_END, 0)) * 4 + group.edge
 
 

@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.schema import NONE, NO_STEP
+from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.timeline.categories import Category
+from goodput_cli.timeline.columns import union
 from goodput_cli.timeline.sweep import Claims, Cover
 from goodput_cli.timeline.training import Pieces
 
@@ -117,10 +118,8 @@ class Segments:
 
 def partition(claims: Claims, cover: Cover, below: Ground, pieces: Pieces, start: int, end: int) -> Segments:
     """Cut [start, end) into segments: the cover first, then the ground, then `other`."""
-    inside = [
-        edges[(edges > start) & (edges < end)] for edges in (below.start, below.end, cover.start, cover.end)
-    ]
-    edges = np.unique(np.concatenate((*inside, [start, end])))
+    inside = [edges[(edges > start) & (edges < end)] for edges in (below.start, below.end, cover.start, cover.end)]
+    edges = union(*inside, np.array([start, end]))
     cells = edges[:-1]
     over = _holder(cover.start, cover.end, cells)
     under = _holder(below.start, below.end, cells)
@@ -157,7 +156,7 @@ def _with_slowdown(segments: Segments) -> Segments:
     owner = segments.piece[trains]
     length = segments.end[trains] - segments.start[trains]
     passed = np.cumsum(length)
-    total = np.bincount(owner, weights=None, minlength=len(pieces)) * 0
+    total = np.zeros(len(pieces), dtype=np.int64)
     np.add.at(total, owner, length)
     fresh = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
     base = np.repeat((passed - length)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(owner))))

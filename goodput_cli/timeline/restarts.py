@@ -171,9 +171,7 @@ class _Walk:
             self.kept.extend(records, self.records.number[records])
             self.highest = int(self.records.number[records[-1]])
 
-    def _judge(
-        self, suspects: NDArray[np.intp], rising: NDArray[np.intp], stop: int
-    ) -> tuple[int | None, int]:
+    def _judge(self, suspects: NDArray[np.intp], rising: NDArray[np.intp], stop: int) -> tuple[int | None, int]:
         """Judge records whose number is not above the attempt's last: all in a row while they are plain repeats."""
         known = self.kept.with_more(rising, self.records.number[rising])
         found, delay = self._delays(suspects, known)

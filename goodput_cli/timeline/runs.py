@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts, endings_of_attempts
+from goodput_cli.timeline.columns import of_kind, rows_of
 
 
 def find_runs(table: EventTable, attempts: Attempts) -> list[int]:
@@ -33,7 +34,7 @@ def find_runs(table: EventTable, attempts: Attempts) -> list[int]:
 
 def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
     """First recorded step of each attempt (a load counts), `NO_STEP` without any."""
-    rows = attempts.steps if attempts.step_log else np.flatnonzero(np.isin(table.kind, CHECKPOINT_KINDS))
+    rows = attempts.steps if attempts.step_log else rows_of(table.kind, CHECKPOINT_KINDS)
     first = np.full(len(attempts), NO_STEP, dtype=np.int64)
     first[attempts.of_row[rows][::-1]] = table.step[rows][::-1]
     return first
@@ -44,7 +45,7 @@ def _clean_ends(table: EventTable, attempts: Attempts) -> NDArray[np.bool_]:
     rows = endings_of_attempts(table, attempts.of_row)
     rows = rows[(table.kind[rows] != Kind.TERMINATED) & (rows > attempts.last_progress[attempts.of_row[rows]])]
     clean = np.zeros(len(attempts), dtype=bool)
-    clean[attempts.of_row[rows]] = np.isin(table.kind[rows], CLEAN_KINDS)
+    clean[attempts.of_row[rows]] = of_kind(table.kind[rows], CLEAN_KINDS)
     return clean
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.schema import NONE, NO_STEP
+from goodput_cli.events.schema import NO_STEP, NONE
+from goodput_cli.timeline.columns import union
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -36,6 +37,10 @@ class Claims:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def take(self, chosen: Mask) -> Claims:
+        """The chosen claims."""
+        return Claims(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
 _DTYPES = (np.int64, np.int64, np.int8, np.int8, np.int32, np.int32, np.int64, np.int64, np.intp, np.intp)
@@ -83,7 +88,9 @@ class Cover:
         """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still inside the cover."""
         covered = np.append(0, np.cumsum(self.end - self.start))
         place = np.searchsorted(self.start, time, side="right")
-        inside = np.where(place > 0, self.end[place - 1] - time, 0) if len(self) else np.zeros(len(time), dtype=np.int64)
+        inside = (
+            np.where(place > 0, self.end[place - 1] - time, 0) if len(self) else np.zeros(len(time), dtype=np.int64)
+        )
         return np.asarray(time - covered[place] + np.maximum(inside, 0))
 
     def when(self, net: I64) -> I64:
@@ -102,11 +109,11 @@ def sweep(claims: Claims, start: int, end: int) -> Cover:
     if len(valid) == 0:
         nothing = np.zeros(0, dtype=np.int64)
         return Cover(nothing, nothing, np.zeros(0, dtype=np.intp))
-    edges = np.unique(np.concatenate((begins[valid], ends[valid])))
+    edges = union(begins[valid], ends[valid])
     cells = edges[:-1]
     winner = np.full(len(cells), -1, dtype=np.intp)
     free = np.arange(len(cells))
-    for rank in np.unique(claims.rank[valid]):
+    for rank in np.flatnonzero(np.bincount(claims.rank[valid])).tolist():
         of_rank = valid[claims.rank[valid] == rank]
         order = np.lexsort((of_rank, claims.row[of_rank], claims.start[of_rank]))
         candidates = of_rank[order]

@@ -102,8 +102,9 @@ class Pieces:
     """Kept training, cut to what is kept: p pieces in time order that do not overlap.
 
     start, end: ns. kept: how many steps are kept (a fraction where a last step was cut short). steps: how many of
-    them count: in proportion where an exclusion touches the piece. net: ns not claimed by others. startup, stall: ns of the net time at its beginning and at its end. slowdown: ns of the time between that
-    is beyond steps x reference (negative = faster); 0 without a reference. stretches: what each piece is of.
+    them count: in proportion where an exclusion touches the piece. net: ns that no one else claims. startup, stall:
+    ns of the net time at its beginning and at its end. slowdown: ns of the time between that is beyond steps x
+    reference (negative = faster); 0 without a reference. stretches: what each piece is of.
     """
 
     start: I64

@@ -1,0 +1,241 @@
+"""Where one life of the job ends and the next begins (accounting §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+from .events import CHECKPOINTS, NO_LIFE, START_UP, TERMINATIONS, Event
+
+LOST_START = {"load", "tpu_init", "prep", "restore"}
+
+
+@dataclass
+class Attempt:
+    """One life of the job.
+
+    begin: its first start (else the event that it began with), ns. up: the last start of its burst, ns.
+    events: all of its events in order. steps: its recorded steps (step logs); second hosts' reports are in neither.
+    follows_ending: when it began, the attempt before had a termination or end line.
+    """
+
+    begin: int
+    has_start: bool
+    up: int
+    burst_open: bool = False
+    ranks: set[int | None] = field(default_factory=set)
+    events: list[Event] = field(default_factory=list)
+    steps: list[Event] = field(default_factory=list)
+    first_reports: dict[int, Event] = field(default_factory=dict)
+    longest_delay: int = 0
+    follows_ending: bool = False
+
+    def is_step(self, event: Event) -> bool:
+        """Whether this is one of its recorded steps, not a second host's report of one."""
+        return event.kind == "step" and self.first_reports.get(event.number) is event
+
+    def after(self, kinds: set[str]) -> list[Event]:
+        """Events after the last one of these kinds (of steps, recorded ones only); all if there is none."""
+        marks = [i for i, e in enumerate(self.events) if e.kind in kinds and (e.kind != "step" or self.is_step(e))]
+        return self.events[marks[-1] + 1 :] if marks else self.events
+
+    def has_progress(self) -> bool:
+        """Whether it has a step or a checkpoint."""
+        return bool(self.steps) or any(event.kind in CHECKPOINTS for event in self.events)
+
+    def ending_lines(self) -> list[Event]:
+        """Termination and end lines after its last step or checkpoint."""
+        return [event for event in self.after({"step"} | CHECKPOINTS) if event.kind in TERMINATIONS]
+
+    def records(self) -> list[Event]:
+        """The finishes and saves of a checkpoint log."""
+        return [event for event in self.events if event.kind in ("finished", "saved")]
+
+
+def median(values: Sequence[Fraction | int]) -> Fraction | None:
+    """The middle one, or the mean of the two middle ones; None of nothing."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if not ordered:
+        return None
+    return Fraction(ordered[middle]) if len(ordered) % 2 else Fraction(ordered[middle - 1] + ordered[middle]) / 2
+
+
+def median_step_time(events: Iterable[Event]) -> Fraction:
+    """§3: between records that set a new highest number, in time order, over the log. Chosen: 0 if there are no two."""
+    times: list[int] = []
+    highest: int | None = None
+    for event in events:
+        if event.kind == "step" and (highest is None or event.number > highest):
+            highest = event.number
+            times.append(event.time)
+    return median([b - a for a, b in pairwise(times)]) or Fraction(0)
+
+
+class Splitter:
+    """Walks over the ordered events and cuts them into attempts."""
+
+    def __init__(self, events: list[Event], is_step_log: bool) -> None:
+        self.events = events
+        self.is_step_log = is_step_log
+        self.median = median_step_time(events)
+        self.attempts: list[Attempt] = []
+        self.prelude: list[Event] = []
+
+    def run(self) -> list[Attempt]:
+        """All attempts, in order; `user_scheduled` and slice counts belong to none."""
+        waiting = opens_with_a_start(self.events)
+        for place, event in enumerate(self.events):
+            if event.kind in NO_LIFE:
+                continue
+            waiting = waiting and event.kind != "start"
+            if event.kind == "start":
+                self.on_start(event)
+            elif not waiting:
+                self.on_other(event, place)
+            elif event.kind not in TERMINATIONS:
+                # Chosen: what comes before the first start goes with the first attempt, but not the last breaths
+                # of an earlier life.
+                self.prelude.append(event)
+        return self.attempts
+
+    def begin(self, event: Event) -> Attempt:
+        has_start = event.kind == "start"
+        attempt = Attempt(event.time, has_start, event.time, burst_open=has_start)
+        if self.attempts:
+            attempt.follows_ending = any(earlier.kind in TERMINATIONS for earlier in self.attempts[-1].events)
+        else:
+            attempt.events += self.prelude
+        self.attempts.append(attempt)
+        return attempt
+
+    def on_start(self, event: Event) -> None:
+        attempt = self.attempts[-1] if self.attempts else None
+        if attempt is None or not attempt.burst_open or event.rank in attempt.ranks:
+            attempt = self.begin(event)
+        attempt.ranks.add(event.rank)
+        attempt.up = event.time
+        attempt.events.append(event)
+
+    def on_other(self, event: Event, place: int) -> None:
+        if not self.attempts:
+            self.begin(event)
+        if self.is_of_attempt_before(event):
+            self.attempts[-2].events.append(event)
+        elif self.is_second_host(event, place):
+            self.drop(event)
+        else:
+            self.begin_if_new_life(event)
+            self.take(event)
+
+    def begin_if_new_life(self, event: Event) -> None:
+        """Chosen: a step that goes back behind a termination looks for start-up events behind the termination only."""
+        lost, back = self.is_lost_start(event), self.goes_back(event)
+        start_up = self.start_up_since_progress() if back else []
+        if lost:
+            behind = {id(later) for later in self.attempts[-1].after(TERMINATIONS)}
+            start_up = [earlier for earlier in start_up if id(earlier) in behind]
+        if start_up:
+            self.begin_earlier(start_up[0])
+        elif lost or back:
+            self.begin(event)
+
+    def take(self, event: Event) -> None:
+        attempt = self.attempts[-1]
+        attempt.events.append(event)
+        if event.kind in TERMINATIONS | CHECKPOINTS | {"step"}:
+            attempt.burst_open = False
+        if event.kind == "step":
+            attempt.steps.append(event)
+            attempt.first_reports[event.number] = event
+
+    # A termination of the attempt before, in the burst of the next
+
+    def is_of_attempt_before(self, event: Event) -> bool:
+        """Chosen: a termination without a rank is not "by a rank"; "none yet" is as the burst began."""
+        current = self.attempts[-1]
+        in_burst = current.burst_open and None not in current.ranks
+        stranger = event.rank is not None and event.rank not in current.ranks
+        if event.kind not in ("terminated", "crashed") or not in_burst or not stranger:
+            return False
+        return len(self.attempts) > 1 and not current.follows_ending
+
+    # Steps going back
+
+    def is_repeat(self, event: Event) -> bool:
+        steps = self.attempts[-1].steps
+        return event.kind == "step" and bool(steps) and event.number <= steps[-1].number
+
+    def is_second_host(self, event: Event, place: int) -> bool:
+        attempt = self.attempts[-1]
+        if not self.is_repeat(event) or self.start_up_since_progress():
+            return False
+        first = attempt.first_reports.get(event.number)
+        if first is not None and event.time - first.time < 2 * max(self.median, Fraction(attempt.longest_delay)):
+            return True
+        return self.old_sequence_goes_on(event, place)
+
+    def old_sequence_goes_on(self, event: Event, place: int) -> bool:
+        attempt = self.attempts[-1]
+        unseen = {number for number in attempt.first_reports if number > event.number}
+        for later in self.events[place + 1 :]:
+            if later.kind == "start" or not unseen:
+                return False
+            if later.kind == "step" and later.number > attempt.steps[-1].number:
+                return True
+            unseen.discard(later.number if later.kind == "step" else event.number)
+        return False
+
+    def drop(self, event: Event) -> None:
+        """Chosen: a dropped report is no sign of life either (but may be the last event of the job)."""
+        attempt = self.attempts[-1]
+        first = attempt.first_reports.get(event.number)
+        if first is not None:
+            attempt.longest_delay = max(attempt.longest_delay, event.time - first.time)
+
+    def goes_back(self, event: Event) -> bool:
+        if self.is_step_log:
+            return self.is_repeat(event)
+        return event.kind == "load" and bool(self.attempts[-1].records())
+
+    def start_up_since_progress(self) -> list[Event]:
+        """Start-up events after the last step (checkpoint logs: the last finish or save) of the last attempt."""
+        kinds = {"step"} if self.is_step_log else {"finished", "saved"}
+        return [event for event in self.attempts[-1].after(kinds) if event.kind in START_UP]
+
+    def begin_earlier(self, event: Event) -> None:
+        """A new attempt from an event on that the last one has already."""
+        old, attempt = self.attempts[-1], self.begin(event)
+        cut = next(i for i, earlier in enumerate(old.events) if earlier is event)
+        old.events, attempt.events = old.events[:cut], old.events[cut:]
+
+    # A lost start line
+
+    def is_lost_start(self, event: Event) -> bool:
+        """Chosen: a phase comes when its start line comes; its end line opens nothing here."""
+        if event.kind not in LOST_START | {"step"} or event.edge == "end":
+            return False
+        attempt = self.attempts[-1]
+        endings = [end for end in attempt.events if end.kind in TERMINATIONS]
+        if self.is_step_log:
+            endings = [end for end in endings if event.time - end.time > self.median]
+        return bool(endings) and not self.continues(event)
+
+    def continues(self, event: Event) -> bool:
+        """One rank left, the others went on."""
+        steps = self.attempts[-1].steps
+        if event.kind != "step" or not steps or self.is_repeat(event):
+            return False
+        return event.time - steps[-1].time <= 2 * self.median
+
+
+def opens_with_a_start(events: list[Event]) -> bool:
+    """Whether a start line comes before any step or checkpoint event."""
+    for event in events:
+        if event.kind == "start":
+            return True
+        if event.kind in CHECKPOINTS or event.kind == "step":
+            return False
+    return False

@@ -1,0 +1,119 @@
+"""What an attempt of a checkpoint log went through (accounting §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .attempts import Attempt
+from .events import Event
+
+
+@dataclass
+class Course:
+    """pieces: (step a, its time, step b, its time) of each stretch; saves: [start, end) of each save time; ns.
+
+    began, last: the step that it began at and the last that it recorded (None: none). last_save: highest saved step.
+    time, load: when it began at that step, and its load if it has one; ns.
+    """
+
+    began: int | None = None
+    last: int | None = None
+    time: int | None = None
+    load: int | None = None
+    last_save: int | None = None
+    pieces: list[tuple[int, int, int, int]] = field(default_factory=list)
+    saves: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        return None if self.began is None or self.last is None else (self.began, self.last)
+
+    @property
+    def tail(self) -> int | None:
+        """End of the last stretch or save time, else of the load. Chosen: with no load, when it began."""
+        ends = [piece[3] for piece in self.pieces] + [save[1] for save in self.saves]
+        return max(ends) if ends else self.time
+
+
+def save_spans(records: list[Event]) -> list[tuple[int, int]]:
+    """Positions of each `step_finished b` and the first `checkpoint_saved b` after it, first reports only."""
+    first: dict[tuple[str, int], int] = {}
+    for place, record in enumerate(records):
+        first.setdefault((record.kind, record.number), place)
+    spans = []
+    for (kind, step), place in first.items():
+        saved = first.get(("saved", step), -1)
+        if kind == "finished" and saved > place:
+            spans.append((place, saved))
+    return spans
+
+
+def are_asynchronous(records: list[Event]) -> bool:
+    """Whether a later step was finished inside a save."""
+    return any(
+        later.kind == "finished" and later.number > records[start].number
+        for start, end in save_spans(records)
+        for later in records[start:end]
+    )
+
+
+def course(attempts: list[Attempt], index: int, asynchronous: bool) -> Course:
+    """Stretches and save times of one attempt."""
+    attempt = attempts[index]
+    records = attempt.records()
+    begun = beginning(attempts, index, records)
+    if begun is None:
+        return Course()
+    step, time = begun
+    saves = {} if asynchronous else synchronous_saves(records, step)
+    loads = [event.time for event in attempt.events if event.kind == "load"]
+    result = Course(began=step, time=time, load=loads[-1] if loads else None)
+    for place, record in enumerate(records):
+        if record.number > step:
+            result.pieces.append((step, time, record.number, record.time))
+            step, time = record.number, record.time
+        if place in saves:
+            result.saves.append((record.time, saves[place]))
+            time = saves[place] if time == record.time else time
+    result.last = step
+    result.last_save = max((record.number for record in records if record.kind == "saved"), default=None)
+    return result
+
+
+def synchronous_saves(records: list[Event], began: int) -> dict[int, int]:
+    """Position of the finish -> end (ns) of each save time.
+
+    Chosen: also of a step that is no progress (an initial save before training), but not of steps passed before.
+    """
+    spans = {}
+    for start, end in save_spans(records):
+        passed = max([began, *(record.number for record in records[:start])])
+        between = any(record.number > records[start].number for record in records[start:end])
+        if records[start].number >= passed and not between:
+            spans[start] = records[end].time
+    return spans
+
+
+def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tuple[int, int] | None:
+    """The step that an attempt began at, and when (ns): its last load, else `no_checkpoint_loaded`."""
+    attempt = attempts[index]
+    loads = [event for event in attempt.events if event.kind == "load"]
+    if loads:
+        return loads[-1].number, loads[-1].time
+    if not records:
+        return None
+    known = checkpoint_before(attempts[:index])
+    if known is None and attempt.has_start:
+        known = 0
+    if known is None or known > records[0].number or (index > 0 and known == records[0].number):
+        return records[0].number, records[0].time
+    return known, attempt.up
+
+
+def checkpoint_before(earlier: list[Attempt]) -> int | None:
+    """The step of the last save before an attempt. Chosen: with no save, the last loaded step."""
+    for kind in ("saved", "load"):
+        steps = [event.number for attempt in earlier for event in attempt.events if event.kind == kind]
+        if steps:
+            return steps[-1]
+    return None

@@ -1,0 +1,222 @@
+"""What a line means (formats A, B and C), and the order of events (accounting §1)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+from typing import Any
+from zoneinfo import ZoneInfo
+
+NS = 1_000_000_000
+US = 1_000
+
+TIE_ORDER = (
+    "scheduled", "start", "tpu_init", "prep", "restore", "load", "data", "elastic_down", "elastic_up",
+    "elastic_reinit", "step", "save", "custom", "finished", "saved", "terminated", "crashed", "user_terminated",
+    "job_finished", "job_end", "slices",
+)  # fmt: skip
+"""Kinds of events, in the order in which events of one instant are taken (accounting §1)."""
+
+CLEAN = {"user_terminated", "job_finished", "job_end"}
+TERMINATIONS = {"terminated", "crashed"} | CLEAN
+BEGINNINGS = set(TIE_ORDER[TIE_ORDER.index("start") : TIE_ORDER.index("step") + 1])
+"""A start at the instant of an end follows it. Chosen: and so do the lines of that instant that follow a start."""
+CHECKPOINTS = {"load", "finished", "saved"}
+START_UP = {"tpu_init", "prep", "restore", "elastic_down", "elastic_up", "elastic_reinit"}
+NO_LIFE = {"scheduled", "slices"}
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One fact of the log. time, end: ns UTC (they differ for Orbax intervals only).
+
+    edge: "begin" or "end" of a phase, "interval" (Orbax), else "point". identity: every field of its format.
+    """
+
+    time: int
+    kind: str
+    end: int
+    edge: str = "point"
+    step: int | None = None
+    rank: int | None = None
+    label: str = ""
+    identity: tuple[Any, ...] = ()
+
+    @property
+    def number(self) -> int:
+        """The step of an event that must have one."""
+        assert self.step is not None
+        return self.step
+
+
+def whole(value: Any) -> int | None:
+    """A step or a rank as an integer: from an int, a float or digits in a string."""
+    return None if value is None else int(Fraction(str(value)))
+
+
+def epoch_ns(value: Any) -> int | None:
+    """Epoch seconds (or a duration in seconds) as ns, rounded to the microsecond, half to even."""
+    if value is None:
+        return None
+    exact = Fraction(value) if isinstance(value, int) else Fraction(float(value))
+    return round(exact * NS / US) * US
+
+
+ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$")
+
+
+def iso_ns(text: str, zone: str) -> int:
+    """An ISO-8601 instant as ns since 1970 UTC; without an offset it is local time in `zone`."""
+    found = ISO.match(text.strip())
+    if found is None:
+        raise ValueError(f"not a time: {text!r}")
+    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    moment = datetime(year, month, day, hour, minute, second, tzinfo=offset_of(found[8], zone))
+    since = moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * NS + int((found[7] or "").ljust(9, "0"))
+
+
+def offset_of(offset: str | None, zone: str) -> ZoneInfo | timezone:
+    if offset is None:
+        return ZoneInfo(zone)
+    if offset == "Z":
+        return UTC
+    minutes = int(offset[1:3]) * 60 + int(offset[-2:])
+    return timezone(timedelta(minutes=-minutes if offset[0] == "-" else minutes))
+
+
+PHASES = {"tpu_init": "tpu_init", "training_prep": "prep", "data_loading": "data", "elastic_reinit": "elastic_reinit"}
+
+
+def recorder_events(record: Record) -> Iterator[Event]:
+    """Format A."""
+    yield from recorder_phases(record)
+    for key, kind in {"job_start_time": "start", "job_end_time": "job_end"}.items():
+        if (time := epoch_ns(record.get(key))) is not None:
+            yield Event(time, kind, time, identity=("A", kind, time))
+    if (time := epoch_ns(record.get("elastic_slice_counts_timestamp"))) is not None:
+        counts = tuple(whole(record.get(key)) for key in ("active_slices", "total_slices", "available_slices"))
+        yield Event(time, "slices", time, identity=("A", "slices", time, counts))
+    time, step = epoch_ns(record.get("step_start_time")), whole(record.get("step_count"))
+    if time is not None and step is not None:
+        yield Event(time, "step", time, step=step, identity=("A", "step", time, step))
+
+
+def recorder_phases(record: Record) -> Iterator[Event]:
+    custom = str(record.get("custom_badput_event_type") or "UNKNOWN")
+    wait = str(record.get("elastic_wait_event_type") or "")
+    phases = [(prefix, kind, "") for prefix, kind in PHASES.items()]
+    phases.append(("custom_badput_event", "custom", custom))
+    phases.append(("elastic_wait", "elastic_up" if "scale_up" in wait.lower() else "elastic_down", wait))
+    for prefix, kind, text in phases:
+        for edge, key in (("begin", f"{prefix}_start_time"), ("end", f"{prefix}_end_time")):
+            if (time := epoch_ns(record.get(key))) is not None:
+                label = text.upper() if kind == "custom" else ""
+                yield Event(time, kind, time, edge, label=label, identity=("A", kind, edge, time, text))
+
+
+ORBAX_PARTS = {
+    "save": ("checkpoint_manager_blocking", "wait_for_prev", "checkpointer_blocking", "get_old_steps"),
+    "restore": ("checkpoint_manager", "checkpointer", "broadcast"),
+}
+"""The interval of the whole, then its parts."""
+ORBAX_KEYS = (
+    *(f"{part}_{what}" for parts in ORBAX_PARTS.values() for part in parts for what in ("start_time", "duration_secs")),
+    "step", "directory", "event_type", "reached_preemption", "preemption_received_at", "synchronous",
+    "time_between_consecutive_saves_sec", "is_restoring_slice", "in_primary_slice",
+)  # fmt: skip
+
+
+def orbax_events(record: Record) -> Iterator[Event]:
+    """Format B. Chosen: where the checkpoint manager's own interval is missing, its parts claim theirs."""
+    kind = "save" if record["event_type"] == "save" else "restore"
+    identity = ("B", *(same_spelling(record.get(key)) for key in ORBAX_KEYS))
+    whole_part, *parts = ORBAX_PARTS[kind]
+    found = orbax_intervals(record, [whole_part]) or orbax_intervals(record, parts)
+    for start, end in found:
+        yield Event(start, kind, end, "interval", whole(record.get("step")), identity=(*identity, start, end))
+
+
+def orbax_intervals(record: Record, parts: Iterable[str]) -> list[tuple[int, int]]:
+    found = []
+    for part in parts:
+        start, length = epoch_ns(record.get(f"{part}_start_time")), epoch_ns(record.get(f"{part}_duration_secs"))
+        if start is not None and length is not None and length >= 0:
+            found.append((start, start + length))
+    return found
+
+
+def same_spelling(value: Any) -> str:
+    """3, 3.0 and "3" alike."""
+    try:
+        return str(Fraction(str(value)))
+    except ValueError:
+        return str(value)
+
+
+RESILIENCY = {
+    "user_scheduled": "scheduled", "job_started": "start", "checkpoint_loaded": "load", "checkpoint_saved": "saved",
+    "step_finished": "finished", "user_terminated": "user_terminated", "job_terminated": "terminated",
+    "job_crashed": "crashed", "job_finished": "job_finished",
+}  # fmt: skip
+
+
+def resiliency_events(record: Record, zone: str) -> Iterator[Event]:
+    """Format C."""
+    kind = RESILIENCY.get(str(record["event_type"]))
+    if kind is None or record.get("timestamp") is None:
+        return
+    time, step, rank = iso_ns(str(record["timestamp"]), zone), whole(record.get("step")), whole(record.get("node_rank"))
+    if kind in CHECKPOINTS and step is None:
+        return
+    yield Event(time, kind, time, step=step, rank=rank, identity=("C", kind, time, step, rank))
+
+
+def read(lines: Iterable[str], zone: str) -> list[Event]:
+    """Events of bare JSON lines. What is no event of a job is skipped: diagnostics are the real reader's business."""
+    events: list[Event] = []
+    for line in lines:
+        try:
+            record = json.loads(line)
+            if isinstance(record, dict) and isinstance(record.get("job_name"), str):
+                events += events_of(record, zone)
+        except (ValueError, TypeError, OverflowError, RecursionError):
+            continue
+    return events
+
+
+def events_of(record: Record, zone: str) -> list[Event]:
+    event_type = record.get("event_type")
+    if event_type in ("save", "restore", "emergency_restore"):
+        return list(orbax_events(record))
+    return list(resiliency_events(record, zone) if event_type is not None else recorder_events(record))
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Distinct events by time; ties as §1 says, and then by their own fields, so that file order never matters."""
+    distinct = list({event.identity: event for event in events}.values())
+    last_breaths = {event.time for event in distinct if event.kind in TERMINATIONS}
+    reborn = last_breaths & {event.time for event in distinct if event.kind == "start"}
+
+    def key(event: Event) -> tuple[Any, ...]:
+        tie = TIE_ORDER.index(event.kind)
+        if event.time in reborn and event.kind in BEGINNINGS:
+            tie += len(TIE_ORDER)
+        edge = ("end", "begin", "interval", "point").index(event.edge)
+        step, rank = (-1 if number is None else number for number in (event.step, event.rank))
+        return (event.time, tie, edge, step, rank, event.label, event.end, str(event.identity))
+
+    return sorted(distinct, key=key)
+
+
+def seen_at(events: Iterable[Event], as_of: int | None) -> list[Event]:
+    """Only what had happened by `as_of` (ns); an interval that spans it is cut there."""
+    if as_of is None:
+        return list(events)
+    return [replace(event, end=min(event.end, as_of)) for event in events if event.time <= as_of]

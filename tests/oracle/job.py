@@ -1,0 +1,94 @@
+"""One job: its events, its attempts and its window (accounting §1, §3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .attempts import Attempt, Splitter
+from .events import CHECKPOINTS, CLEAN, Event, in_order, seen_at
+from .life import believed_clean_end
+
+
+@dataclass(frozen=True)
+class Options:
+    """exclude: pairs of ns. tick: ns. reference: seconds, "auto" or None."""
+
+    reference: str | float | None
+    exclude: tuple[tuple[int, int], ...]
+    blocking: bool
+    async_saves: bool
+    stall_factor: Fraction
+    tick: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """events: those seen, in order. clean: per attempt its believed clean end. [t0, t1): the job window, ns."""
+
+    events: list[Event]
+    is_step_log: bool
+    attempts: list[Attempt]
+    clean: list[Event | None]
+    t0: int
+    t1: int
+    options: Options
+
+    @property
+    def last(self) -> int:
+        """Index of the last attempt."""
+        return len(self.attempts) - 1
+
+    def termination(self, index: int) -> int | None:
+        """The first termination or end line after an attempt's last step or checkpoint."""
+        endings = self.attempts[index].ending_lines()
+        return endings[0].time if endings else None
+
+    def crash(self, index: int) -> int | None:
+        """The first `job_crashed` among the lines that end an attempt."""
+        return next((event.time for event in self.attempts[index].ending_lines() if event.kind == "crashed"), None)
+
+    def next_begin(self, index: int) -> int:
+        return self.attempts[index + 1].begin
+
+    def disruptions(self) -> int:
+        """Passages to a next attempt that do not follow a believed clean end."""
+        return sum(1 for end in self.clean[:-1] if end is None)
+
+    def ending(self) -> str:
+        """clean, terminated, crashed or not_logged."""
+        kinds = {event.kind for event in self.attempts[-1].ending_lines()} if self.attempts else set()
+        if "crashed" in kinds:
+            return "crashed"
+        return "clean" if kinds & CLEAN else "terminated" if kinds else "not_logged"
+
+
+def understand(all_events: list[Event], as_of: int | None, options: Options) -> Job:
+    """Events -> job. Raises ValueError if none was seen."""
+    is_step_log = any(event.kind == "step" for event in all_events)
+    events = seen_at(in_order(all_events), as_of)
+    if not events:
+        raise ValueError("the log holds no event of a job")
+    attempts = Splitter(events, is_step_log).run()
+    clean = [believed_clean_end(attempts, index, is_step_log) for index in range(len(attempts))]
+    t1 = max(event.end for event in events)
+    if as_of is not None and not has_ended(events, attempts):
+        t1 = as_of
+    return Job(events, is_step_log, attempts, clean, first_instant(events), t1, options)
+
+
+def first_instant(events: list[Event]) -> int:
+    """T0."""
+    first = next((event for event in events if event.kind in CHECKPOINTS | {"scheduled", "start", "step"}), events[0])
+    return first.time if first.kind in ("scheduled", "start") else events[0].time
+
+
+def has_ended(events: list[Event], attempts: list[Attempt]) -> bool:
+    """Chosen: a `job_crashed` anywhere among the last lines leaves the job down, whichever line came first."""
+    recorded = {id(step) for attempt in attempts for step in attempt.steps}
+    tail: list[Event] = []
+    for event in events:
+        alive = event.kind in CHECKPOINTS | {"scheduled", "start"} or id(event) in recorded
+        tail = [] if alive else [*tail, event]
+    kinds = {event.kind for event in tail}
+    return bool(kinds & (CLEAN | {"terminated"})) and "crashed" not in kinds

@@ -1,0 +1,107 @@
+"""How an attempt ends, and where phases end whose end line is lost (accounting §3)."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from .attempts import Attempt
+from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
+
+
+def believed_clean_end(attempts: list[Attempt], index: int, is_step_log: bool) -> Event | None:
+    """The first clean end after the attempt's last step or checkpoint that can be believed."""
+    redone = is_step_log and was_redone(attempts, index)
+    for line in attempts[index].ending_lines():
+        if line.kind in CLEAN and not (line.kind == "job_end" and redone):
+            return line
+    return None
+
+
+def was_redone(attempts: list[Attempt], index: int) -> bool:
+    """Whether the next attempt that steps starts at or below this one's last step."""
+    steps = attempts[index].steps
+    later = next((attempt.steps for attempt in attempts[index + 1 :] if attempt.steps), None)
+    return bool(steps) and later is not None and later[0].number <= steps[-1].number
+
+
+def last_sign_of_life(attempt: Attempt, credited_end: int | None) -> int:
+    """ns; credited_end: where its credited last step ends, if it has one."""
+    endings = attempt.ending_lines()
+    if endings:
+        life = endings[0].time
+    else:
+        late = {id(e) for e in attempt.after({"step"} | CHECKPOINTS) if e.kind in START_UP and attempt.has_progress()}
+        life = max((event.end for event in attempt.events if id(event) not in late), default=attempt.begin)
+    return life if credited_end is None else max(life, credited_end)
+
+
+@dataclass
+class Interval:
+    """A phase of the recorder, ns. end: None where the end line is lost. owner: index of the attempt it began in."""
+
+    kind: str
+    label: str
+    start: int
+    end: int | None
+    owner: int
+    begin: Event
+
+
+class Pairing:
+    """Joins start and end lines. Chosen: a phase may end in a later attempt unless a start line lies between."""
+
+    def __init__(self) -> None:
+        self.found: list[Interval] = []
+        self.opened: dict[tuple[str, str], deque[Interval]] = {}
+        self.spent: set[int] = set()
+
+    def run(self, attempts: list[Attempt]) -> list[Interval]:
+        """All phases of all attempts."""
+        for owner, attempt in enumerate(attempts):
+            if attempt.has_start:
+                self.opened.clear()
+            for event in attempt.events:
+                if event.edge == "begin" and id(event) not in self.spent:
+                    self.on_begin(event, owner)
+                elif event.edge == "end":
+                    self.on_end(event, owner, attempt.events)
+        return self.found
+
+    def on_begin(self, event: Event, owner: int) -> None:
+        """Loads of data are first in, first out; of any other phase and label one is open at a time."""
+        interval = Interval(event.kind, event.label, event.time, None, owner, event)
+        self.found.append(interval)
+        queue = self.opened.setdefault((event.kind, event.label), deque())
+        if event.kind != "data":
+            queue.clear()
+        queue.append(interval)
+
+    def on_end(self, event: Event, owner: int, events: list[Event]) -> None:
+        queue = self.opened.get((event.kind, event.label))
+        if queue:
+            queue.popleft().end = event.time
+            return
+        for other in events:
+            same = (other.kind, other.label, other.time) == (event.kind, event.label, event.time)
+            if same and other.edge == "begin" and id(other) not in self.spent:
+                self.spent.add(id(other))
+                self.found.append(Interval(other.kind, other.label, other.time, other.time, owner, other))
+                return
+
+
+def lost_end(interval: Interval, attempt: Attempt, life: int, t1: int | None) -> int | None:
+    """§3 Open intervals: the end (ns) of a phase whose end line is lost; None: the phase is dropped.
+
+    life: the attempt's last sign of life. t1: end of the window if this is the last attempt, else None.
+    """
+    place = next(i for i, event in enumerate(attempt.events) if event is interval.begin)
+    later = attempt.events[place + 1 :]
+    same = (interval.kind, interval.label, "begin")
+    over = [e for e in later if attempt.is_step(e) or e.kind in CHECKPOINTS or (e.kind, e.label, e.edge) == same]
+    if over:
+        return None if interval.kind == "data" else over[0].time
+    down = [event.time for event in later if event.kind in TERMINATIONS]
+    if down:
+        return down[0]
+    return max(life, interval.start) if t1 is None else t1

@@ -1,0 +1,102 @@
+"""Which progress was kept, and how long a step usually takes (accounting §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from .attempts import Attempt, median
+
+EVERYTHING, NOTHING = float("inf"), float("-inf")
+
+
+@dataclass
+class Stretch:
+    """A piece of training of one attempt, [start, end) ns, over `steps` steps, of which the first `kept` are kept.
+
+    role: "plain", "credited" (last step of a dead attempt) or "final" (last step of the job).
+    excluded: ns that the user took out. net: ns that nothing of a higher rank claims, once painted.
+    """
+
+    attempt: int
+    start: int
+    end: int
+    steps: Fraction
+    kept: Fraction
+    first: bool = False
+    role: str = "plain"
+    excluded: int = 0
+    net: int = 0
+
+    @property
+    def gross(self) -> int:
+        return self.end - self.start
+
+    @property
+    def is_sample(self) -> bool:
+        """Wholly kept, measured and not touched by an exclusion: it can say how long a step takes."""
+        return self.role == "plain" and self.kept == self.steps and not self.excluded
+
+
+def lower_median(values: Sequence[int]) -> int | None:
+    """The middle one, or the lower of the two middle ones; None of nothing."""
+    return sorted(values)[(len(values) - 1) // 2] if values else None
+
+
+def strides(attempts: list[Attempt]) -> list[int]:
+    """Per attempt: the lower median difference between its recorded steps; with one record all attempts', else 1."""
+    own = [[b.number - a.number for a, b in pairwise(attempt.steps)] for attempt in attempts]
+    everywhere = lower_median([difference for differences in own for difference in differences])
+    return [lower_median(differences) or everywhere or 1 for differences in own]
+
+
+def lineage(spans: list[tuple[int, int] | None], reach: list[int]) -> dict[int, int | None]:
+    """The attempts of the final progress: index -> the step up to which its steps are kept (None: all it recorded).
+
+    spans: per attempt the step that it began at and the last that it recorded; None if it recorded none.
+    reach: by how much it may miss a step and still have reached it (step logs: its stride, else 0).
+    """
+    stepped = [(index, *span) for index, span in enumerate(spans) if span is not None]
+    if not stepped:
+        return {}
+    current, r, _ = stepped[-1]
+    kept: dict[int, int | None] = {current: None}
+    while earlier := [(i, began, last) for i, began, last in stepped if i < current and began <= r]:
+        reached = [one for one in earlier if one[2] >= r - reach[one[0]]]
+        current, began, _ = reached[-1] if reached else max(earlier, key=lambda one: (one[2], one[0]))
+        kept[current] = r
+        r = began
+    return kept
+
+
+def kept_of(a: int, b: int, upto: float) -> Fraction:
+    """How many of the steps a..b-1 lie below `upto`."""
+    return Fraction(b - a) if upto >= b else Fraction(int(upto) - a) if upto > a else Fraction(0)
+
+
+def net(stretch: Stretch) -> int:
+    return stretch.net
+
+
+def gross(stretch: Stretch) -> int:
+    return stretch.gross
+
+
+def sample(stretches: list[Stretch], attempt: int, last_step: bool) -> list[Stretch]:
+    """The stretches that tell an attempt's usual step time; for a last step its own first one comes before others'."""
+    non_first = [s for s in stretches if s.is_sample and not s.first]
+    own = [s for s in non_first if s.attempt == attempt]
+    own_first = [s for s in stretches if s.is_sample and s.first and s.attempt == attempt]
+    return own or (own_first if last_step else []) or non_first
+
+
+def paces(stretches: list[Stretch], time: Callable[[Stretch], int] = net) -> list[Fraction]:
+    """Time per step, ns."""
+    return [Fraction(time(stretch)) / stretch.steps for stretch in stretches]
+
+
+def usual_for_last_step(stretches: list[Stretch], attempt: int, time: Callable[[Stretch], int]) -> Fraction | None:
+    """Usual step time (ns) by which a last step is judged; None if the job shows none."""
+    return median(paces(sample(stretches, attempt, last_step=True), time))

@@ -1,0 +1,168 @@
+"""Training stretches of a job, and what becomes of the time after the last one (accounting §4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+from .canvas import RANK, Canvas, Claim
+from .checkpoints import Course, are_asynchronous, course
+from .events import TERMINATIONS
+from .job import Job
+from .life import last_sign_of_life
+from .lineage import EVERYTHING, NOTHING, Stretch, gross, kept_of, lineage, strides, usual_for_last_step
+
+RESTORE = "unproductive_checkpoint_restore_time"
+SAVE = "unproductive_checkpoint_save_time"
+WASTED = "wasted_progress_from_disruption"
+UNDETERMINED = "disruption_undetermined"
+
+
+@dataclass
+class Training:
+    """stretches, and claims beside them. By attempt, ns: where a wasted or a credited last step ends.
+
+    in_flight: [start, end) of all that counts as a step for data loading, ns. undetermined: attempts that died at an
+    unlogged moment. infers_startup: not with asynchronous saves.
+    """
+
+    stretches: list[Stretch] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    wasted_end: dict[int, int] = field(default_factory=dict)
+    credited_end: dict[int, int] = field(default_factory=dict)
+    in_flight: list[tuple[int, int]] = field(default_factory=list)
+    undetermined: set[int] = field(default_factory=set)
+    infers_startup: bool = True
+
+    def claim(self, rank: str, start: int, end: int, owner: str) -> None:
+        self.claims.append(Claim(RANK[rank], start, end, owner))
+
+    def life(self, job: Job, index: int) -> int:
+        """Last sign of life of an attempt, ns."""
+        return last_sign_of_life(job.attempts[index], self.credited_end.get(index))
+
+
+def train(job: Job) -> Training:
+    """All stretches, each with what is kept of it and what the user excluded from it."""
+    training = Training()
+    if job.is_step_log:
+        train_step_log(job, training)
+    else:
+        train_checkpoint_log(job, training)
+    mark_exclusions(job, training.stretches)
+    training.in_flight += [(stretch.start, stretch.end) for stretch in training.stretches]
+    return training
+
+
+def mark_exclusions(job: Job, stretches: list[Stretch]) -> None:
+    for stretch in stretches:
+        line = Canvas(stretch.start, stretch.end, max(stretch.gross, 1))
+        for start, end in job.options.exclude:
+            line.paint(Claim(RANK["excluded"], max(start, job.t0), min(end, job.t1), "excluded"))
+        stretch.excluded = line.totals().get("excluded", 0)
+
+
+# Step logs
+
+
+def train_step_log(job: Job, training: Training) -> None:
+    spans = [(a.steps[0].number, a.steps[-1].number) if a.steps else None for a in job.attempts]
+    stride = strides(job.attempts)
+    kept = lineage(spans, stride)
+    for index, attempt in enumerate(job.attempts):
+        r = kept.get(index, NOTHING)
+        for a, b in pairwise(attempt.steps):
+            steps = Fraction(b.number - a.number)
+            share = kept_of(a.number, b.number, EVERYTHING if r is None else r)
+            training.stretches.append(Stretch(index, a.time, b.time, steps, share, first=a is attempt.steps[0]))
+    mark_exclusions(job, training.stretches)
+    measured = list(training.stretches)
+    for index, attempt in enumerate(job.attempts):
+        if attempt.steps and index == job.last:
+            final_step(job, training, stride[index])
+        elif attempt.steps:
+            dead_last_step(job, training, index, kept.get(index), stride[index], measured)
+
+
+def end_line_after_last_step(job: Job, index: int) -> int | None:
+    return next((e.time for e in job.attempts[index].after({"step"}) if e.kind in TERMINATIONS), None)
+
+
+def final_step(job: Job, training: Training, stride: int) -> None:
+    """Last step of the job: a stretch if a termination or end is logged, else in progress; in flight either way."""
+    start, end = job.attempts[-1].steps[-1].time, end_line_after_last_step(job, job.last)
+    training.in_flight.append((start, job.t1 if end is None else end))
+    if end is not None:
+        training.stretches.append(Stretch(job.last, start, end, Fraction(stride), Fraction(stride), role="final"))
+
+
+def dead_last_step(
+    job: Job, training: Training, index: int, r: int | None, stride: int, measured: list[Stretch]
+) -> None:
+    """Last step of an attempt that another follows; the lineage resumed from it at `r` (None: it did not)."""
+    step = job.attempts[index].steps[-1]
+    if r is not None and r > step.number:
+        count = r - step.number if step.number >= r - stride else 1
+        credit(job, training, index, Fraction(count), measured)
+        return
+    end = max(min(training.life(job, index), job.next_begin(index)), step.time)
+    training.claim("wasted", step.time, end, WASTED)
+    training.wasted_end[index] = end
+    training.in_flight.append((step.time, end))
+
+
+def credit(job: Job, training: Training, index: int, count: Fraction, measured: list[Stretch]) -> None:
+    """`count` usual (gross) step times. Chosen: a job that shows no usual step time credits nothing."""
+    start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
+    end_line = end_line_after_last_step(job, index)
+    limit = job.next_begin(index) if end_line is None else end_line
+    wish = start + round(count * (pace or 0))
+    training.credited_end[index] = end = min(wish, limit)
+    steps = count if end == wish or not pace else Fraction(end - start) / pace
+    if end > start:
+        training.stretches.append(Stretch(index, start, end, steps, steps, role="credited"))
+
+
+# Checkpoint logs
+
+
+def train_checkpoint_log(job: Job, training: Training) -> None:
+    asynchronous = job.options.async_saves or any(are_asynchronous(attempt.records()) for attempt in job.attempts)
+    training.infers_startup = not asynchronous
+    courses = [course(job.attempts, index, asynchronous) for index in range(len(job.attempts))]
+    kept = lineage([one.span for one in courses], [0] * len(courses))
+    for index, one in enumerate(courses):
+        upto = kept_upto(job, index, one, kept)
+        for place, (a, start, b, end) in enumerate(one.pieces):
+            steps = Fraction(b - a)
+            training.stretches.append(Stretch(index, start, end, steps, kept_of(a, b, upto), first=place == 0))
+        for start, end in one.saves:
+            training.claim("save", start, end, SAVE)
+        if one.load is not None:
+            training.claim("inferred_restore", job.attempts[index].up, one.load, RESTORE)
+        if one.tail is not None:
+            after_the_last(job, training, index, one.tail)
+
+
+def kept_upto(job: Job, index: int, one: Course, kept: dict[int, int | None]) -> float:
+    """The step up to which an attempt's progress is kept; of the last one that crashed, its last save."""
+    r = kept.get(index, NOTHING)
+    if r is not None:
+        return r
+    if job.crash(index) is None:
+        return EVERYTHING
+    return NOTHING if one.last_save is None else one.last_save
+
+
+def after_the_last(job: Job, training: Training, index: int, tail: int) -> None:
+    """Time after the last stretch or save time (else the load)."""
+    if index == job.last:
+        training.claim("wasted", tail, job.crash(index) or tail, WASTED)
+        return
+    down = job.termination(index)
+    if down is None:
+        training.undetermined.add(index)
+        training.claim("downtime", tail, job.next_begin(index), UNDETERMINED)
+    else:
+        training.claim("wasted", tail, min(down, job.next_begin(index)), WASTED)
