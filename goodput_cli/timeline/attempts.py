@@ -39,6 +39,7 @@ class Attempts:
     step_log: whether the lineage follows steps (accounting §4).
     last_progress: row of the last step or checkpoint event; -1 without any.
     first_ending: row of the first termination or end after `last_progress`; -1 where none was logged.
+    step_ending: the same after the attempt's last step, whatever checkpoint events follow it.
     """
 
     begin: I64
@@ -52,6 +53,7 @@ class Attempts:
     step_log: bool
     last_progress: Rows
     first_ending: Rows
+    step_ending: Rows
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -74,6 +76,8 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
     of_row = _attempt_of_row(table, begin_row, bursts)
     of_row[dropped] = -1
+    counted = without(steps, dropped, len(table))
+    last_step = _last_of_each(counted, of_row, len(begin_row))
     up_row = begin_row.copy()
     up_row[np.searchsorted(begin_row, bursts.first)] = bursts.last
     last_progress = _last_of_each(without(breakers, dropped, len(table)), of_row, len(begin_row))
@@ -84,11 +88,12 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         up_row=up_row,
         started=np.isin(begin_row, bursts.first, kind="sort"),
         of_row=of_row,
-        steps=without(steps, dropped, len(table)),
+        steps=counted,
         dropped=dropped,
         step_log=step_log,
         last_progress=last_progress,
         first_ending=_first_ending(table, of_row, last_progress),
+        step_ending=_first_ending(table, of_row, last_step),
     )
 
 
@@ -145,11 +150,11 @@ def _last_of_each(rows: Rows, of_row: NDArray[np.int32], attempts: int) -> Rows:
     return last
 
 
-def _first_ending(table: EventTable, of_row: NDArray[np.int32], last_progress: Rows) -> Rows:
-    """Row of each attempt's first termination or end after its last step or checkpoint event; -1 without one."""
-    first = np.full(len(last_progress), -1, dtype=np.intp)
+def _first_ending(table: EventTable, of_row: NDArray[np.int32], after_row: Rows) -> Rows:
+    """Row of each attempt's first termination or end after the given row; -1 without one."""
+    first = np.full(len(after_row), -1, dtype=np.intp)
     rows = endings_of_attempts(table, of_row)
-    after = rows[rows > last_progress[of_row[rows]]]
+    after = rows[rows > after_row[of_row[rows]]]
     first[of_row[after[::-1]]] = after[::-1]
     return first
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline import claims as claiming
-from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, PROGRESS_KINDS, Attempts, endings_of_attempts, find_attempts
 from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
-from goodput_cli.timeline.columns import rows_of
+from goodput_cli.timeline.columns import of_kind, rows_of
 from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.timeline.intervals import Intervals, data_intervals, phase_intervals
 from goodput_cli.timeline.last_steps import last_steps_of_dead_attempts, merged, with_last_step_of_job
@@ -121,13 +121,16 @@ def job_start(table: EventTable) -> int:
 
 
 def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
-    """Whether a clean end or a termination stands, with nothing but stragglers behind it."""
-    if len(attempts) == 0:
+    """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
+    alive = of_kind(table.kind, (Kind.SCHEDULED, Kind.START, *CHECKPOINT_KINDS))
+    alive[attempts.steps] = True
+    last_alive = int(np.flatnonzero(alive)[-1]) if alive.any() else -1
+    rows = endings_of_attempts(table, attempts.of_row)
+    rows = rows[rows > last_alive]
+    if len(rows) == 0:
         return False
-    ending = int(attempts.first_ending[-1])
-    if ending < 0 or endings.down_row[-1] >= 0:
-        return False
-    return not bool(np.any(table.kind[ending:] == Kind.SCHEDULED))
+    clean = endings.how[attempts.of_row[rows[-1]]] == End.CLEAN
+    return bool(clean or not np.any(table.kind[rows] == Kind.CRASHED))
 
 
 def _account(
@@ -146,7 +149,7 @@ def _account(
     np.maximum.at(sign_of_life, judged.stretches.attempt[credited], judged.stretches.end[credited])
     phases = phase_intervals(table, attempts, sign_of_life, end)
     loads = data_intervals(table, attempts, sign_of_life, end)
-    flight = claiming.steps_in_flight(table, attempts, records, progress, end)
+    flight = claiming.steps_in_flight(table, attempts, judged, records, progress, end)
     sync_loads, async_loads = claiming.data_loading(attempts, loads, flight, rules.data_blocking)
     down = claiming.downtime(table, attempts, endings, sign_of_life, progress, end)
     claims = join(
@@ -210,7 +213,7 @@ def _judged_stretches(
     judged = judge(step_stretches(records), lineage, rules)
     stretches = judged.stretches
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))
-    last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross, sign_of_life)
+    last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross, sign_of_life, rules.exclusions)
     return records, None, lineage, merged(judged, last)
 
 

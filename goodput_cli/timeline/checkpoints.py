@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import rows_of, run_heads
+from goodput_cli.timeline.columns import rows_of, run_heads, union
 from goodput_cli.timeline.order import Mask, Rows
 from goodput_cli.timeline.stretches import Stretches
 
@@ -60,11 +60,14 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     load_row = _loads_before_progress(table, attempts, rows, owner)
     began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
     new = _new_highs(table, rows, owner, began, begin_row)
-    highs, saves, asynchronous = _with_saves(table, rows, owner, new, async_saves)
+    finishes = _finishes(table, rows, owner, began, new)
+    highs, saves, asynchronous = _with_saves(table, rows, owner, new, finishes, async_saves)
     stretches = _stretches(table, highs, began, begin_time, begin_row)
     last = np.where(load_row >= 0, table.step[load_row], NO_STEP)
     np.maximum.at(last, owner, table.step[rows])
     position, position_row = begin_time.copy(), begin_row.copy()
+    saver = attempts.of_row[saves[:, 1]]
+    position[saver], position_row[saver] = table.time[saves[:, 1]], saves[:, 1]
     position[highs.owner], position_row[highs.owner] = highs.leaves, highs.leaves_row
     saved = table.kind[rows] == Kind.SAVED
     last_save = np.full(len(attempts), NO_STEP, dtype=np.int64)
@@ -116,9 +119,15 @@ def _resumed_without_load(table: EventTable, attempts: Attempts, attempt: int, r
 
 
 def _unsaved(table: EventTable, attempts: Attempts, attempt: int, record: int) -> int:
-    """Where an attempt began when nothing was saved before it: at step 0, unless it goes on above all that earlier
-    attempts finished (the log leaves saves out, and where it resumed is not seen before its first record)."""
-    finished = np.flatnonzero(table.kind[: attempts.begin_row[attempt]] == Kind.FINISHED)
+    """Where an attempt began when nothing was saved before it: at the last step loaded before, else at 0. But if it
+    goes on above all that earlier attempts finished, the log leaves saves out: not before its first record."""
+    kind = table.kind[: attempts.begin_row[attempt]]
+    loads = np.flatnonzero(kind == Kind.LOAD)
+    if len(loads):
+        return int(table.step[loads[-1]])
+    if not attempts.started[attempt]:
+        return int(table.step[record])
+    finished = np.flatnonzero(kind == Kind.FINISHED)
     highest = int(table.step[finished].max()) if len(finished) else int(table.step[record])
     return 0 if table.step[record] <= highest else int(table.step[record])
 
@@ -139,20 +148,38 @@ def _new_highs(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I
     return np.asarray((owner.astype(np.int64) * span + step_rank > np.maximum(before, floor_level)) | at_first_record)
 
 
+def _finishes(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I64, new: Mask) -> NDArray[np.intp]:
+    """Positions (in `rows`) of the step_finished lines that a save may follow: new highs, and before the first of an
+    attempt the first one at the step at which it began (a save before training)."""
+    finished = table.kind[rows] == Kind.FINISHED
+    highs = np.cumsum(new)
+    heads = run_heads(owner)
+    before_attempt = (highs - new)[heads][np.cumsum(heads) - 1]
+    initial = np.flatnonzero(finished & ~new & (table.step[rows] == began[owner]) & (highs == before_attempt))
+    initial = initial[run_heads(owner[initial])]
+    return union(np.flatnonzero(finished & new), initial)
+
+
 def _with_saves(
-    table: EventTable, rows: Rows, owner: NDArray[np.int32], new: Mask, async_saves: bool
+    table: EventTable,
+    rows: Rows,
+    owner: NDArray[np.int32],
+    new: Mask,
+    finishes: NDArray[np.intp],
+    async_saves: bool,
 ) -> tuple[_Highs, NDArray[np.intp], bool]:
-    """Blocking saves: from a new high that was finished to the first save of that step, if nothing higher was
-    recorded in between. A higher step finished inside any save shows that saves are asynchronous."""
+    """Blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in between.
+    A higher step finished inside any save shows that saves are asynchronous."""
     high = np.flatnonzero(new)
-    finished, saved = _first_saves(table, rows, owner, new)
-    asynchronous = async_saves or _finished_inside(table, rows, new, finished, saved)
+    finished, saved = _first_saves(table, rows, owner, finishes)
+    asynchronous = async_saves or _finished_inside(table, rows, owner, finished, saved)
     leaves_row = rows[high].copy()
     blocking = np.zeros((0, 2), dtype=np.intp)
     if not asynchronous and len(finished):
         uninterrupted = np.cumsum(new)[saved] == np.cumsum(new)[finished]
         finished, saved = finished[uninterrupted], saved[uninterrupted]
-        leaves_row[np.searchsorted(high, finished)] = rows[saved]
+        of_high = new[finished]
+        leaves_row[np.searchsorted(high, finished[of_high])] = rows[saved[of_high]]
         blocking = np.column_stack((rows[finished], rows[saved]))
     return (
         _Highs(rows[high], owner[high], table.step[rows[high]], table.time[leaves_row], leaves_row),
@@ -162,12 +189,10 @@ def _with_saves(
 
 
 def _first_saves(
-    table: EventTable, rows: Rows, owner: NDArray[np.int32], new: Mask
+    table: EventTable, rows: Rows, owner: NDArray[np.int32], finished: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Positions (in `rows`) of new highs that were finished, and of the first save of the same step after each."""
-    kind = table.kind[rows]
-    finished = np.flatnonzero(new & (kind == Kind.FINISHED))
-    saved = np.flatnonzero(kind == Kind.SAVED)
+    """Of the finishes (positions in `rows`) those that a save of the same step follows, and the first such save."""
+    saved = np.flatnonzero(table.kind[rows] == Kind.SAVED)
     if len(finished) == 0 or len(saved) == 0:
         return finished[:0], saved[:0]
     ranks = np.unique(table.step[rows], return_inverse=True)[1]
@@ -182,13 +207,15 @@ def _first_saves(
 def _finished_inside(
     table: EventTable,
     rows: Rows,
-    new: Mask,
+    owner: NDArray[np.int32],
     finished: NDArray[np.intp],
     saved: NDArray[np.intp],
 ) -> bool:
     """Whether a higher step was finished between a step's end and its first save."""
-    higher = np.cumsum(new & (table.kind[rows] == Kind.FINISHED))
-    return bool(np.any(higher[saved] > higher[finished]))
+    ranks = np.unique(table.step[rows], return_inverse=True)[1]
+    level = owner.astype(np.int64) * (len(rows) + 1) + np.where(table.kind[rows] == Kind.FINISHED, ranks + 1, 0)
+    highest = np.maximum.accumulate(level)
+    return bool(np.any(highest[saved] > highest[finished]))
 
 
 def _stretches(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> Stretches:

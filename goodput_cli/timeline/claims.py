@@ -138,15 +138,14 @@ def downtime(
             )
         )
     clean_row = endings.clean_row[before]
-    stop = np.where(clean, table.time[clean_row], begin)
-    for chosen, start, end, category, row in (
-        (~undetermined, sign_of_life[before], stop, Category.RECOVERY, attempts.first_ending[before]),
-        (clean, stop, begin, Category.STOPPED, clean_row),
+    for chosen, start, category, row in (
+        (~undetermined & ~clean, sign_of_life[before], Category.RECOVERY, attempts.first_ending[before]),
+        (clean, table.time[clean_row], Category.STOPPED, clean_row),
     ):
         parts.append(
             claim(
                 start[chosen],
-                end[chosen],
+                begin[chosen],
                 Rank.DOWNTIME,
                 category,
                 attempt=before[chosen],
@@ -159,7 +158,7 @@ def downtime(
 
 def _still_down(table: EventTable, endings: Endings, last: int, job_end: int) -> Claims:
     """A crash after which nothing of the job came: recovery, still going on."""
-    if last < 0 or endings.down_row[last] < 0:
+    if last < 0 or not endings.down[last]:
         return join([])
     row = endings.crash_row[last]
     return claim(table.time[row], job_end, Rank.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
@@ -254,12 +253,14 @@ def checkpoint_log(table: EventTable, attempts: Attempts, endings: Endings, prog
 def steps_in_flight(
     table: EventTable,
     attempts: Attempts,
+    judged: Judged,
     records: StepRecordsByAttempt | None,
     progress: CheckpointProgress | None,
     job_end: int,
 ) -> tuple[I64, I64]:
     """Per attempt the span [start, end) (ns) in which a step is in flight: from its first step on, the last one
-    included; in checkpoint logs from where training begins to the last progress. Empty where it has none."""
+    included, whether or not its end is known; in checkpoint logs from where training begins to the last progress.
+    Empty where it has none."""
     never = np.full(len(attempts), np.iinfo(np.int64).max, dtype=np.int64)
     if progress is not None:
         start = never.copy()
@@ -269,9 +270,11 @@ def steps_in_flight(
     assert records is not None
     start = never.copy()
     start[records.has] = records.time[records.bounds[:-1][records.has]]
-    end = np.append(attempts.begin[1:], job_end)[: len(attempts)]
-    logged = attempts.first_ending >= 0
-    end[logged] = table.time[attempts.first_ending[logged]]
+    end = np.zeros(len(attempts), dtype=np.int64)
+    np.maximum.at(end, judged.stretches.attempt, judged.stretches.end)
+    if len(attempts):
+        last = attempts.step_ending[-1]
+        end[-1] = job_end if last < 0 else table.time[last]
     return start, np.where(start < never, np.maximum(end, start), start)
 
 

@@ -32,41 +32,45 @@ END_NAMES = ("not_logged", "terminated", "crashed", "clean")
 class Endings:
     """One value an attempt.
 
-    how: `End`. clean_row: row of the believed clean end, -1 without. crash_row: row of the first `job_crashed` after
-    the last step or checkpoint, -1 without. down_row: row of the `job_crashed` that left the job down, though a clean
-    end or a termination may stand before it; -1 where an end stands, or nothing was logged.
+    how: `End`. clean_row: row of the believed clean end, -1 without. crash_row: row of the first `job_crashed` of
+    those that ended in a crash, -1 of others.
     """
 
     how: NDArray[np.int8]
     clean_row: Rows
     crash_row: Rows
-    down_row: Rows
+
+    @property
+    def down(self) -> Mask:
+        """Whether a crash left the attempt down."""
+        return self.how == End.CRASHED
 
 
 def find_endings(table: EventTable, attempts: Attempts) -> Endings:
-    """How each attempt ended."""
+    """How each attempt ended.
+
+    A `job_terminated` behind a crash is written on the way out of it and says nothing more. A crash behind a clean
+    end leaves the job down while nothing follows; what was said to be a planned end stays one once it has gone on.
+    """
     rows = endings_of_attempts(table, attempts.of_row)
     owner = attempts.of_row[rows]
     trailing = rows > attempts.last_progress[owner]
     rows, owner = rows[trailing], owner[trailing]
-    kind = table.kind[rows]
+    kind, count = table.kind[rows], len(attempts)
     crashed = kind == Kind.CRASHED
-    count = len(attempts)
-    last_crash = _pick(rows[crashed], owner[crashed], count, last=True)
-    believed = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | _job_end_believed(table, attempts)[owner])
-    clean = believed & (rows > last_crash[owner])
-    clean_row = _pick(rows[clean], owner[clean], count)
-    stands = clean | ((kind == Kind.TERMINATED) & (rows > last_crash[owner]))
-    earlier = (believed | (kind == Kind.TERMINATED)) & (rows < last_crash[owner])
-    ended_after_crash = _pick(rows[stands], owner[stands], count) >= 0
-    ended_before_crash = _pick(rows[earlier], owner[earlier], count) >= 0
-    down = (last_crash >= 0) & (ended_before_crash | ~ended_after_crash)
     first_crash = _pick(rows[crashed], owner[crashed], count)
+    last_crash = _pick(rows[crashed], owner[crashed], count, last=True)
+    believed = (first_crash < 0) & _job_end_believed(table, attempts)
+    clean = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | believed[owner])
+    clean_row = _pick(rows[clean], owner[clean], count)
+    contradicted = last_crash > _pick(rows[clean], owner[clean], count, last=True)
+    contradicted[:-1] = False
+    clean_row[contradicted] = -1
     how = np.zeros(count, dtype=np.int8)
     how[owner] = End.TERMINATED
     how[first_crash >= 0] = End.CRASHED
     how[clean_row >= 0] = End.CLEAN
-    return Endings(how, clean_row, first_crash, np.where(down, last_crash, -1))
+    return Endings(how, clean_row, np.where(how == End.CRASHED, first_crash, -1))
 
 
 def _pick(rows: Rows, owner: NDArray[np.int32], count: int, last: bool = False) -> Rows:

@@ -157,7 +157,8 @@ def _nth_of_group(group: NDArray[np.int32], rows: Rows, group_of_row: NDArray[np
     """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
     nth = np.arange(len(group)) - np.searchsorted(group, group)
     place = np.searchsorted(group_of_row, group) + nth
-    return np.where(place < np.searchsorted(group_of_row, group, side="right"), np.append(rows, -1)[place], -1)
+    found = place < np.searchsorted(group_of_row, group, side="right")
+    return np.where(found, np.append(rows, -1)[np.where(found, place, -1)], -1)
 
 
 def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:

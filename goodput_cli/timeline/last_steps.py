@@ -12,7 +12,7 @@ from goodput_cli.timeline.attempts import Attempts
 from goodput_cli.timeline.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
 from goodput_cli.timeline.stretches import StepRecordsByAttempt, Stretches
 from goodput_cli.timeline.sweep import Cover
-from goodput_cli.timeline.training import Judged, Pieces
+from goodput_cli.timeline.training import Judged, Pieces, share_outside
 from goodput_cli.timeline.usual import Usual
 
 I64 = NDArray[np.int64]
@@ -25,6 +25,7 @@ def last_steps_of_dead_attempts(
     lineage: Lineage,
     gross: Usual,
     sign_of_life: I64,
+    exclusions: tuple[tuple[int, int], ...],
 ) -> Judged:
     """The last step of every attempt that another one follows.
 
@@ -50,8 +51,9 @@ def last_steps_of_dead_attempts(
         np.zeros(len(made), dtype=bool),
     )
     kept = kept.astype(np.float64)
-    none = np.zeros(len(made), dtype=bool)
-    return Judged(stretches, kept, credited.astype(bool), kept > 0, none, np.ones(len(made)))
+    no_sample = np.zeros(len(made), dtype=bool)
+    outside = share_outside(stretches.start, stretches.end, exclusions)
+    return Judged(stretches, kept, credited.astype(bool), kept > 0, no_sample, outside)
 
 
 def _last_step(
@@ -74,7 +76,7 @@ def _last_step(
     steps = resumed - step if lineage.reached[attempt] else 1
     usual = gross.of_last_step(attempt)
     credit = 0 if np.isnan(usual) else int(np.rint(usual * steps))
-    ending = int(attempts.first_ending[attempt])
+    ending = int(attempts.step_ending[attempt])
     limit = int(table.time[ending]) if ending >= 0 else next_start
     length = max(min(credit, limit - start), 0)
     kept = steps * (length / credit) if length < credit else float(steps)
@@ -110,7 +112,7 @@ def with_last_step_of_job(
     """Add the last attempt's last step, if a termination or end is logged after it: productive up to stride x the
     usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress."""
     last = len(attempts) - 1
-    ending = int(attempts.first_ending[last])
+    ending = int(attempts.step_ending[last])
     if not records.has[last] or ending < 0:
         return pieces
     row = int(records.last_row[last])

@@ -132,7 +132,7 @@ class _Walk:
         while self.position < self.end:
             stop = min(self.position + block, self.end)
             restart, reached = self._read(stop)
-            until = restart if restart is not None else self._row_at(reached)
+            until = self._row_at(reached)
             lost = self._lost_start(checked, until)
             if lost is not None:
                 return lost
@@ -241,11 +241,13 @@ class _Walk:
         return None
 
     def _restart_row(self, last: int, record: int) -> int:
-        """A restart begins at the first start-up event after the attempt's last step, else at the step itself."""
-        startup = self.records.startup
-        place = int(np.searchsorted(startup, self.records.row[last]))
-        row = int(self.records.row[record])
-        return min(int(startup[place]), row) if place < len(startup) else row
+        """A restart begins at the first start-up event after the attempt's last step, else at the step itself. An
+        end line in between is the old life's if the step comes too late after it: then only what stands behind it."""
+        row, after = int(self.records.row[record]), int(self.records.row[last])
+        if self.ending is not None and self.ending < row and self._is_late(self.records.time[[record]])[0]:
+            after = _latest(self.records.endings, after, row)
+        startup = _next(self.records.startup, after)
+        return row if startup is None else min(startup, row)
 
     def _lost_start(self, start: int, stop: int) -> int | None:
         """First row in [start, stop) that shows life too long after an end line of this attempt."""
@@ -286,24 +288,24 @@ def split_checkpoint_region(
     boundaries: list[int] = []
     begin = start
     while True:
-        found = [
-            row
-            for row in (_load_after_progress(progress, loads, startup, begin), _next(resuming, _next(endings, begin)))
-            if row is not None and row < stop
-        ]
-        if not found:
+        load = _next(loads, _next(progress, begin))
+        lost = _next(resuming, _next(endings, begin))
+        if load is not None and (lost is None or load <= lost):
+            shown, begin = load, _first_startup(progress, startup, endings, load)
+        elif lost is not None:
+            shown = begin = lost
+        else:
             return boundaries
-        begin = min(found)
+        if shown >= stop:
+            return boundaries
         boundaries.append(begin)
 
 
-def _load_after_progress(progress: Rows, loads: Rows, startup: Rows, begin: int) -> int | None:
-    load = _next(loads, _next(progress, begin))
-    if load is None:
-        return None
+def _first_startup(progress: Rows, startup: Rows, endings: Rows, load: int) -> int:
+    """First start-up event after the last progress (and end line) before a load, else the load."""
     last_progress = int(progress[np.searchsorted(progress, load) - 1])
-    first_startup = _next(startup, last_progress)
-    return load if first_startup is None else min(load, first_startup)
+    first = _next(startup, _latest(endings, last_progress, load))
+    return load if first is None else min(load, first)
 
 
 def _next(rows: Rows, after: int | None) -> int | None:
@@ -312,3 +314,9 @@ def _next(rows: Rows, after: int | None) -> int | None:
         return None
     place = int(np.searchsorted(rows, after))
     return int(rows[place]) if place < len(rows) else None
+
+
+def _latest(rows: Rows, floor: int, before: int) -> int:
+    """Last of the sorted rows before `before`, but not less than `floor`."""
+    place = int(np.searchsorted(rows, before))
+    return max(int(rows[place - 1]), floor) if place else floor

@@ -102,7 +102,7 @@ class Cover:
 
 def sweep(claims: Claims, start: int, end: int) -> Cover:
     """Give each instant of [start, end) to the claim with the lowest rank; of equals, to the one that started later
-    (then to the later row)."""
+    (of those that started together, to the shorter one; then to the earlier row)."""
     begins = np.maximum(claims.start, start)
     ends = np.minimum(claims.end, end)
     valid = np.flatnonzero(begins < ends)
@@ -115,7 +115,7 @@ def sweep(claims: Claims, start: int, end: int) -> Cover:
     free = np.arange(len(cells))
     for rank in np.flatnonzero(np.bincount(claims.rank[valid])).tolist():
         of_rank = valid[claims.rank[valid] == rank]
-        order = np.lexsort((of_rank, claims.row[of_rank], claims.start[of_rank]))
+        order = np.lexsort((-claims.row[of_rank], -claims.end[of_rank], claims.start[of_rank]))
         candidates = of_rank[order]
         found = _latest_open(claims.start[candidates], claims.end[candidates], cells[free])
         taken = found >= 0

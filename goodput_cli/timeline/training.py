@@ -38,13 +38,18 @@ def judge(stretches: Stretches, lineage: Lineage, rules: Rules) -> Judged:
     upper = np.clip(lineage.limit[stretches.attempt], stretches.first, stretches.stop)
     kept = (upper - stretches.first).astype(np.float64)
     whole = upper == stretches.stop
-    excluded = excluded_within(stretches.start, stretches.end, rules.exclusions)
-    gross = stretches.end - stretches.start
-    outside = np.where(gross > 0, 1 - excluded / np.maximum(gross, 1), 1.0)
-    return Judged(stretches, kept, np.zeros(len(stretches), dtype=bool), whole, whole & (excluded == 0), outside)
+    outside = share_outside(stretches.start, stretches.end, rules.exclusions)
+    untouched = outside == 1
+    return Judged(stretches, kept, np.zeros(len(stretches), dtype=bool), whole, whole & untouched, outside)
 
 
-def excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
+def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
+    """The share of each interval that is not excluded."""
+    length = end - start
+    return np.where(length > 0, 1 - _excluded_within(start, end, exclusions) / np.maximum(length, 1), 1.0)
+
+
+def _excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
     """How much (ns) of each interval is excluded."""
     excluded = np.zeros(len(start), dtype=np.int64)
     for begin, stop in merged_exclusions(exclusions):

@@ -18,7 +18,6 @@ class Attempt:
 
     begin: its first start (else the event that it began with), ns. up: the last start of its burst, ns.
     events: all of its events in order. steps: its recorded steps (step logs); second hosts' reports are in neither.
-    follows_ending: when it began, the attempt before had a termination or end line.
     """
 
     begin: int
@@ -30,7 +29,6 @@ class Attempt:
     steps: list[Event] = field(default_factory=list)
     first_reports: dict[int, Event] = field(default_factory=dict)
     longest_delay: int = 0
-    follows_ending: bool = False
 
     def is_step(self, event: Event) -> bool:
         """Whether this is one of its recorded steps, not a second host's report of one."""
@@ -104,9 +102,7 @@ class Splitter:
     def begin(self, event: Event) -> Attempt:
         has_start = event.kind == "start"
         attempt = Attempt(event.time, has_start, event.time, burst_open=has_start)
-        if self.attempts:
-            attempt.follows_ending = any(earlier.kind in TERMINATIONS for earlier in self.attempts[-1].events)
-        else:
+        if not self.attempts:
             attempt.events += self.prelude
         self.attempts.append(attempt)
         return attempt
@@ -140,7 +136,19 @@ class Splitter:
         if start_up:
             self.begin_earlier(start_up[0])
         elif lost or back:
-            self.begin(event)
+            twin = self.zero_length_end(event)
+            self.begin(event).events += twin
+
+    def zero_length_end(self, event: Event) -> list[Event]:
+        """The end line of this very instant that stands before its start line in the order, though nothing of the
+        phase is open: the two are a zero-length interval, and come into the new attempt together."""
+        events = self.attempts[-1].events
+        phase = [e for e in events if (e.kind, e.label) == (event.kind, event.label)]
+        if event.edge != "begin" or not phase or (phase[-1].edge, phase[-1].time) != ("end", event.time):
+            return []
+        if len(phase) > 1 and phase[-2].edge == "begin":
+            return []
+        return [events.pop(next(i for i, e in enumerate(events) if e is phase[-1]))]
 
     def take(self, event: Event) -> None:
         attempt = self.attempts[-1]
@@ -154,13 +162,16 @@ class Splitter:
     # A termination of the attempt before, in the burst of the next
 
     def is_of_attempt_before(self, event: Event) -> bool:
-        """Chosen: a termination without a rank is not "by a rank"; "none yet" is as the burst began."""
+        """Chosen: a termination without a rank is not "by a rank"; "none yet" is none by that rank."""
         current = self.attempts[-1]
         in_burst = current.burst_open and None not in current.ranks
         stranger = event.rank is not None and event.rank not in current.ranks
         if event.kind not in ("terminated", "crashed") or not in_burst or not stranger:
             return False
-        return len(self.attempts) > 1 and not current.follows_ending
+        if len(self.attempts) < 2:
+            return False
+        before = self.attempts[-2].events
+        return not any(earlier.kind in TERMINATIONS and earlier.rank == event.rank for earlier in before)
 
     # Steps going back
 

@@ -118,7 +118,7 @@ def recorder_phases(record: Record) -> Iterator[Event]:
         for edge, key in (("begin", f"{prefix}_start_time"), ("end", f"{prefix}_end_time")):
             if (time := epoch_ns(record.get(key))) is not None:
                 label = text.upper() if kind == "custom" else ""
-                yield Event(time, kind, time, edge, label=label, identity=("A", kind, edge, time, text))
+                yield Event(time, kind, time, edge, label=label, identity=("A", kind, edge, time, text.upper()))
 
 
 ORBAX_PARTS = {

@@ -45,7 +45,9 @@ class Job:
         return endings[0].time if endings else None
 
     def crash(self, index: int) -> int | None:
-        """The first `job_crashed` among the lines that end an attempt."""
+        """The first `job_crashed` among the lines that end an attempt, if it did not end cleanly."""
+        if self.clean[index] is not None:
+            return None
         return next((event.time for event in self.attempts[index].ending_lines() if event.kind == "crashed"), None)
 
     def next_begin(self, index: int) -> int:
@@ -58,9 +60,9 @@ class Job:
     def ending(self) -> str:
         """clean, terminated, crashed or not_logged."""
         kinds = {event.kind for event in self.attempts[-1].ending_lines()} if self.attempts else set()
-        if "crashed" in kinds:
-            return "crashed"
-        return "clean" if kinds & CLEAN else "terminated" if kinds else "not_logged"
+        if self.clean and self.clean[-1]:
+            return "clean"
+        return "crashed" if "crashed" in kinds else "terminated" if kinds else "not_logged"
 
 
 def understand(all_events: list[Event], as_of: int | None, options: Options) -> Job:
@@ -72,7 +74,7 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     attempts = Splitter(events, is_step_log).run()
     clean = [believed_clean_end(attempts, index, is_step_log) for index in range(len(attempts))]
     t1 = max(event.end for event in events)
-    if as_of is not None and not has_ended(events, attempts):
+    if as_of is not None and not has_ended(events, attempts, clean):
         t1 = as_of
     return Job(events, is_step_log, attempts, clean, first_instant(events), t1, options)
 
@@ -83,12 +85,13 @@ def first_instant(events: list[Event]) -> int:
     return first.time if first.kind in ("scheduled", "start") else events[0].time
 
 
-def has_ended(events: list[Event], attempts: list[Attempt]) -> bool:
-    """Chosen: a `job_crashed` anywhere among the last lines leaves the job down, whichever line came first."""
+def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None]) -> bool:
+    """Chosen: a `job_crashed` among the last lines leaves the job down, unless a clean end stands behind it."""
     recorded = {id(step) for attempt in attempts for step in attempt.steps}
     tail: list[Event] = []
     for event in events:
         alive = event.kind in CHECKPOINTS | {"scheduled", "start"} or id(event) in recorded
         tail = [] if alive else [*tail, event]
     kinds = {event.kind for event in tail}
-    return bool(kinds & (CLEAN | {"terminated"})) and "crashed" not in kinds
+    stands = bool(clean) and clean[-1] is not None
+    return bool(kinds & (CLEAN | {"terminated"})) and (stands or "crashed" not in kinds)

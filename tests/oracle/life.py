@@ -10,12 +10,19 @@ from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 
 def believed_clean_end(attempts: list[Attempt], index: int, is_step_log: bool) -> Event | None:
-    """The first clean end after the attempt's last step or checkpoint that can be believed."""
-    redone = is_step_log and was_redone(attempts, index)
-    for line in attempts[index].ending_lines():
-        if line.kind in CLEAN and not (line.kind == "job_end" and redone):
-            return line
-    return None
+    """The first clean end after the attempt's last step or checkpoint that can be believed.
+
+    Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
+    """
+    lines = attempts[index].ending_lines()
+    crashes = [place for place, line in enumerate(lines) if line.kind == "crashed"]
+    doubted = bool(crashes) or (is_step_log and was_redone(attempts, index))
+    clean = [
+        place for place, line in enumerate(lines) if line.kind in CLEAN and not (line.kind == "job_end" and doubted)
+    ]
+    if not clean or (index == len(attempts) - 1 and crashes and crashes[-1] > clean[-1]):
+        return None
+    return lines[clean[0]]
 
 
 def was_redone(attempts: list[Attempt], index: int) -> bool:
