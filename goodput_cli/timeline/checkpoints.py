@@ -154,7 +154,7 @@ def _finishes(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I6
     finished = table.kind[rows] == Kind.FINISHED
     highs = np.cumsum(new)
     heads = run_heads(owner)
-    before_attempt = (highs - new)[heads][np.cumsum(heads) - 1]
+    before_attempt: I64 = (highs - new)[heads][np.cumsum(heads) - 1]
     initial = np.flatnonzero(finished & ~new & (table.step[rows] == began[owner]) & (highs == before_attempt))
     initial = initial[run_heads(owner[initial])]
     return union(np.flatnonzero(finished & new), initial)

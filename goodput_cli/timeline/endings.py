@@ -43,7 +43,7 @@ class Endings:
     @property
     def down(self) -> Mask:
         """Whether a crash left the attempt down."""
-        return self.how == End.CRASHED
+        return np.asarray(self.how == End.CRASHED)
 
 
 def find_endings(table: EventTable, attempts: Attempts) -> Endings:
