@@ -112,8 +112,8 @@ def analyze_log(
     timeline, anchors = _timeline(events, question, name)
     start = question.start.resolve(anchors) if question.start else timeline.start
     end = question.end.resolve(anchors) if question.end else timeline.end
-    if start >= end:
-        raise UsageError("the window is empty: --from must be before --to")
+    if question.start and question.end and start >= end:
+        raise UsageError(f"the window is empty: --from {question.start.text} is not before --to {question.end.text}")
     analysis = analyse_window(timeline, name, formats, start, end, log.diagnostics)
     analysis = replace(analysis, diagnostics=merge(analysis.diagnostics))
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis

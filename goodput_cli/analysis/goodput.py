@@ -36,7 +36,9 @@ def analyse_window(
     """The analysis of [start, end) (ns), cut to the job window. `NotEnoughData` if nothing of it is left."""
     start, end = max(start, timeline.start), min(end, timeline.end)
     if start >= end:
-        raise NotEnoughData("the window lies outside the job")
+        raise NotEnoughData(
+            f"the window lies outside the job, which runs from {_iso(timeline.start)} to {_iso(timeline.end)}"
+        )
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
     window = Window(start, end, excluded)
@@ -130,14 +132,17 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
 
 
 def _at_risk(timeline: Timeline) -> AtRisk | None:
-    """Kept progress after the last completed save: what began before that save began is in it."""
+    """Kept progress after the last completed save: what began before that save began is in it. Nothing is at risk
+    after a clean end; None where the log has no saves, so that nobody knows."""
     table = timeline.table
     saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
     cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & (not timeline.ended)
     saves = saves[~cut]
     clean = len(timeline.attempts) > 0 and timeline.endings.how[-1] == End.CLEAN
-    if len(saves) == 0 or clean:
+    if len(saves) == 0:
         return None
+    if clean:
+        return AtRisk(0.0, 0)
     last = int(table.time[saves[np.argmax(table.end[saves])]])
     pieces = timeline.pieces
     later = pieces.start >= last
@@ -169,3 +174,8 @@ def _lines(table: EventTable) -> int:
     """How many log lines the events came from: a line may hold several, and an entry of a service has no line."""
     place = np.where(table.line > 0, table.line, -table.entry.astype(np.int64) - 1)
     return len(distinct((table.source.astype(np.int64) << 40) + place))
+
+
+def _iso(ns: int) -> str:
+    """An instant for a message, to the second, UTC."""
+    return f"{np.datetime64(ns // 10**9, 's')}Z"

@@ -67,6 +67,9 @@ def _why(diagnostics: Sequence[Diagnostic]) -> str:
     """What was in the sources instead of events."""
     if not diagnostics:
         return ": the sources are empty"
-    seen = ", ".join(f"{found.count} x {found.code}" for found in diagnostics[:3])
+    counts: dict[str, int] = {}
+    for found in diagnostics:
+        counts[found.code] = counts.get(found.code, 0) + found.count
+    seen = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
     place = next((found.where[0] for found in diagnostics if found.where), None)
     return f" ({seen}{f', first at {place}' if place else ''}); is this an event log of goodput's formats?"

@@ -83,7 +83,7 @@ class CategoryTime:
 
 @dataclass(frozen=True)
 class AtRisk:
-    """Kept progress after the last completed save, where the log has saves and no clean end (accounting §2)."""
+    """Kept progress after the last completed save, where the log has saves; nothing after a clean end (accounting §2)."""
 
     steps: float
     ns: int

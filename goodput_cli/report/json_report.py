@@ -39,7 +39,10 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
         "goodput": _amount(analysis.goodput) | {"percent": finite(analysis.goodput.percent)},
         "badput": [_badput(row) for row in analysis.badput],
         "overlapped": [{"category": row.category} | _amount(row) for row in analysis.overlapped],
-        "at_risk": at_risk and {"steps": _whole(at_risk.steps), "seconds": at_risk.ns / 1e9},
+        "at_risk": {
+            "steps": at_risk and _whole(at_risk.steps),
+            "seconds": at_risk and at_risk.ns / 1e9,
+        },
         "reference": _reference(analysis.reference),
         "steps": _steps(analysis.steps),
         "elastic": {"stepping_slice_efficiency": None, "available_slice_efficiency": None},
