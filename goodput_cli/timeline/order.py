@@ -66,8 +66,8 @@ def _tie_order(group: EventTable) -> Rows:
         (
             group.line,
             group.source,
-            _rank_by_content(group.details)[group.detail],
-            _rank_by_content(group.labels)[group.label],
+            _rank_by_content(group.details, group.detail),
+            _rank_by_content(group.labels, group.label),
             group.rank,
             group.step,
             group.end,
@@ -93,13 +93,16 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     return (rank + np.where(moves, _AFTER_AN_END, 0)) * 4 + group.edge
 
 
-def _rank_by_content(values: tuple[object, ...]) -> NDArray[np.int64]:
-    """Position of each value in sorted order, so that codes given by arrival do not decide; the last one is NONE's."""
-    ranks = np.full(len(values) + 1, -1, dtype=np.int64)
-    ranks[np.array(sorted(range(len(values)), key=lambda code: repr(values[code])), dtype=np.intp)] = np.arange(
-        len(values)
-    )
-    return ranks
+def _rank_by_content(values: tuple[object, ...], codes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Codes as ranks of the values they stand for, so that numbers given by arrival do not decide; NONE comes first.
+
+    Only values that occur are looked at: every save has a detail of its own, and few of them share an instant.
+    """
+    used = distinct(codes)
+    order = sorted(used.tolist(), key=lambda code: "" if code < 0 else f" {values[code]!r}")
+    ranks = np.empty(len(used), dtype=np.int64)
+    ranks[np.searchsorted(used, np.array(order, dtype=used.dtype))] = np.arange(len(used))
+    return ranks[np.searchsorted(used, codes)]
 
 
 def _repeats(table: EventTable, tied: Mask) -> Mask:
