@@ -10,8 +10,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.when import Anchors, Span, When, parse_span, parse_when, parse_zone
+from goodput_cli.analysis.results import Analysis, Rolling
+from goodput_cli.analysis.when import Anchors, Span, When, parse_duration, parse_span, parse_when, parse_zone
 from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Question:
     stall_factor: float
     run: int | str | None
     now_ns: int
+    windows: tuple[int, ...] = ()
+    """Lengths of rolling windows (ns); 0 for a round tenth of the window."""
+    every: int | None = None
+    hindsight: bool = True
 
 
 def analyze(
@@ -59,6 +63,9 @@ def analyze(
     async_saves: bool = False,
     stall_factor: float = 5.0,
     run: int | str | None = None,
+    window: Sequence[str | int] = (),
+    every: str | int | None = None,
+    no_hindsight: bool = False,
     thresholds: Sequence[ThresholdExpression | str] = (),
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
@@ -71,12 +78,15 @@ def analyze(
     timezone: of times without a zone, in logs and in arguments. data_loading: "overlapped" or "blocking".
     async_saves: saves of a checkpoint log claim nothing. stall_factor: how many usual step times are a stall, 0 = off.
     run: analyse one run of a job name that was used several times: a number from 1, or "last".
+    window: lengths of rolling windows ("1h", or ns; "auto" for a round tenth), every: between two of their ends
+    (default: the shortest window); they fill `Analysis.rolling`. no_hindsight: everything as it was known at the
+    window's end, rolling windows at the end of each (accounting §7).
     thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`.
 
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.
     """
-    question = _question(
+    question = make_question(
         reference_step_time=reference_step_time,
         start=start,
         end=end,
@@ -88,6 +98,9 @@ def analyze(
         async_saves=async_saves,
         stall_factor=stall_factor,
         run=run,
+        window=window,
+        every=every,
+        no_hindsight=no_hindsight,
     )
     expressions = _expressions(thresholds)
     from goodput_cli.events.read import read_events
@@ -102,11 +115,36 @@ def analyze_log(
 ) -> Analysis:
     """The same for events that have been read already."""
     from goodput_cli.analysis.goodput import analyse_window
-    from goodput_cli.analysis.pick import pick_job, pick_run
+    from goodput_cli.analysis.pick import pick_job
+    from goodput_cli.analysis.rolling import as_known_at
     from goodput_cli.analysis.thresholds import evaluate
     from goodput_cli.diagnostics import merge
 
     events, name, formats = pick_job(log, job_name)
+    timeline, start, end = account_for(events, question, name)
+    known = timeline if question.hindsight else as_known_at(timeline, end)
+    analysis = analyse_window(known, name, formats, start, end, log.diagnostics)
+    rows = _rolling(timeline, question, start, end) if question.windows else None
+    analysis = replace(analysis, diagnostics=merge(analysis.diagnostics), rolling=rows)
+    return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
+
+
+def _rolling(timeline: Timeline, question: Question, start: int, end: int) -> Rolling:
+    """The rolling windows that end inside the window of the question, [start, end) (ns)."""
+    from goodput_cli.analysis.rolling import default_window, rolling
+
+    start, end = max(start, timeline.start), min(end, timeline.end)
+    windows = [window or default_window(end - start) for window in question.windows]
+    return rolling(timeline, start, end, windows, question.every, question.hindsight)
+
+
+def account_for(events: EventTable, question: Question, name: str) -> tuple[Timeline, int, int]:
+    """The timeline of one job, or of the run that is asked for, and the window of the question (ns) as it was asked.
+
+    Raises NotEnoughData where the events span no time, UsageError where the question does not fit the job.
+    """
+    from goodput_cli.analysis.pick import pick_run
+
     if question.run is not None:
         events = pick_run(events, question.run)
     timeline, anchors = _timeline(events, question, name)
@@ -114,9 +152,7 @@ def analyze_log(
     end = question.end.resolve(anchors) if question.end else timeline.end
     if question.start and question.end and start >= end:
         raise UsageError(f"the window is empty: --from {question.start.text} is not before --to {question.end.text}")
-    analysis = analyse_window(timeline, name, formats, start, end, log.diagnostics)
-    analysis = replace(analysis, diagnostics=merge(analysis.diagnostics))
-    return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
+    return timeline, start, end
 
 
 def _timeline(events: EventTable, question: Question, name: str) -> tuple[Timeline, Anchors]:
@@ -156,20 +192,24 @@ def _rules(question: Question, anchors: Anchors) -> Rules:
     )
 
 
-def _question(
+def make_question(
     *,
-    reference_step_time: str | float | Fraction | None,
-    start: Time | None,
-    end: Time | None,
-    as_of: Time | None,
-    exclude: Sequence[str],
-    exclude_stopped: bool,
-    timezone: str,
-    data_loading: str,
-    async_saves: bool,
-    stall_factor: float,
-    run: int | str | None,
+    reference_step_time: str | float | Fraction | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    as_of: Time | None = None,
+    exclude: Sequence[str] = (),
+    exclude_stopped: bool = False,
+    timezone: str = "UTC",
+    data_loading: str = "overlapped",
+    async_saves: bool = False,
+    stall_factor: float = 5.0,
+    run: int | str | None = None,
+    window: Sequence[str | int] = (),
+    every: str | int | None = None,
+    no_hindsight: bool = False,
 ) -> Question:
+    """A question from what a person typed; the arguments are those of `analyze`. UsageError if it makes no sense."""
     parse_zone(timezone)
     if data_loading not in ("overlapped", "blocking"):
         raise UsageError(f"data loading is 'overlapped' or 'blocking', not {data_loading!r}")
@@ -188,7 +228,26 @@ def _question(
         stall_factor=stall_factor,
         run=run,
         now_ns=time.time_ns(),
+        windows=_windows(window, every),
+        every=None if every is None else _length(every, "--every"),
+        hindsight=not no_hindsight,
     )
+
+
+def _windows(window: Sequence[str | int], every: str | int | None) -> tuple[int, ...]:
+    given = [window] if isinstance(window, str | int) else window
+    if every is not None and not given:
+        raise UsageError("--every says how often the windows of --window end; name a --window too")
+    lengths = (0 if size == "auto" else _length(size, "--window") for size in given)
+    return tuple(dict.fromkeys(lengths))
+
+
+def _length(value: str | int, option: str) -> int:
+    """A length of time above 0, in ns."""
+    length = parse_duration(value) if isinstance(value, str) else value
+    if length <= 0:
+        raise UsageError(f"{option} {value}: a length of time above 0 is needed")
+    return length
 
 
 def _reference(value: str | float | Fraction | None) -> Fraction | Literal["auto"] | None:

@@ -65,7 +65,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
     arguments = (
         "analyze a b --log-file c -j job --run last --timezone Europe/Berlin --reference-step-time 2.50 "
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
-        "--exclude-stopped --from -2h --to attempt:3 --as-of now"
+        "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -83,6 +83,9 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "start": "-2h",
             "end": "attempt:3",
             "as_of": "now",
+            "window": ("1h", "auto"),
+            "every": "10m",
+            "no_hindsight": True,
             "stdin": None,
             "progress": None,
         }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.analysis.timeline_rows import segment_rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import CATEGORIES, Category
@@ -24,25 +25,19 @@ def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
     """
     import pandas as pd
 
-    segments = timeline.segments
-    first = int(np.searchsorted(segments.end, start, side="right"))
-    last = int(np.searchsorted(segments.start, end, side="left"))
-    rows = slice(first, last)
-    begins = np.maximum(segments.start[rows], start)
-    ends = np.minimum(segments.end[rows], end)
-    steps = segments.first[rows] != NO_STEP
-    slowdown = timeline.ledger.slowdown_upto(ends) - timeline.ledger.slowdown_upto(begins)
+    rows = segment_rows(timeline, start, end)
+    steps = rows.first != NO_STEP
     return pd.DataFrame(
         {
-            "start": pd.to_datetime(begins, unit="ns", utc=True),
-            "end": pd.to_datetime(ends, unit="ns", utc=True),
-            "seconds": (ends - begins) / 1e9,
-            "category": _names(segments.category[rows], CATEGORIES),
-            "label": _labels(timeline.table, segments.label[rows], segments.category[rows]),
-            "attempt": _optional(segments.attempt[rows] + 1, segments.attempt[rows] >= 0),
-            "first_step": _optional(segments.first[rows], steps),
-            "last_step": _optional(segments.stop[rows] - 1, steps),
-            "slowdown_ns": slowdown,
+            "start": pd.to_datetime(rows.start, unit="ns", utc=True),
+            "end": pd.to_datetime(rows.end, unit="ns", utc=True),
+            "seconds": (rows.end - rows.start) / 1e9,
+            "category": _names(rows.category, CATEGORIES),
+            "label": _labels(timeline.table, rows.label, rows.category),
+            "attempt": _optional(rows.attempt + 1, rows.attempt >= 0),
+            "first_step": _optional(rows.first, steps),
+            "last_step": _optional(rows.stop - 1, steps),
+            "slowdown_ns": rows.slowdown,
         }
     )
 

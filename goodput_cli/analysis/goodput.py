@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.analysis.disruptions import disruptions_inside, find_disruptions
+from goodput_cli.analysis.elastic import elastic_of
 from goodput_cli.analysis.evidence import not_recorded
 from goodput_cli.analysis.findings import findings, union_length
+from goodput_cli.analysis.reliability import reliability
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
 from goodput_cli.analysis.steps import step_statistics
 from goodput_cli.diagnostics import Diagnostic
@@ -47,6 +50,7 @@ def analyse_window(
     productive = amounts.pop((Category.PRODUCTIVE, -1), 0)
     counted = window.counted_ns
     badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
+    disruptions = find_disruptions(timeline, start, end)
     return Analysis(
         job=_job(timeline, name, formats, start, end),
         window=window,
@@ -61,6 +65,9 @@ def analyse_window(
         diagnostics=(*diagnostics, *findings(timeline)),
         timeline=timeline,
         table=timeline.table,
+        elastic=elastic_of(timeline, start, end, _percent(productive, counted)),
+        disruptions=disruptions,
+        reliability=reliability(timeline, disruptions, start, end, productive / counted),
     )
 
 
@@ -75,7 +82,6 @@ def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
 
 def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end: int) -> Job:
     first, last = _step_range(timeline, start, end)
-    down = timeline.sign_of_life[timeline.disruptions]
     attempts = len(timeline.attempts)
     return Job(
         name=name,
@@ -84,7 +90,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
         attempts=attempts,
         runs=len(find_runs(timeline.table, timeline.attempts)),
-        disruptions=int(np.count_nonzero((down >= start) & (down < end))),
+        disruptions=len(disruptions_inside(timeline, start, end)),
         first_step=first,
         last_step=last,
         kept_steps=kept_steps(timeline, start, end),

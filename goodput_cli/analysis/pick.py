@@ -28,7 +28,10 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[st
     if name is None:
         present = [jobs[code] for code in np.flatnonzero(np.bincount(log.table.job)).tolist()]
         if len(present) > 1:
-            raise UsageError(f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)}")
+            raise UsageError(
+                f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)} "
+                "(`goodput jobs` shows them all with their times and goodput)"
+            )
         name = present[0]
     if name not in jobs:
         raise NotEnoughData(f"no events of job {name!r}; the log holds {_listed(sorted(jobs))}")

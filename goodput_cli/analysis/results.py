@@ -6,6 +6,7 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -13,8 +14,12 @@ from typing import TYPE_CHECKING, Literal
 from goodput_cli.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
+    from goodput_cli.analysis.disruptions import Disruption
+    from goodput_cli.analysis.reliability import Reliability
     from goodput_cli.events.schema import EventTable
     from goodput_cli.timeline.build import Timeline
 
@@ -83,7 +88,7 @@ class CategoryTime:
 
 @dataclass(frozen=True)
 class AtRisk:
-    """Kept progress after the last completed save, where the log has saves; nothing after a clean end (accounting §2)."""
+    """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
 
     steps: float
     ns: int
@@ -121,6 +126,92 @@ class StepStatistics:
 
 
 @dataclass(frozen=True)
+class Elastic:
+    """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known.
+
+    stepping: time-weighted mean of active/total slices; available: of available/total. unknown_ns: time of the window
+    that is left out because no count had been recorded yet; None where the log holds no counts at all.
+    goodput_percent: goodput times `stepping`.
+    """
+
+    stepping: float | None
+    available: float | None
+    unknown_ns: int | None
+    goodput_percent: float | None
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """One window of `Rolling`: [start_ns, end_ns), cut to the job window. percent: goodput, None where nothing counts.
+    badput: every category that is not zero, the largest first. stepping: slice efficiency, None where unknown."""
+
+    window_ns: int
+    start_ns: int
+    end_ns: int
+    excluded_ns: int
+    productive_ns: int
+    percent: float | None
+    badput: tuple[CategoryTime, ...]
+    stepping: float | None
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one.
+
+    window_ns: the length asked for. start_ns, end_ns: the window, cut to the job. excluded_ns, productive_ns: of it.
+    categories: k pairs (category, label), and badput_ns: int64[k, n], the amounts; `productive_ns` and they add up to
+    the window without `excluded_ns`. stepping: float64[n], slice efficiency, NaN where unknown. every_ns: between two
+    ends. hindsight: False where each window is as it was known at its end.
+    """
+
+    window_ns: NDArray[np.int64]
+    start_ns: NDArray[np.int64]
+    end_ns: NDArray[np.int64]
+    excluded_ns: NDArray[np.int64]
+    productive_ns: NDArray[np.int64]
+    categories: tuple[tuple[str, str | None], ...]
+    badput_ns: NDArray[np.int64]
+    stepping: NDArray[np.float64]
+    every_ns: int
+    hindsight: bool
+
+    def __len__(self) -> int:
+        return len(self.window_ns)
+
+    @property
+    def counted_ns(self) -> NDArray[np.int64]:
+        """Length of each window without what is excluded: its 100 %."""
+        return self.end_ns - self.start_ns - self.excluded_ns
+
+    def rows(self) -> Iterator[WindowRow]:
+        """The windows, length by length and each in time order."""
+        columns = (self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping)
+        amounts = self.badput_ns.T.tolist()
+        lists = (column.tolist() for column in columns)
+        for window, start, end, excluded, productive, stepping, badput in zip(*lists, amounts, strict=True):
+            counted = end - start - excluded
+            yield WindowRow(
+                window_ns=window,
+                start_ns=start,
+                end_ns=end,
+                excluded_ns=excluded,
+                productive_ns=productive,
+                percent=100 * productive / counted if counted else None,
+                badput=self._badput(badput, counted),
+                stepping=None if stepping != stepping else stepping,  # NaN
+            )
+
+    def _badput(self, amounts: list[int], counted: int) -> tuple[CategoryTime, ...]:
+        some = [
+            CategoryTime(category, label, ns, 100 * ns / counted if counted else float("nan"))
+            for (category, label), ns in zip(self.categories, amounts, strict=True)
+            if ns
+        ]
+        return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
+
+
+@dataclass(frozen=True)
 class Threshold:
     """One `--fail-…`/`--warn-if` expression. `met`: True = what it says holds, which fails the run (or warns).
     None = it was not recorded.
@@ -143,6 +234,8 @@ class Analysis:
     badput: every category that is not zero, `other` included, `excluded` not; largest first.
     overlapped: time beside the ledger (`data_loading_async`).
     not_recorded: categories that this log holds no evidence for: unknown, not zero.
+    rolling: where windows were asked for.
+    disruptions: those inside the window, in time order, and reliability: what they add up to (accounting §10).
     """
 
     job: Job
@@ -158,6 +251,10 @@ class Analysis:
     diagnostics: tuple[Diagnostic, ...]
     timeline: Timeline
     table: EventTable
+    elastic: Elastic = Elastic(None, None, None, None)
+    rolling: Rolling | None = None
+    disruptions: tuple[Disruption, ...] = ()
+    reliability: Reliability | None = None
 
     @property
     def goodput_percent(self) -> float:

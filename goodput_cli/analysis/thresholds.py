@@ -178,7 +178,8 @@ def _has_label(label: str, analysis: Analysis) -> bool:
 
 def _plain(name: str, analysis: Analysis) -> Fraction | None:
     if name == "mtbf":
-        return None  # the analysis holds no reliability figures
+        mtbf = analysis.reliability.mtbf_seconds if analysis.reliability else None
+        return None if mtbf is None else Fraction(repr(mtbf))
     if name.startswith("steps."):
         field = name.removeprefix("steps.")
         value = getattr(analysis.steps, "count" if field == "count" else f"{field}_seconds")

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.thresholds import ThresholdExpression
-from goodput_cli.cli.console import say
-from goodput_cli.cli.options import (
-    GroupedCommand,
-    method_options,
-    output_options,
-    source_options,
-    time_options,
-)
-from goodput_cli.cli.outputs import plan_outputs
-from goodput_cli.cli.progress import reading_progress
-from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
-from goodput_cli.report.messages import diagnostic_lines, reference_caution, threshold_lines
-from goodput_cli.report.text import safe
-
-CLOUD_LOGGING = "cloud-logging://"
-_PROBLEMS = ("warning", "error")
+from goodput_cli.cli.options import GroupedCommand, threshold_options, window_options
+from goodput_cli.cli.session import has_problems, open_session, question_options, say_all
+from goodput_cli.errors import NotEnoughData, ProblemsFound, ThresholdNotMet
+from goodput_cli.report.base import load_renderer
+from goodput_cli.report.messages import reference_caution, threshold_lines
 
 
 @click.command(
@@ -44,39 +31,28 @@ _PROBLEMS = ("warning", "error")
     Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
     (several values of one option with ; between them).""",
 )
-@source_options
-@method_options
-@time_options
-@output_options
+@question_options
+@window_options
+@threshold_options
 def analyze(
-    source: tuple[str, ...],
-    log_file: tuple[str, ...],
-    format_: str | None,
-    output: tuple[str, ...],
-    force: bool,
     fail_under: ThresholdExpression | None,
     fail_if: tuple[ThresholdExpression, ...],
     warn_if: tuple[ThresholdExpression, ...],
-    quiet: bool,
-    verbose: bool,
-    no_progress: bool,
-    strict: bool,
-    **question: Any,
+    **given: Any,
 ) -> int:
     """Put every second of a training job in exactly one category.
 
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
-    sources = _sources([*source, *log_file], question["job_name"])
-    outputs = plan_outputs(format_, output, sources, force=force)
+    session = open_session(given, load_renderer)
     thresholds = [*([fail_under] if fail_under else []), *fail_if, *warn_if]
-    analysis = _analyze(sources, question, thresholds, show_progress=not (no_progress or quiet))
-    outputs.write(analysis)
-    if not quiet:
-        _say_all(diagnostic_lines(analysis.diagnostics, every_place=verbose))
-        _say_all(reference_caution(analysis))
-    _say_all(threshold_lines(analysis.thresholds, with_passes=not quiet))
-    return exit_code(analysis, strict=strict)
+    analysis = session.analyze(thresholds=thresholds)
+    session.outputs.write(analysis)
+    session.say_diagnostics(analysis.diagnostics)
+    if not session.quiet:
+        say_all(reference_caution(analysis))
+    say_all(threshold_lines(analysis.thresholds, with_passes=not session.quiet))
+    return exit_code(analysis, strict=session.strict)
 
 
 def exit_code(analysis: Analysis, *, strict: bool) -> int:
@@ -86,40 +62,6 @@ def exit_code(analysis: Analysis, *, strict: bool) -> int:
         return NotEnoughData.exit_code
     if any(threshold.met for threshold in binding):
         return ThresholdNotMet.exit_code
-    if strict and any(found.severity in _PROBLEMS for found in analysis.diagnostics):
+    if strict and has_problems(analysis.diagnostics):
         return ProblemsFound.exit_code
     return 0
-
-
-def _sources(named: list[str], job_name: str | None) -> list[str]:
-    """The sources named; with none, Cloud Logging for a job that is named."""
-    if named:
-        return named
-    if job_name is None:
-        raise click.UsageError(
-            "no SOURCE: name a log file, a folder, or - for standard input, as in 'goodput analyze run.jsonl'",
-            click.get_current_context(),
-        )
-    say(f"No SOURCE: looking for the job {safe(job_name)} in Cloud Logging.")
-    return [CLOUD_LOGGING]
-
-
-def _analyze(
-    sources: Sequence[str], question: dict[str, Any], thresholds: Sequence[ThresholdExpression], *, show_progress: bool
-) -> Analysis:
-    from goodput_cli.api import analyze as analyze_logs
-
-    stdin = _standard_input() if "-" in sources else None
-    with reading_progress(wanted=show_progress) as progress:
-        return analyze_logs(sources, thresholds=thresholds, stdin=stdin, progress=progress, **question)
-
-
-def _standard_input() -> BinaryIO:
-    if sys.stdin is None:
-        raise SourceError("-: standard input is closed; pipe a log into it, or name a file")
-    return sys.stdin.buffer
-
-
-def _say_all(lines: Any) -> None:
-    for line in lines:
-        say(line)

@@ -13,14 +13,24 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from goodput_cli.cli.analyze import analyze
 from goodput_cli.cli.console import prepare_streams, say
+from goodput_cli.cli.lazy import LazyGroup
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.text import safe, safe_lines
 
 DISTRIBUTION = "goodput-cli"
 INTERRUPTED = 130
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
+COMMANDS = {
+    "analyze": "goodput_cli.cli.analyze",
+    "rolling": "goodput_cli.cli.rolling",
+    "timeline": "goodput_cli.cli.timeline",
+    "disruptions": "goodput_cli.cli.disruptions",
+    "steps": "goodput_cli.cli.steps",
+    "jobs": "goodput_cli.cli.jobs",
+    "check": "goodput_cli.cli.check",
+}
+"""Command -> the module that holds it, in the order in which `--help` shows them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -57,12 +67,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 @click.group(
+    cls=LazyGroup,
+    modules=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
     Examples:
       goodput analyze run.jsonl
       goodput analyze logs/ --job-name llm-7b --format json
-      goodput analyze run.jsonl --fail-under 85""",
+      goodput analyze run.jsonl --fail-under 85
+      goodput rolling run.jsonl --window 1h --every 10m
+      goodput disruptions run.jsonl --accelerators 256 --price-per-hour 4.20
+      goodput timeline run.jsonl --around disruption:3 --events
+      goodput check run.jsonl""",
 )
 @click.version_option(None, "-V", "--version", package_name=DISTRIBUTION, message="goodput %(version)s")
 def goodput() -> None:
@@ -71,9 +87,6 @@ def goodput() -> None:
     Reads the event logs of ML training jobs and puts every second of the job in exactly one category: productive
     training, or the kind of badput that took it.
     """
-
-
-goodput.add_command(analyze)
 
 
 def _say_wrong_usage(error: click.UsageError) -> None:

@@ -52,7 +52,16 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose `--help` shows its options under the headings of their groups."""
+    """A command whose `--help` shows its options under the headings of their groups.
+
+    Each option can come from the environment: `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for param in self.params:
+            if isinstance(param, GroupedOption):
+                param.envvar = environment_name(f"goodput-{self.name}", param)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -66,10 +75,14 @@ class GroupedCommand(click.Command):
 
 
 def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:
-    """An option of a group; `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`."""
-    long = max((name for name in names if name.startswith("--")), key=len)
-    envvar = "GOODPUT_ANALYZE_" + long.lstrip("-").replace("-", "_").upper()
-    return click.option(*names, cls=GroupedOption, group=group, envvar=envvar, **settings)
+    """An option of a group."""
+    return click.option(*names, cls=GroupedOption, group=group, **settings)
+
+
+def environment_name(command: str, param: click.Option) -> str:
+    """The environment variable that stands for an option of a command."""
+    long = max((name for name in param.opts if name.startswith("--")), key=len)
+    return f"{command}_{long.lstrip('-')}".replace("-", "_").upper()
 
 
 def positive_seconds_or_auto(text: str) -> str:
@@ -98,6 +111,20 @@ def run_number(text: str) -> str:
     raise UsageError(f"{text!r} is not a run; runs are numbered from 1, or write last")
 
 
+def window_length(text: str) -> str:
+    """`auto`, or a length of time above 0; as typed."""
+    if text.strip().lower() == "auto":
+        return "auto"
+    return length(text)
+
+
+def length(text: str) -> str:
+    """A length of time above 0; as typed."""
+    if when.parse_duration(text) <= 0:
+        raise UsageError(f"{text!r}: a length of time above 0 is needed, such as {when.ACCEPTED_DURATIONS}")
+    return text.strip()
+
+
 def format_name(text: str) -> str:
     """The name of a format that can be written."""
     name = text.strip().lower()
@@ -118,6 +145,8 @@ ZONE = Checked("zone", when.parse_zone, keep_text=True)
 STEP_TIME = Checked("seconds|auto", positive_seconds_or_auto)
 FACTOR = Checked("number", factor)
 RUN = Checked("n|last", run_number)
+WINDOW = Checked("duration", window_length)
+LENGTH = Checked("duration", length)
 FORMAT = Checked("format", format_name)
 FAIL_UNDER = Checked("percent", parse_fail_under)
 FAIL_IF = Checked("expr", parse_threshold)
@@ -191,8 +220,33 @@ def time_options(command: Decorated) -> Decorated:
     )
 
 
+def window_options(command: Decorated) -> Decorated:
+    """Rolling windows."""
+    group = "When"
+    return _apply(
+        command,
+        option(
+            group,
+            "--window",
+            metavar="W",
+            type=WINDOW,
+            multiple=True,
+            help="Length of rolling windows, such as 1h; auto for a round tenth.",
+        ),
+        option(
+            group, "--every", metavar="E", type=LENGTH, help="One window ends every E.  [default: the shortest window]"
+        ),
+        option(
+            group,
+            "--no-hindsight",
+            is_flag=True,
+            help="As it was known at the window's end; accounts for the job once more for every end.",
+        ),
+    )
+
+
 def output_options(command: Decorated) -> Decorated:
-    """What comes out, and what fails the run."""
+    """What comes out."""
     group = "Out"
     return _apply(
         command,
@@ -214,12 +268,20 @@ def output_options(command: Decorated) -> Decorated:
             help="Write a file instead; its ending says the format.",
         ),
         option(group, "--force", is_flag=True, help="Overwrite existing output files."),
-        option(group, "--fail-under", metavar="PCT", type=FAIL_UNDER, help="Exit with 3 if goodput is below."),
-        option(group, "--fail-if", metavar="EXPR", type=FAIL_IF, multiple=True, help="Exit with 3 if EXPR holds."),
-        option(group, "--warn-if", metavar="EXPR", type=WARN_IF, multiple=True, help="Say so if EXPR holds."),
         option(group, "--quiet", "-q", is_flag=True, help="No diagnostics on standard error."),
         option(group, "--verbose", "-v", is_flag=True, help="Every place of every diagnostic."),
         option(group, "--no-progress", is_flag=True, help="No progress bar."),
+    )
+
+
+def threshold_options(command: Decorated) -> Decorated:
+    """What fails the run."""
+    group = "Out"
+    return _apply(
+        command,
+        option(group, "--fail-under", metavar="PCT", type=FAIL_UNDER, help="Exit with 3 if goodput is below."),
+        option(group, "--fail-if", metavar="EXPR", type=FAIL_IF, multiple=True, help="Exit with 3 if EXPR holds."),
+        option(group, "--warn-if", metavar="EXPR", type=WARN_IF, multiple=True, help="Say so if EXPR holds."),
     )
 
 

@@ -3,55 +3,66 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.console import page_of_terminal, put
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.report.base import Page, Renderer, format_of, load_renderer
+from goodput_cli.report.base import Page, format_of
 
 DEFAULT_FORMAT = "table"
+Answer = TypeVar("Answer")
+TextRenderer = Callable[[Answer, Page], str]
+"""What writes an answer (an `Analysis`, a `Sheet`) as text of one format."""
 
 
 @dataclass(frozen=True)
-class OutputFile:
+class OutputFile(Generic[Answer]):
     """One `-o`: the file, and what writes it."""
 
     path: Path
-    renderer: Renderer
+    renderer: TextRenderer[Answer]
 
 
 @dataclass(frozen=True)
-class Outputs:
+class Outputs(Generic[Answer]):
     """Everything one command writes. stdout: None where standard output stays empty."""
 
-    stdout: Renderer | None
-    files: tuple[OutputFile, ...]
+    stdout: TextRenderer[Answer] | None
+    files: tuple[OutputFile[Answer], ...]
     force: bool
 
-    def write(self, analysis: Analysis) -> None:
+    def write(self, answer: Answer) -> None:
         """Render and write; `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile."""
         for file in self.files:
-            write_whole(file.path, file.renderer(analysis, Page()), force=self.force)
+            write_whole(file.path, file.renderer(answer, Page()), force=self.force)
         if self.stdout is not None:
-            put(self.stdout(analysis, page_of_terminal()))
+            put(self.stdout(answer, page_of_terminal()))
 
 
-def plan_outputs(format_name: str | None, paths: Sequence[str], sources: Sequence[str], *, force: bool) -> Outputs:
+def plan_outputs(
+    format_name: str | None,
+    paths: Sequence[str],
+    sources: Sequence[str],
+    load: Callable[[str], TextRenderer[Answer]],
+    *,
+    force: bool,
+) -> Outputs[Answer]:
     """What will be written where: standard output gets the format asked for, or the table if nothing else is asked.
 
+    load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
     `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
     named twice. `GoodputError`: a folder that does not exist or cannot be written to.
     """
-    files = tuple(OutputFile(Path(path), load_renderer(format_of(path))) for path in paths)
+    files = tuple(OutputFile(Path(path), load(format_of(path))) for path in paths)
     for file in files:
         _check(file.path, sources, force)
     if len({file.path.resolve() for file in files}) < len(files):
         raise UsageError("two --output options name the same file")
     name = format_name or (None if files else DEFAULT_FORMAT)
-    return Outputs(load_renderer(name) if name else None, files, force)
+    return Outputs(load(name) if name else None, files, force)
 
 
 def write_whole(path: Path, text: str, *, force: bool) -> None:

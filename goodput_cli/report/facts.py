@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
+from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Threshold
 from goodput_cli.analysis.thresholds import parse_threshold
 from goodput_cli.report.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 from goodput_cli.report.titles import REMARKS, title
@@ -99,6 +99,8 @@ def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
         yield "excluded", f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
     for row in analysis.overlapped:
         yield row.category, f"{duration(row.ns)}, {REMARKS.get(row.category, 'overlaps other categories')}"
+    if analysis.elastic.stepping is not None:
+        yield "slices", elastic_text(analysis.elastic)
     risk = analysis.at_risk
     if risk is not None and (risk.ns or risk.steps):
         steps = plural(round(risk.steps, 3), "step")
@@ -112,6 +114,18 @@ def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
         yield "disruption_undetermined", f"progress lost is between {duration(least)} and {duration(most)}"
     if amounts.get("unproductive_checkpoint_restore_time") and _restores_are_inferred(analysis):
         yield "unproductive_checkpoint_restore_time", "inferred, start-up included"
+
+
+def elastic_text(elastic: Elastic) -> str:
+    """Slice efficiency, goodput times it, and how much of the window it does not know."""
+    parts = [f"{percent(100 * (elastic.stepping or 0.0))} of them stepping"]
+    if elastic.available is not None:
+        parts.append(f"{percent(100 * elastic.available)} available")
+    if elastic.goodput_percent is not None:
+        parts.append(f"goodput x stepping {percent(elastic.goodput_percent)}")
+    if elastic.unknown_ns:
+        parts.append(f"{duration(elastic.unknown_ns)} left out, without a count")
+    return ", ".join(parts)
 
 
 def reference_text(analysis: Analysis) -> str | None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Job, Reference, StepStatistics
+from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Reference, StepStatistics
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report.base import Page
+from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
+from goodput_cli.report.rolling_sheet import rolling_dicts
 from goodput_cli.report.text import finite, iso, well_formed
 
 SCHEMA_VERSION = 1
@@ -45,16 +47,16 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
         },
         "reference": _reference(analysis.reference),
         "steps": _steps(analysis.steps),
-        "elastic": {"stepping_slice_efficiency": None, "available_slice_efficiency": None},
-        "reliability": {"mtbf_seconds": None, "mtbf_ci95_seconds": [None, None], "mean_downtime_seconds": None},
-        "rolling": [],
-        "disruptions": [],
+        "elastic": _elastic(analysis.elastic),
+        "reliability": reliability_dict(analysis.reliability),
+        "rolling": [] if analysis.rolling is None else rolling_dicts(analysis.rolling),
+        "disruptions": [disruption_dict(row) for row in analysis.disruptions],
         "thresholds": [
             {"expression": well_formed(threshold.expression), "met": threshold.met, "value": finite(threshold.value)}
             for threshold in analysis.thresholds
         ],
         "not_recorded": list(analysis.not_recorded),
-        "diagnostics": [_diagnostic(found) for found in analysis.diagnostics],
+        "diagnostics": [diagnostic_dict(found) for found in analysis.diagnostics],
     }
 
 
@@ -110,7 +112,18 @@ def _steps(steps: StepStatistics) -> dict[str, Any]:
     }
 
 
-def _diagnostic(found: Diagnostic) -> dict[str, Any]:
+def _elastic(elastic: Elastic) -> dict[str, Any]:
+    unknown = elastic.unknown_ns
+    return {
+        "stepping_slice_efficiency": finite(elastic.stepping),
+        "available_slice_efficiency": finite(elastic.available),
+        "unknown_seconds": None if unknown is None else unknown / 1e9,
+        "goodput_x_stepping_percent": finite(elastic.goodput_percent),
+    }
+
+
+def diagnostic_dict(found: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as every JSON answer writes it."""
     return {
         "code": found.code,
         "severity": found.severity,

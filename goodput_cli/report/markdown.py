@@ -11,9 +11,12 @@ from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import places_text
+from goodput_cli.report.rolling_sheet import rolling_lines
+from goodput_cli.report.terminal import sparkline
 from goodput_cli.report.text import duration, safe, seconds_text
 
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#|~$@]")
+_SPARKS = 40
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 
@@ -58,6 +61,11 @@ def _details(analysis: Analysis) -> Iterator[str]:
     steps = facts.step_text(analysis)
     if steps:
         beside.append(f"- step times, {steps}")
+    if analysis.rolling is not None:
+        beside += [
+            f"- goodput of windows {head}: {sparkline(shares, _SPARKS, unicode=True)} {lowest}, {last}"
+            for head, shares, lowest, last in rolling_lines(analysis.rolling)
+        ]
     if analysis.not_recorded:
         beside.append(f"- not recorded (unknown, not zero): {', '.join(f'`{n}`' for n in analysis.not_recorded)}")
     if beside:

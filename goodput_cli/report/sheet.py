@@ -6,12 +6,39 @@ from them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar, overload
 
 Cell = str | int | float | None
 ColumnKind = Literal["text", "count", "number", "duration", "instant", "percent", "share"]
+Readers = Literal["all", "eye", "data"]
+
+
+Item = TypeVar("Item")
+
+
+class Lazy(Sequence[Item], Generic[Item]):
+    """A sequence whose items are made when they are read, each time anew: a format costs only what it shows, and a
+    million rows need not be in memory at once. size: how many `make` gives."""
+
+    def __init__(self, size: int, make: Callable[[], Iterable[Item]]) -> None:
+        self._size = size
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._make())
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
+        """By making all of them: meant for tests and short answers."""
+        return list(self)[index]
 
 
 @dataclass(frozen=True)
@@ -20,10 +47,22 @@ class Column:
 
     kind: what a cell holds: `text`; `count` an int; `number` a float; `duration` ns (int); `instant` ns since 1970
     UTC (int); `percent` a float; `share` a float 0..1 that is drawn as a bar, and only for the eye (no CSV column).
+    readers: who sees the column: everybody, the eye (table, Markdown), or programs that read CSV.
     """
 
     name: str
     kind: ColumnKind
+    readers: Readers = "all"
+
+    @property
+    def for_eye(self) -> bool:
+        """Whether tables and Markdown show it."""
+        return self.readers != "data"
+
+    @property
+    def for_data(self) -> bool:
+        """Whether CSV has it."""
+        return self.readers != "eye" and self.kind != "share"
 
 
 @dataclass(frozen=True)
@@ -31,13 +70,14 @@ class Sheet:
     """title, summary: a heading and lines above the rows. rows: every row, a cell a column; None is "not recorded".
 
     folded: rows for the eye (table, Markdown) where they differ, else None. notes: lines below. data: the whole answer
-    as JSON writes it, keys as in docs/schema.json.
+    as JSON writes it, keys as in docs/schema.json. more: further tables below, for the eye; their data is not used.
     """
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[tuple[Cell, ...]]
     data: Mapping[str, Any]
     summary: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    folded: tuple[tuple[Cell, ...], ...] | None = None
+    folded: Sequence[tuple[Cell, ...]] | None = None
+    more: tuple[Sheet, ...] = ()

@@ -5,64 +5,38 @@ Text of the log goes into `rich.text.Text`, never into markup, and is made safe 
 
 from __future__ import annotations
 
-import io
-
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
-from rich.padding import Padding
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
+from goodput_cli.report.rolling_sheet import rolling_lines
+from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, put, sparkline
 from goodput_cli.report.text import duration, safe, seconds_text, shorten
 
-_NARROWEST = 72
 _ROOM_FOR_TITLES = 132
 _NAME_WIDTH = 39  # of the longest category name
 _LABEL_WIDTH = 52  # where there is room for titles
 _BAR_WIDTH = 30
-_GAP = 2
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def render(analysis: Analysis, page: Page) -> str:
     """The analysis as lines of at most `page.width` columns (72 at least)."""
-    width = max(page.width, _NARROWEST)
-    console = _console(width, page)
+    width = max(page.width, NARROWEST)
+    console = collecting_console(width, page)
     _print_job(console, analysis, width)
     console.print()
     _print_headline(console, analysis)
     console.print()
-    _put(console, _categories(analysis, width, page))
+    put(console, _categories(analysis, width, page))
     _print_beside(console, analysis)
+    _print_rolling(console, analysis, width, page)
     _print_reference(console, analysis)
     _print_remarks(console, analysis)
-    output = console.file
-    assert isinstance(output, io.StringIO)
-    return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
-
-
-def _console(width: int, page: Page) -> Console:
-    return Console(
-        file=io.StringIO(),
-        width=width,
-        height=100,
-        force_terminal=page.colour,
-        color_system="standard" if page.colour else None,
-        no_color=not page.colour,
-        force_jupyter=False,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
-
-
-def _put(console: Console, content: RenderableType) -> None:
-    """Print one column in from the left, continuation lines too."""
-    console.print(Padding(content, (0, 0, 0, 1)))
+    return collected(console)
 
 
 def _print_job(console: Console, analysis: Analysis, width: int) -> None:
@@ -70,19 +44,19 @@ def _print_job(console: Console, analysis: Analysis, width: int) -> None:
     name = shorten(safe(analysis.job.name), width - 2, "...")
     rest = f"{facts.window_text(analysis)}  {facts.attempts_text(analysis)}"
     if cell_len(f"{name}  {rest}") < width:
-        _put(console, Text.assemble((name, "bold"), "  ", rest))
+        put(console, Text.assemble((name, "bold"), "  ", rest))
     else:
-        _put(console, Text(name, style="bold"))
-        _put(console, Text(rest))
+        put(console, Text(name, style="bold"))
+        put(console, Text(rest))
     whole = facts.outside_window_text(analysis)
     if whole:
-        _put(console, Text(whole, style="dim"))
-    _put(console, Text(facts.progress_text(analysis), style="dim"))
+        put(console, Text(whole, style="dim"))
+    put(console, Text(facts.progress_text(analysis), style="dim"))
 
 
 def _print_headline(console: Console, analysis: Analysis) -> None:
     share, amount = facts.headline(analysis)
-    _put(console, Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", amount))
+    put(console, Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", amount))
 
 
 def _categories(analysis: Analysis, width: int, page: Page) -> Table:
@@ -96,16 +70,16 @@ def _categories(analysis: Analysis, width: int, page: Page) -> Table:
         _cells("total", "", seconds_text(total), duration(total), "100.00 %", wide),
     ]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
-    bar_width = max(0, min(_BAR_WIDTH, width - 1 - sum(widths) - _GAP * len(widths) - 1))
-    bars = ["", *(_bar(row.share, bar_width, page.unicode) for row in rows), ""]
+    bar_width = max(0, min(_BAR_WIDTH, width - 1 - sum(widths) - GAP * len(widths) - 1))
+    bars = ["", *(bar(row.share, bar_width, page.unicode) for row in rows), ""]
     styles = ["dim", *("green" if row.is_goodput else "" for row in rows), "dim"]
-    table = Table.grid(padding=(0, _GAP, 0, 0))
+    table = Table.grid(padding=(0, GAP, 0, 0))
     for position, column_width in enumerate(widths):
         text = position == 0 or (wide and position == 1)
         table.add_column(justify="left" if text else "right", no_wrap=True, min_width=column_width)
     table.add_column(no_wrap=True)
-    for cells, bar, style in zip(lines, bars, styles, strict=True):
-        table.add_row(*(Text(cell, style=style) for cell in (*cells, bar)))
+    for cells, drawn, style in zip(lines, bars, styles, strict=True):
+        table.add_row(*(Text(cell, style=style) for cell in (*cells, drawn)))
     return table
 
 
@@ -114,23 +88,24 @@ def _cells(name: str, title: str, seconds: str, time: str, share: str, wide: boo
     return [shown, title, seconds, time, share] if wide else [shown, time, share]
 
 
-def _bar(share: float, width: int, unicode: bool) -> str:
-    """A bar for 0 to 100 percent; what is not zero shows."""
-    if width <= 0 or share <= 0:
-        return ""
-    if not unicode:
-        return "#" * max(1, round(min(share, 100.0) * width / 100))
-    eighths = max(1, round(min(share, 100.0) * width * 8 / 100))
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
-
-
 def _print_beside(console: Console, analysis: Analysis) -> None:
     beside = list(facts.beside_ledger(analysis))
     if not beside:
         return
     console.print()
     for name, words in beside:
-        _put(console, Text.assemble((name, "bold"), f": {words}"))
+        put(console, Text.assemble((name, "bold"), f": {words}"))
+
+
+def _print_rolling(console: Console, analysis: Analysis, width: int, page: Page) -> None:
+    """Per window length: a sparkline of goodput, its lowest and its last window."""
+    if analysis.rolling is None:
+        return
+    for head, shares, lowest, last in rolling_lines(analysis.rolling):
+        console.print()
+        put(console, Text.assemble(("goodput of windows", "bold"), f" {head}"))
+        put(console, Text(sparkline(shares, min(len(shares), width - 2), page.unicode), style="green"))
+        put(console, Text(f"{lowest}, {last}"))
 
 
 def _print_reference(console: Console, analysis: Analysis) -> None:
@@ -139,18 +114,18 @@ def _print_reference(console: Console, analysis: Analysis) -> None:
     if not rows:
         return
     console.print()
-    _put(console, Text(facts.reference_text(analysis) or "", style="bold"))
+    put(console, Text(facts.reference_text(analysis) or "", style="bold"))
     pin = facts.pin_option(analysis)
     if pin:
-        _put(console, Text(f"pin it with {pin}"))
-    grid = Table.grid(padding=(0, _GAP, 0, 0))
+        put(console, Text(f"pin it with {pin}"))
+    grid = Table.grid(padding=(0, GAP, 0, 0))
     for _ in range(2):
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=True)
     half = (len(rows) + 1) // 2
     for left, right in zip(rows[:half], rows[half:], strict=True):
-        grid.add_row(Text(left[0]), Text(left[1] + " " * _GAP), Text(right[0]), Text(right[1]))
-    _put(console, grid)
+        grid.add_row(Text(left[0]), Text(left[1] + " " * GAP), Text(right[0]), Text(right[1]))
+    put(console, grid)
 
 
 def _print_remarks(console: Console, analysis: Analysis) -> None:
@@ -158,8 +133,8 @@ def _print_remarks(console: Console, analysis: Analysis) -> None:
     steps = facts.step_text(analysis)
     if steps:
         console.print()
-        _put(console, Text(f"step times, {steps}"))
+        put(console, Text(f"step times, {steps}"))
     if analysis.not_recorded:
         console.print()
         words = ", ".join(analysis.not_recorded)
-        _put(console, Text(f"not recorded (unknown, not zero): {words}", style="dim"))
+        put(console, Text(f"not recorded (unknown, not zero): {words}", style="dim"))

@@ -73,6 +73,15 @@ def duration(ns: int) -> str:
     return f"{days} d {hours:02d} h"
 
 
+def as_typed(ns: int) -> str:
+    """A length of time as a person types it, exact: `1h30m`, `90s` as `1m30s`."""
+    rest, parts = ns, []
+    for unit, name in ((24 * _HOUR, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+        count, rest = divmod(rest, unit)
+        parts += [f"{count}{name}"] if count else []
+    return "".join(parts + ([f"{seconds_text(rest)}s"] if rest or not parts else []))
+
+
 def exact(value: float) -> str:
     """A number that reads back as the same float: `120`, `0.002569`."""
     return repr(float(value)).removesuffix(".0")

@@ -1,29 +1,24 @@
-"""What a category is called in plain words, beside the name that programs use."""
+"""Short titles of categories, made of the words of their names, for tables where a full name has no room."""
 
 from __future__ import annotations
 
 TITLES = {
-    "productive": "Productive training",
-    "program_startup": "Compilation and warm-up",
-    "tpu_initialization": "Device initialisation",
-    "training_prep": "Training preparation",
-    "data_loading_sync": "Waiting for data",
-    "data_loading_async": "Data loading inside steps",
-    "unproductive_checkpoint_save_time": "Saving checkpoints",
-    "unproductive_checkpoint_restore_time": "Loading checkpoints",
-    "wasted_progress_from_disruption": "Progress lost",
-    "infrastructure_recovery_from_disruption": "Down, restarting",
-    "custom_badput_events": "Own blocking events",
-    "elastic_slice_down": "Waiting: slice down",
-    "elastic_scale_up": "Waiting: scale-up",
-    "elastic_reinitialization": "Elastic re-initialisation",
-    "step_stall": "Stalled inside a step",
-    "training_slowdown": "Slower than the reference",
-    "disruption_undetermined": "Lost or down, unlogged",
-    "stopped": "Stopped on purpose",
-    "queued": "Queued",
-    "excluded": "Excluded",
-    "other": "Unexplained",
+    "program_startup": "program startup",
+    "tpu_initialization": "tpu initialization",
+    "training_prep": "training prep",
+    "data_loading_sync": "data loading",
+    "data_loading_async": "data loading in steps",
+    "unproductive_checkpoint_save_time": "checkpoint save",
+    "unproductive_checkpoint_restore_time": "checkpoint restore",
+    "wasted_progress_from_disruption": "wasted progress",
+    "infrastructure_recovery_from_disruption": "recovery",
+    "custom_badput_events": "custom",
+    "elastic_slice_down": "elastic slice down",
+    "elastic_scale_up": "elastic scale-up",
+    "elastic_reinitialization": "elastic reinit",
+    "step_stall": "step stall",
+    "training_slowdown": "training slowdown",
+    "disruption_undetermined": "undetermined",
 }
 """Vocabulary name -> title. A name without one is its own title."""
 
@@ -34,5 +29,10 @@ REMARKS = {
 
 
 def title(category: str) -> str:
-    """The category in plain words."""
+    """The short title of a category."""
     return TITLES.get(category, category)
+
+
+def short_title(category: str, label: str | None) -> str:
+    """The short title of a category; a labelled one as `custom:LABEL`, as it is asked for."""
+    return title(category) if label is None else f"custom:{label}"

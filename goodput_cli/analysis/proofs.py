@@ -1,0 +1,167 @@
+"""The events that bound the passages between attempts: which row of the table shows each fact of a disruption."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.losses import first_and_last_steps
+from goodput_cli.events.schema import NO_STEP, Kind
+from goodput_cli.timeline.build import Timeline
+from goodput_cli.timeline.order import Rows
+
+I64 = NDArray[np.int64]
+_REACHED_PREEMPTION = "reached_preemption"
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """Rows of the table, one value an attempt (m of them); -1 where no row shows it.
+
+    last_step: the last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last.
+    preempted: an Orbax save that had reached a preemption. began: what shows the step at which it began.
+    resumed: no row, but the next attempt that recorded a step, -1 without. first_step: the first step (checkpoint logs:
+    progress) of a later attempt. regained: the first kept one that is past the last step this attempt, or else the
+    latest one before it with steps, had recorded.
+    """
+
+    last_step: Rows
+    sign_of_life: Rows
+    preempted: Rows
+    began: Rows
+    resumed: NDArray[np.intp]
+    first_step: Rows
+    regained: Rows
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """What shows progress, in time order: row, owner and step of each; kept: whether the lineage holds it."""
+
+    row: Rows
+    owner: NDArray[np.int32]
+    step: I64
+    kept: NDArray[np.bool_]
+
+
+def find_proofs(timeline: Timeline) -> Proofs:
+    """The rows behind every passage of a job."""
+    began, last = first_and_last_steps(timeline)
+    stepping = np.flatnonzero(began != NO_STEP)
+    progress = _progress_of_steps(timeline) if timeline.records is not None else _progress_of_checkpoints(timeline)
+    return Proofs(
+        last_step=_last_step_rows(timeline, last),
+        sign_of_life=_signs_of_life(timeline),
+        preempted=_preempted(timeline),
+        began=_began_rows(timeline, began),
+        resumed=_following(stepping, len(began)),
+        first_step=_first_of_later_attempts(progress, len(began)),
+        regained=_regained(progress, stepping, last, past=timeline.records is not None),
+    )
+
+
+def _progress_of_steps(timeline: Timeline) -> _Progress:
+    records = timeline.records
+    assert records is not None
+    kept = records.number < timeline.lineage.limit[records.owner]
+    return _Progress(records.rows, records.owner, records.number, kept)
+
+
+def _progress_of_checkpoints(timeline: Timeline) -> _Progress:
+    """Where stretches of training end: each is a new highest step of its attempt."""
+    judged, limit = timeline.judged, timeline.lineage.limit
+    stretches = judged.stretches
+    return _Progress(stretches.end_row, stretches.attempt, stretches.stop, stretches.stop <= limit[stretches.attempt])
+
+
+def _following(stepping: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """The next attempt with steps after each attempt; -1 without."""
+    return np.append(stepping, -1)[np.searchsorted(stepping, np.arange(count), side="right")]
+
+
+def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
+    place = np.searchsorted(progress.owner, np.arange(count), side="right")
+    return np.append(progress.row, -1)[place]
+
+
+def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
+    """Kept steps grow with time, so one look-up a passage finds the first that is late and high enough. A step log
+    shows where a step begins: it is done when a higher one begins. A checkpoint log shows where it is done."""
+    count = len(last)
+    before = np.searchsorted(stepping, np.arange(count), side="right") - 1
+    known = before >= 0
+    old = np.where(known, last[np.append(stepping, 0)[before]], NO_STEP)
+    row, owner, step = progress.row[progress.kept], progress.owner[progress.kept], progress.step[progress.kept]
+    late = np.searchsorted(owner, np.arange(count), side="right")
+    high = np.searchsorted(step, old, side="right" if past else "left")
+    return np.where(known, np.append(row, -1)[np.maximum(late, high)], -1)
+
+
+def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
+    """Checkpoint logs: the first line of the attempt that names its highest step."""
+    if timeline.records is not None:
+        return timeline.records.last_row
+    table, attempts = timeline.table, timeline.attempts
+    rows = np.flatnonzero((table.kind == Kind.LOAD) | (table.kind == Kind.FINISHED) | (table.kind == Kind.SAVED))
+    owner = attempts.of_row[rows]
+    return _first_of_each(rows[table.step[rows] == last[owner]], attempts.of_row, len(attempts))
+
+
+def _signs_of_life(timeline: Timeline) -> Rows:
+    """The event that ends at the last sign of life. A credited last step ends later than any: its line then."""
+    attempts, table = timeline.attempts, timeline.table
+    rows = np.flatnonzero(attempts.of_row >= 0)
+    rows = rows[table.end[rows] == timeline.sign_of_life[attempts.of_row[rows]]]
+    found = np.full(len(attempts), -1, dtype=np.intp)
+    np.maximum.at(found, attempts.of_row[rows], rows)
+    logged = attempts.first_ending >= 0
+    at_ending = logged & (timeline.sign_of_life == table.time[attempts.first_ending])
+    found[at_ending] = attempts.first_ending[at_ending]
+    if timeline.records is None:
+        return found
+    return np.where(found >= 0, found, timeline.records.last_row)
+
+
+def _preempted(timeline: Timeline) -> Rows:
+    """The last save of each attempt that had reached a preemption."""
+    table, attempts = timeline.table, timeline.attempts
+    told = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
+    rows = np.flatnonzero((table.kind == Kind.SAVE) & (attempts.of_row >= 0) & told[table.detail])
+    found = np.full(len(attempts), -1, dtype=np.intp)
+    found[attempts.of_row[rows]] = rows
+    return found
+
+
+def _is_preempted(detail: object) -> bool:
+    """Whether the details of an event, (key, value) pairs, say so. Loggers write the flag as a bool, 1 or text."""
+    pairs = detail if isinstance(detail, tuple) else ()
+    for pair in pairs:
+        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == _REACHED_PREEMPTION:
+            return pair[1] is True or pair[1] == 1 or str(pair[1]).lower() == "true"
+    return False
+
+
+def _began_rows(timeline: Timeline, began: I64) -> Rows:
+    """The line that shows the step at which each attempt began: its first step; in checkpoint logs its load, else the
+    save that it must have resumed from, else its first record if it names that step."""
+    table, attempts, records = timeline.table, timeline.attempts, timeline.records
+    if records is not None:
+        return np.where(records.has, np.append(records.rows, -1)[records.bounds[:-1]], -1)
+    progress = timeline.progress
+    assert progress is not None
+    shown = progress.load_row.copy()
+    naming = np.flatnonzero((table.kind == Kind.SAVED) | (table.kind == Kind.FINISHED) | (table.kind == Kind.LOAD))
+    for attempt in progress.without_load.tolist():
+        earlier = naming[naming < attempts.begin_row[attempt]]
+        same = earlier[table.step[earlier] == began[attempt]]
+        own = naming[(attempts.of_row[naming] == attempt) & (table.step[naming] == began[attempt])]
+        shown[attempt] = same[-1] if len(same) else (own[0] if len(own) else -1)
+    return shown
+
+
+def _first_of_each(rows: Rows, of_row: NDArray[np.int32], count: int) -> Rows:
+    first = np.full(count, -1, dtype=np.intp)
+    first[of_row[rows][::-1]] = rows[::-1]
+    return first

@@ -1,0 +1,140 @@
+"""What the commands share: from the options as parsed to an analysis, and from an answer to where it is written."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
+
+import click
+
+from goodput_cli.cli.console import say
+from goodput_cli.cli.options import method_options, output_options, source_options, time_options
+from goodput_cli.cli.outputs import Outputs, TextRenderer, plan_outputs
+from goodput_cli.cli.progress import reading_progress
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import ProblemsFound, SourceError
+from goodput_cli.report.messages import diagnostic_lines
+from goodput_cli.report.sheet import Sheet
+from goodput_cli.report.sheets import load_sheet_renderer
+from goodput_cli.report.text import safe
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.events.schema import EventLog
+
+Answer = TypeVar("Answer")
+CLOUD_LOGGING = "cloud-logging://"
+_PROBLEMS = ("warning", "error")
+_OF_SESSION = ("source", "log_file", "format_", "output", "force", "quiet", "verbose", "no_progress", "strict")
+
+
+def question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that asks something about one job: what, how, when and where to."""
+    for options in (output_options, time_options, method_options, source_options):
+        command = options(command)
+    return command
+
+
+@dataclass(frozen=True)
+class Session(Generic[Answer]):
+    """One run of a command: where to read, where to write, how much to say.
+
+    question: the options that are left, as keyword arguments of `goodput_cli.analyze`.
+    """
+
+    sources: tuple[str, ...]
+    outputs: Outputs[Answer]
+    question: Mapping[str, Any]
+    quiet: bool
+    verbose: bool
+    no_progress: bool
+    strict: bool
+
+    def analyze(self, **more: Any) -> Analysis:
+        """Read the sources and analyse one job; `more` are further arguments of `goodput_cli.analyze`."""
+        from goodput_cli.api import analyze
+
+        with reading_progress(wanted=self._shows_progress) as progress:
+            question = {**self.question, **more}
+            return analyze(list(self.sources), stdin=self._stdin(), progress=progress, **question)
+
+    def read(self) -> EventLog:
+        """Read the sources, for commands that ask about all jobs in them."""
+        from goodput_cli.events.read import read_events
+
+        with reading_progress(wanted=self._shows_progress) as progress:
+            zone = self.question.get("timezone", "UTC")
+            return read_events(self.sources, timezone=zone, stdin=self._stdin(), progress=progress)
+
+    def answer(self, answer: Answer, diagnostics: Iterable[Diagnostic] = ()) -> int:
+        """Write the answer, say the diagnostics, and return the exit code: 5 where `--strict` finds a problem."""
+        found = list(diagnostics)
+        self.outputs.write(answer)
+        self.say_diagnostics(found)
+        return ProblemsFound.exit_code if self.strict and has_problems(found) else 0
+
+    def say_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Diagnostics on standard error, unless `--quiet`."""
+        if not self.quiet:
+            say_all(diagnostic_lines(diagnostics, every_place=self.verbose))
+
+    @property
+    def _shows_progress(self) -> bool:
+        return not (self.no_progress or self.quiet)
+
+    def _stdin(self) -> BinaryIO | None:
+        if "-" not in self.sources:
+            return None
+        if sys.stdin is None:
+            raise SourceError("-: standard input is closed; pipe a log into it, or name a file")
+        return sys.stdin.buffer
+
+
+def open_session(given: Mapping[str, Any], load: Callable[[str], TextRenderer[Answer]]) -> Session[Answer]:
+    """A session from a command's parsed options; nothing is read yet, but where to write is checked.
+
+    load: from a format's name to the function that writes the command's answer in it.
+    """
+    question = {name: value for name, value in given.items() if name not in _OF_SESSION}
+    sources = _sources([*given["source"], *given["log_file"]], question.get("job_name"))
+    return Session(
+        sources=tuple(sources),
+        outputs=plan_outputs(given["format_"], given["output"], sources, load, force=given["force"]),
+        question=question,
+        quiet=given["quiet"],
+        verbose=given["verbose"],
+        no_progress=given["no_progress"],
+        strict=given["strict"],
+    )
+
+
+def open_sheet_session(given: Mapping[str, Any]) -> Session[Sheet]:
+    """A session of a command that answers with a `Sheet`."""
+    return open_session(given, load_sheet_renderer)
+
+
+def has_problems(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Whether anything looks wrong: what only informs does not count."""
+    return any(found.severity in _PROBLEMS for found in diagnostics)
+
+
+def say_all(lines: Iterable[str]) -> None:
+    """Lines on standard error."""
+    for line in lines:
+        say(line)
+
+
+def _sources(named: list[str], job_name: str | None) -> list[str]:
+    """The sources named; with none, Cloud Logging for a job that is named."""
+    if named:
+        return named
+    if job_name is None:
+        context = click.get_current_context()
+        raise click.UsageError(
+            f"no SOURCE: name a log file, a folder, or - for standard input, as in '{context.command_path} run.jsonl'",
+            context,
+        )
+    say(f"No SOURCE: looking for the job {safe(job_name)} in Cloud Logging.")
+    return [CLOUD_LOGGING]

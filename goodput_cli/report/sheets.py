@@ -1,0 +1,31 @@
+"""The renderers of `Sheet`, one module a format."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Protocol
+
+from goodput_cli.errors import UsageError
+from goodput_cli.report.base import Page
+from goodput_cli.report.sheet import Sheet
+
+_MODULES = {
+    "table": "goodput_cli.report.sheet_table",
+    "json": "goodput_cli.report.sheet_json",
+    "csv": "goodput_cli.report.sheet_csv",
+    "markdown": "goodput_cli.report.sheet_markdown",
+}
+
+
+class SheetRenderer(Protocol):
+    """A sheet as text, ending with a newline."""
+
+    def __call__(self, sheet: Sheet, page: Page) -> str: ...
+
+
+def load_sheet_renderer(name: str) -> SheetRenderer:
+    """The function that writes a sheet in a format. `UsageError` for formats that only `analyze` can write."""
+    if name not in _MODULES:
+        raise UsageError(f"the format {name!r} is for analyze; this command writes {', '.join(_MODULES)}")
+    renderer: SheetRenderer = import_module(_MODULES[name]).render
+    return renderer
