@@ -55,7 +55,7 @@ class Origin:
 
 def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
     """A column of one value that takes no memory; `is_constant` tells it."""
-    return np.broadcast_to(np.array(value, dtype=dtype), (size,))
+    return np.ndarray((size,), dtype, np.array(value, dtype=dtype), 0, (0,))
 
 
 def is_constant(column: NDArray[Any]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.timeline.columns import distinct, of_kind
+from goodput_cli.timeline.columns import distinct, is_sorted, of_kind
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -34,15 +34,21 @@ class Ordered:
 
 def in_order(table: EventTable) -> Ordered:
     """The events of one job sorted by their own time, ties by kind, identical ones once."""
-    by_time = np.argsort(table.time, kind="stable")
-    tied = _tied(table.time[by_time])
-    rows = by_time.copy()
-    if tied.any():
-        group = table.take(by_time[tied])
-        rows[tied] = by_time[tied][_tie_order(group)]
-    ordered = table.take(rows)
-    repeated = _repeats(ordered, _tied(ordered.time))
+    ordered = _by_time(table)
+    tied = np.flatnonzero(_tied(ordered.time))
+    if len(tied):
+        order = tied[_tie_order(ordered.take(tied))]
+        if not np.array_equal(order, tied):
+            rows = np.arange(len(ordered))
+            rows[tied] = order
+            ordered = ordered.take(rows)
+    repeated = _repeats(ordered, tied)
     return Ordered(ordered.take(~repeated) if repeated.any() else ordered, ordered, np.flatnonzero(repeated))
+
+
+def _by_time(table: EventTable) -> EventTable:
+    """Most logs are in order already: then nothing is copied."""
+    return table if is_sorted(table.time) else table.take(np.argsort(table.time, kind="stable"))
 
 
 def seen_at(table: EventTable, as_of: int) -> EventTable:
@@ -66,8 +72,8 @@ def _tie_order(group: EventTable) -> Rows:
         (
             group.line,
             group.source,
-            _rank_by_content(group.details)[group.detail],
-            _rank_by_content(group.labels)[group.label],
+            _rank_by_content(group.detail, group.details),
+            _rank_by_content(group.label, group.labels),
             group.rank,
             group.step,
             group.end,
@@ -93,19 +99,20 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     return (rank + np.where(moves, _AFTER_AN_END, 0)) * 4 + group.edge
 
 
-def _rank_by_content(values: tuple[object, ...]) -> NDArray[np.int64]:
-    """Position of each value in sorted order, so that codes given by arrival do not decide; the last one is NONE's."""
+def _rank_by_content(codes: NDArray[np.int32], values: tuple[object, ...]) -> NDArray[np.int64]:
+    """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
+    used = distinct(codes)
+    used = used[used >= 0]
     ranks = np.full(len(values) + 1, -1, dtype=np.int64)
-    ranks[np.array(sorted(range(len(values)), key=lambda code: repr(values[code])), dtype=np.intp)] = np.arange(
-        len(values)
-    )
-    return ranks
+    ranks[sorted(used.tolist(), key=lambda code: repr(values[code]))] = np.arange(len(used))
+    return ranks[codes]
 
 
-def _repeats(table: EventTable, tied: Mask) -> Mask:
-    """Mask of rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry."""
+def _repeats(table: EventTable, candidates: Rows) -> Mask:
+    """Mask of rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry.
+
+    candidates: the rows that share their instant with a neighbour."""
     repeated = np.zeros(len(table), dtype=bool)
-    candidates = np.flatnonzero(tied)
     if len(candidates):
         left, right = candidates[:-1], candidates[1:]
         same = np.ones(len(left), dtype=bool)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import union
+from goodput_cli.timeline.columns import places, union
 from goodput_cli.timeline.sweep import Claims, Cover
 from goodput_cli.timeline.training import Pieces
 
@@ -141,7 +141,7 @@ def partition(claims: Claims, cover: Cover, below: Ground, pieces: Pieces, start
 
 def _holder(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
     """Position of the interval that holds each instant, -1 where none does."""
-    place = np.searchsorted(start, time, side="right") - 1
+    place = places(start, time, side="right") - 1
     held = (place >= 0) & (np.append(end, 0)[place] > time)
     return np.where(held, place, -1)
 

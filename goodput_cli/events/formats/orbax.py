@@ -7,6 +7,7 @@ blocked the program; without it, the hull of its parts.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -154,7 +155,10 @@ def _detail(record: Record) -> tuple[tuple[str, Any], ...]:
 
 def _plain(value: Any) -> Any:
     """A value that equals every other spelling of it and can be a key: 5, 5.0 and "5" are 5."""
-    if isinstance(value, bool):
+    kind = type(value)
+    if kind is int or kind is bool:
+        return value
+    if kind is float and not value.is_integer() and math.isfinite(value):
         return value
     parsed = number(value)
     if parsed is not None:
