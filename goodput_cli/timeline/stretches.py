@@ -17,7 +17,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Stretches:
-    """k stretches of training in time order: they do not overlap.
+    """k stretches of training in time order: they do not overlap. Some columns may be views of others: do not write.
 
     start, end: ns. first, stop: the steps first <= s < stop are trained in it. attempt: whose it is. row: the line
     that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it.
@@ -116,19 +116,33 @@ def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     return StepRecordsByAttempt(rows, attempts.of_row[rows], table.step[rows], table.time[rows], len(attempts))
 
 
-def step_stretches(records: StepRecordsByAttempt) -> Stretches:
-    """Step s runs to the start of the next recorded step of its attempt; last steps are judged apart."""
-    same = records.owner[1:] == records.owner[:-1]
-    here = np.flatnonzero(same)
-    opening = np.zeros(len(records.rows), dtype=bool)
-    opening[records.bounds[:-1][records.has]] = True
-    return Stretches(
-        records.time[here],
-        records.time[here + 1],
-        records.number[here],
-        records.number[here + 1],
-        records.owner[here],
-        records.rows[here],
-        records.rows[here + 1],
-        opening[here],
-    )
+def step_stretches(records: StepRecordsByAttempt) -> tuple[Stretches, NDArray[np.intp]]:
+    """Step s runs to the start of the next recorded step of its attempt. The last steps of the attempts that another
+    one follows have their place among them, of no length yet: they are judged apart. Also the positions of these.
+
+    What is as in the records is a view of them, not a copy: a long log has little else.
+    """
+    in_progress = 1 if records.attempts and records.has[-1] else 0  # the last attempt's last step
+    size = len(records.rows) - in_progress
+    last = (records.bounds[1:] - 1)[:-1][records.has[:-1]]
+    opening = np.zeros(size, dtype=bool)
+    first = records.bounds[:-1][records.has]
+    opening[first[first < size]] = True
+    opening[last] = False
+    end, stop, end_row = (_following(column, size) for column in (records.time, records.number, records.rows))
+    end[last], stop[last], end_row[last] = records.time[last], records.number[last] + 1, -1
+    return (
+        Stretches(
+            records.time[:size], end, records.number[:size], stop, records.owner[:size], records.rows[:size],
+            end_row, opening,
+        ),
+        last,
+    )  # fmt: skip
+
+
+def _following(column: I64, size: int) -> I64:
+    """The value behind each of the first `size` ones; of the very last one itself."""
+    following = np.empty(size, dtype=column.dtype)
+    following[: len(column) - 1] = column[1 : size + 1]
+    following[len(column) - 1 :] = column[len(column) - 1 : size]
+    return following

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,8 @@ def judge(stretches: Stretches, lineage: Lineage, rules: Rules) -> Judged:
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
     """The share of each interval that is not excluded."""
+    if not exclusions:
+        return np.ones(len(start))
     length = end - start
     return np.where(length > 0, 1 - _excluded_within(start, end, exclusions) / np.maximum(length, 1), 1.0)
 
@@ -126,16 +129,38 @@ class Pieces:
         return len(self.start)
 
 
-def kept_pieces(judged: Judged, ends: I64, startup: I64, cover: Cover) -> Pieces:
-    """The kept part of every stretch that is kept at least in part. `ends`: where the kept part of each ends."""
+def kept_pieces(judged: Judged, ends: I64, startup: I64, cover: Cover, last: Pieces | None = None) -> Pieces:
+    """The kept part of every stretch that is kept at least in part, then `last`.
+
+    ends: where the kept part of each ends.
+    """
     kept = np.flatnonzero(judged.kept > 0)
-    stretches = judged.stretches.take(kept)
-    start, end = stretches.start, ends[kept]
+    more = last.stretches if last is not None else None
+    stretches = Stretches(
+        *(
+            _picked(getattr(judged.stretches, name), kept, None if more is None else getattr(more, name))
+            for name in (field.name for field in fields(Stretches))
+        )
+    )
+    start, end = stretches.start, _picked(ends, kept, None if last is None else last.end)
     net = cover.net_clock(end) - cover.net_clock(start)
-    nothing = np.zeros(len(kept), dtype=np.int64)
-    count = judged.kept[kept]
-    steps = count * judged.outside[kept]
-    return Pieces(start, end, count, steps, net, np.minimum(startup[kept], net), nothing, nothing, stretches)
+    count = _picked(judged.kept, kept, None if last is None else last.kept)
+    nothing = np.zeros(len(start), dtype=np.int64)
+    steps = count * _picked(judged.outside, kept, None if last is None else np.ones(1))
+    begins = _picked(startup, kept, None if last is None else last.startup)
+    if last is not None:
+        net[-1] = last.net[0]
+    return Pieces(start, end, count, steps, net, np.minimum(begins, net), nothing, nothing, stretches)
+
+
+def _picked(column: NDArray[Any], rows: NDArray[np.intp], more: NDArray[Any] | None) -> NDArray[Any]:
+    """Some rows of a column and `more` behind them, copied once."""
+    if more is None:
+        return np.asarray(column[rows])
+    made = np.empty(len(rows) + len(more), dtype=column.dtype)
+    np.take(column, rows, out=made[: len(rows)], mode="clip")
+    made[len(rows) :] = more
+    return made
 
 
 def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> Pieces:
