@@ -169,7 +169,7 @@ def _account(
     last = None
     if records is not None and len(attempts):
         last = last_step_of_job(table, attempts, records, usual, cover)
-    pieces = kept_pieces(judged, piece_ends, startup, cover, last)
+    pieces = kept_pieces(judged, piece_ends, net, startup, cover, last)
     if reference is not None:
         pieces = with_slowdown(pieces, reference)
     elif records is not None:

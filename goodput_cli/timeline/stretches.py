@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,34 @@ class Stretches:
     def take(self, chosen: Mask | Rows) -> Stretches:
         """The chosen stretches."""
         return Stretches(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+class PickedStretches(Stretches):
+    """Some of the stretches of a table and one row more, each column taken when it is first asked for: most never
+    are, and a long log has millions of rows."""
+
+    def __init__(self, whole: Stretches, rows: Rows, more: Stretches | None) -> None:
+        self.__dict__.update(_whole=whole, _rows=rows, _more=more)
+
+    def __len__(self) -> int:
+        return len(self._rows) + (0 if self._more is None else len(self._more))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        more = None if self._more is None else getattr(self._more, name)
+        column = self.__dict__[name] = picked(getattr(self._whole, name), self._rows, more)
+        return column
+
+
+def picked(column: NDArray[Any], rows: Rows, more: NDArray[Any] | None) -> NDArray[Any]:
+    """Some rows of a column and `more` behind them, copied once."""
+    if more is None:
+        return np.asarray(column[rows])
+    made = np.empty(len(rows) + len(more), dtype=column.dtype)
+    np.take(column, rows, out=made[: len(rows)], mode="clip")
+    made[len(rows) :] = more
+    return made
 
 
 @dataclass(frozen=True)

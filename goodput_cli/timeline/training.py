@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from goodput_cli.timeline.lineage import Lineage
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.rules import Rules, round_half_even, scaled
-from goodput_cli.timeline.stretches import Stretches
+from goodput_cli.timeline.stretches import PickedStretches, Stretches, picked
 from goodput_cli.timeline.sweep import Cover
 from goodput_cli.timeline.usual import Usual
 
@@ -129,38 +128,24 @@ class Pieces:
         return len(self.start)
 
 
-def kept_pieces(judged: Judged, ends: I64, startup: I64, cover: Cover, last: Pieces | None = None) -> Pieces:
+def kept_pieces(judged: Judged, ends: I64, net: I64, startup: I64, cover: Cover, last: Pieces | None = None) -> Pieces:
     """The kept part of every stretch that is kept at least in part, then `last`.
 
-    ends: where the kept part of each ends.
+    ends: where the kept part of each ends. net: unclaimed ns of each whole stretch.
     """
     kept = np.flatnonzero(judged.kept > 0)
-    more = last.stretches if last is not None else None
-    stretches = Stretches(
-        *(
-            _picked(getattr(judged.stretches, name), kept, None if more is None else getattr(more, name))
-            for name in (field.name for field in fields(Stretches))
-        )
-    )
-    start, end = stretches.start, _picked(ends, kept, None if last is None else last.end)
-    net = cover.net_clock(end) - cover.net_clock(start)
-    count = _picked(judged.kept, kept, None if last is None else last.kept)
-    nothing = np.zeros(len(start), dtype=np.int64)
-    steps = count * _picked(judged.outside, kept, None if last is None else np.ones(1))
-    begins = _picked(startup, kept, None if last is None else last.startup)
-    if last is not None:
-        net[-1] = last.net[0]
-    return Pieces(start, end, count, steps, net, np.minimum(begins, net), nothing, nothing, stretches)
-
-
-def _picked(column: NDArray[Any], rows: NDArray[np.intp], more: NDArray[Any] | None) -> NDArray[Any]:
-    """Some rows of a column and `more` behind them, copied once."""
-    if more is None:
-        return np.asarray(column[rows])
-    made = np.empty(len(rows) + len(more), dtype=column.dtype)
-    np.take(column, rows, out=made[: len(rows)], mode="clip")
-    made[len(rows) :] = more
-    return made
+    stretches = PickedStretches(judged.stretches, kept, None if last is None else last.stretches)
+    start, end = stretches.start, picked(ends, kept, None if last is None else last.end)
+    left = picked(net, kept, None if last is None else last.net)
+    cut = np.flatnonzero(ends[kept] != judged.stretches.end[kept])
+    left[cut] = cover.net_clock(end[cut]) - cover.net_clock(start[cut])
+    count = picked(judged.kept, kept, None if last is None else last.kept)
+    steps = count
+    if not np.all(judged.outside == 1):
+        steps = count * picked(judged.outside, kept, None if last is None else np.ones(1))
+    begins = np.minimum(picked(startup, kept, None if last is None else last.startup), left)
+    nothing = np.broadcast_to(np.int64(0), (len(start),))
+    return Pieces(start, end, count, steps, left, begins, nothing, nothing, stretches)
 
 
 def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> Pieces:
