@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,13 @@ def _duration(record: Record, key: str) -> int:
 
 
 def _detail(record: Record) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, _plain(record[key])) for key in _DETAILS if key in record)
+    return tuple([(key, _plain(record[key])) for key in _details_among(tuple(record))])
+
+
+@lru_cache(maxsize=256)
+def _details_among(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The details that a record with these keys has, in the order of `_DETAILS`."""
+    return tuple(key for key in _DETAILS if key in keys)
 
 
 def _plain(value: Any) -> Any:
