@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
-SOURCES := goodput_cli loggen tests
+SOURCES := goodput_cli loggen tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench clean
+.PHONY: help install demo test lint format bench bench-full clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 install: $(INSTALLED) ## Set up .venv; the command is then .venv/bin/goodput
 
@@ -31,8 +31,11 @@ format: $(INSTALLED_DEV) ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: $(INSTALLED_DEV) ## Run the benchmarks
+bench: $(INSTALLED_DEV) ## Run the benchmarks (about 5 minutes; the peers go into a venv of their own)
 	$(BIN)/python -m benchmarks
+
+bench-full: $(INSTALLED_DEV) ## Run all benchmarks (about half an hour, 3 GB of logs)
+	$(BIN)/python -m benchmarks --full
 
 clean: ## Remove what was built, .venv too
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

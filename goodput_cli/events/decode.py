@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.events.block import LazyRecords
 from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records, all_formats
 from goodput_cli.events.lines import Parsed
 from goodput_cli.events.notes import Notes
-from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
+from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, constant
 from goodput_cli.events.schema import NONE, EventLog
+from goodput_cli.events.templates import Columns
 from goodput_cli.events.timestamps import TimestampReader
 
 MANY_SHAPES = 64
@@ -49,18 +51,32 @@ class Decoder:
         code = self.sources.code(source)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
-        if not parsed.records:
-            return
+        for columns in parsed.columns:
+            self._decode_columns(code, columns, parsed)
+        if parsed.records:
+            self._decode_records(code, parsed)
+        self._rows.end_block()
+
+    def _decode_columns(self, source: int, columns: Columns, parsed: Parsed) -> None:
+        """Decode the lines of a template."""
+        assert parsed.block is not None
+        size = len(columns.rows)
+        lines = columns.rows + parsed.first_line
+        origin = Origin(source, lines, lines, constant(size, NONE), constant(size, NONE))
+        records = LazyRecords(parsed.block, columns.rows)
+        self._decode_shape(Records(records, columns.keys, origin, constant(size, NO_STAMP, np.int64), False, columns))
+
+    def _decode_records(self, source: int, parsed: Parsed) -> None:
         size = len(parsed.records)
-        none = np.full(size, NONE, dtype=np.int32)
-        origin = Origin(code, np.arange(size, dtype=np.int64), parsed.lines, none, none)
-        stamp = np.full(size, NO_STAMP, dtype=np.int64)
+        order = parsed.lines if parsed.columns else np.arange(size, dtype=np.int64)
+        none = constant(size, NONE)
+        origin = Origin(source, order, parsed.lines, none, none)
+        stamp = constant(size, NO_STAMP, np.int64)
         block = Records(_without_nulls(parsed.records, parsed.nulls), frozenset(), origin, stamp)
         wrapped = [group for group in self._by_shape(block) if not self._decode_bare(group)]
         for group in wrapped:
             for inner in self._by_shape(self._unwrap(group, parsed.nulls)):
                 self._decode_shape(inner)
-        self._rows.end_block()
 
     def finish(self) -> EventLog:
         """Everything that was added, as one log; the decoder is empty then."""
@@ -119,7 +135,7 @@ class Decoder:
     def _by_format(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
         if not len(group):
             return []
-        if EVENT_TYPE not in group.keys:
+        if EVENT_TYPE not in group.keys or group.same(EVENT_TYPE) is not None:
             return [(self._find_format(group.keys, group.records[0]), group)]
         types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
         sample = dict(zip(types, group.records, strict=True))
@@ -144,6 +160,10 @@ class Decoder:
 
     def _with_jobs(self, records: Records, log_format: Format) -> Records:
         """The records that name their job, with its code; the others are reported."""
+        job = records.same(JOB_NAME)
+        if isinstance(job, str) and job:
+            self._formats_of_job[job].add(log_format.name)
+            return replace(records, origin=replace(records.origin, job=constant(len(records), self._jobs.code(job))))
         names = [record.get(JOB_NAME, "") for record in records.records]
         if set(map(type, names)) != {str} or "" in names:
             self._report_nameless(records, names)
@@ -201,7 +221,7 @@ def _take(block: Records, places: Sequence[int] | NDArray[np.int64], keys: froze
         return replace(block, keys=keys)
     rows = np.asarray(places, dtype=np.int64)
     records = block.records
-    return Records([records[at] for at in places], keys, block.origin.take(rows), block.stamp[rows])
+    return Records([records[int(at)] for at in places], keys, block.origin.take(rows), block.stamp[rows])
 
 
 def _without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:

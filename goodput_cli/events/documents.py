@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.events.lines import CUT_OFF, BadLineError, LineReader, Parsed, Record, parse
+from goodput_cli.events.templates import Templates
 from goodput_cli.sources.base import RawBatch
 
 MAX_OPEN_BYTES = 1 << 26
@@ -25,11 +26,11 @@ _BETWEEN = b" \t\r\n,[]"
 _ANY_INDENT = rb"[ \t]{0,2}"
 
 
-def document_reader(head: bytes) -> LineReader | ObjectReader:
-    """What reads a document that begins like this."""
+def document_reader(head: bytes, templates: Templates | None = None) -> LineReader | ObjectReader:
+    """What reads a document that begins like this. templates: those of documents read before."""
     if _ARRAY.match(head) or _BARE_BRACE.match(head):
         return ObjectReader()
-    return LineReader()
+    return LineReader(templates)
 
 
 class Text(NamedTuple):

@@ -49,6 +49,13 @@ def read_layouts(texts: Sequence[Any]) -> Iterator[LayoutColumn]:
             yield _read_grid(grid, rows, layout)
 
 
+def read_characters(grid: Bytes) -> Iterator[LayoutColumn]:
+    """The same for texts of one length, given as characters uint8[n, length]."""
+    layout = _LAYOUT.fullmatch(grid[0].tobytes().decode("latin-1")) if len(grid) else None
+    if layout:
+        yield _read_grid(grid, np.arange(len(grid), dtype=np.int64), layout)
+
+
 def _read_grid(grid: Bytes, rows: Longs, layout: re.Match[str]) -> LayoutColumn:
     fits = _same_layout(grid, layout)
     year, month, day = _digits(grid, 0, 4), _digits(grid, 5, 7), _digits(grid, 8, 10)

@@ -1,4 +1,5 @@
-"""Lines of JSON -> records. A block of ordinary lines is parsed at once; anything odd line by line.
+"""Lines of JSON -> columns and records: lines of a known template as columns, other ordinary lines at once, and
+anything odd line by line.
 
 Every bad line is given with its number and a reason, and costs no other line.
 """
@@ -9,13 +10,15 @@ import codecs
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+from goodput_cli.events.block import Block
+from goodput_cli.events.templates import Columns, Templates
 from goodput_cli.sources.base import RawBatch
 
 NOT_JSON = "not JSON"
@@ -38,32 +41,45 @@ class BadLineError(Exception):
 class Parsed:
     """Records with the numbers of the lines where they begin (int64), and bad lines with the reason.
 
-    nulls: whether a value may be None.
+    nulls: whether a value may be None. columns: further records of `block`, whose first line is `first_line`.
     """
 
     records: Sequence[Record]
     lines: NDArray[np.int64]
     bad: Sequence[tuple[int, str]] = ()
     nulls: bool = True
+    columns: Sequence[Columns] = ()
+    block: Block | None = None
+    first_line: int = 1
 
 
 class LineReader:
     """Reads a document with one record a line."""
+
+    def __init__(self, templates: Templates | None = None) -> None:
+        self._templates = templates or Templates()
 
     def feed(self, batch: RawBatch) -> Parsed:
         """The records of the next lines."""
         data = batch.data
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n")
-        records = _all_at_once(data)
-        if records is not None:
-            lines = np.arange(batch.first_line, batch.first_line + len(records), dtype=np.int64)
-            return Parsed(records, lines, (), b"null" in data)
-        return _one_by_one(data, batch.first_line)
+        block = Block(data)
+        columns, rest = self._templates.split(block)
+        parsed = parse_lines(block.text(rest), rest + batch.first_line)
+        return replace(parsed, columns=columns, block=block, first_line=batch.first_line) if columns else parsed
 
     def finish(self) -> Parsed:
         """The end of the document: nothing is left over."""
         return Parsed((), np.empty(0, dtype=np.int64))
+
+
+def parse_lines(data: bytes, numbers: NDArray[np.int64]) -> Parsed:
+    """The records of lines with these numbers (int64, one a line)."""
+    records = _all_at_once(data)
+    if records is not None:
+        return Parsed(records, numbers, (), b"null" in data)
+    return _one_by_one(data, numbers)
 
 
 def _all_at_once(data: bytes) -> list[Record] | None:
@@ -85,12 +101,13 @@ def _all_at_once(data: bytes) -> list[Record] | None:
     return records if len(records) == count and set(map(type, records)) == {dict} else None
 
 
-def _one_by_one(data: bytes, first_line: int) -> Parsed:
+def _one_by_one(data: bytes, numbers: NDArray[np.int64]) -> Parsed:
     records: list[Record] = []
     lines: list[int] = []
     bad: list[tuple[int, str]] = []
     loads = orjson.loads
-    for number, line in enumerate(data.split(b"\n"), first_line):
+    # What follows the last line end is a line only if there is something in it.
+    for number, line in zip(numbers.tolist(), data.split(b"\n"), strict=False):
         try:
             record = loads(line)
         except orjson.JSONDecodeError:

@@ -14,6 +14,7 @@ from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import ObjectReader, document_reader
 from goodput_cli.events.lines import LineReader, Parsed
 from goodput_cli.events.schema import EventLog
+from goodput_cli.events.templates import Templates
 from goodput_cli.events.timestamps import load_zone
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, source_for
 
@@ -61,6 +62,7 @@ def _garbage_collection_paused() -> Iterator[None]:
 def _parsed(batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
     """The batches of a URI as records, document by document."""
     reader: LineReader | ObjectReader | None = None
+    templates = Templates()
     source = ""
     for batch in batches:
         if not isinstance(batch, RawBatch):
@@ -69,7 +71,7 @@ def _parsed(batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
         if reader is None or batch.first_line == 1:
             if reader is not None:
                 yield source, reader.finish()
-            reader, source = document_reader(batch.data), batch.source
+            reader, source = document_reader(batch.data, templates), batch.source
         yield source, reader.feed(batch)
     if reader is not None:
         yield source, reader.finish()

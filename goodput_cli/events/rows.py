@@ -53,13 +53,24 @@ class Origin:
         return Origin(self.source, self.order[rows], self.line[rows], self.entry[rows], self.job[rows])
 
 
+def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
+    """A column of one value that takes no memory; `is_constant` tells it."""
+    return np.ndarray((size,), dtype, np.array(value, dtype=dtype), 0, (0,))
+
+
+def is_constant(column: NDArray[Any]) -> bool:
+    """Whether a column is known to hold one value only."""
+    return column.strides == (0,)
+
+
 class RowBuilder:
     """Rows of a block in any order -> columns in order of arrival."""
 
     def __init__(self) -> None:
         self._order: list[NDArray[np.int64]] = []
-        self._block: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
-        self._done: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
+        self._block: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
+        self._done: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
+        self._sizes: list[int] = []
 
     def add(
         self,
@@ -75,12 +86,12 @@ class RowBuilder:
         label: NDArray[np.int32] | None = None,
         detail: NDArray[np.int32] | None = None,
     ) -> None:
-        """One row per record of `origin` where `kept`; all arrays are as long as `origin`."""
+        """One row per record of `origin` where `kept`; all arrays are as long as `origin`; no `end`: `time`."""
         size = int(np.count_nonzero(kept))
         if not size:
             return
         values: dict[str, Any] = {
-            "time": time, "end": time if end is None else end, "kind": kind, "edge": edge, "step": step, "rank": rank,
+            "time": time, "end": end, "kind": kind, "edge": edge, "step": step, "rank": rank,
             "label": label, "detail": detail, "job": origin.job, "source": origin.source, "line": origin.line,
             "entry": origin.entry,
         }  # fmt: skip
@@ -93,27 +104,82 @@ class RowBuilder:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
         if not self._order:
             return
-        arrival = np.argsort(np.concatenate(self._order), kind="stable")
+        arrival = _arrival(self._order)
         self._order.clear()
+        times = self._block["time"]
+        self._sizes.append(sum(len(piece) for piece in times if piece is not None))
         for name, pieces in self._block.items():
-            self._done[name].append(np.concatenate(pieces)[arrival])
-            pieces.clear()
+            self._done[name].append(_joined(name, pieces, times, arrival))
+            if name != "time":
+                pieces.clear()
+        times.clear()
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All rows so far as whole columns. Empties the builder, column by column, to need little memory."""
+        """All rows so far as whole columns. Empties the builder, column by column, to need little memory.
+
+        A column of one value takes no memory; `end` is the very array `time` if no event has an end of its own.
+        """
         whole: dict[str, NDArray[Any]] = {}
+        times = self._done["time"]
+        ends = self._done.pop("end")
+        own_ends = any(piece is not None for piece in ends)
+        if own_ends:
+            whole["end"] = np.concatenate([_own(*pair) for pair in zip(ends, times, strict=True)])
         for name, pieces in self._done.items():
-            whole[name] = np.concatenate(pieces) if pieces else np.empty(0, dtype=COLUMNS[name])
+            whole[name] = _concatenated(name, [piece for piece in pieces if piece is not None])
             pieces.clear()
+        if not own_ends:
+            whole["end"] = whole["time"]
+        self._done["end"] = []
+        self._sizes.clear()
+        return {name: whole[name] for name in COLUMNS}
+
+
+def _arrival(orders: list[NDArray[np.int64]]) -> NDArray[np.intp] | None:
+    """How to put rows in order; None if they are."""
+    order = orders[0] if len(orders) == 1 else np.concatenate(orders)
+    if bool(np.all(order[1:] >= order[:-1])):
+        return None
+    return np.argsort(order, kind="stable")
+
+
+def _joined(
+    name: str, pieces: list[NDArray[Any] | None], times: list[NDArray[Any] | None], arrival: NDArray[np.intp] | None
+) -> NDArray[Any] | None:
+    """One column of a block. None: `end`, where it is `time` in all rows."""
+    if all(piece is None for piece in pieces):
+        return None
+    whole = _concatenated(name, [_own(*pair) for pair in zip(pieces, times, strict=True)])
+    if arrival is None or is_constant(whole):
         return whole
+    return whole[arrival]
 
 
-def _column(name: str, value: Any, kept: NDArray[np.bool_], size: int, every: bool) -> NDArray[Any]:
+def _own(end: NDArray[Any] | None, time: NDArray[Any] | None) -> NDArray[Any]:
+    chosen = time if end is None else end
+    assert chosen is not None
+    return chosen
+
+
+def _concatenated(name: str, pieces: list[NDArray[Any]]) -> NDArray[Any]:
+    """Pieces of a column behind one another; a constant one if all hold the same value."""
+    if not pieces:
+        return np.empty(0, dtype=COLUMNS[name])
+    if len(pieces) == 1:
+        return pieces[0]
+    if all(is_constant(piece) for piece in pieces) and len({int(piece[0]) for piece in pieces if len(piece)}) == 1:
+        return constant(sum(map(len, pieces)), int(pieces[0][0]), COLUMNS[name])
+    return np.concatenate(pieces)
+
+
+def _column(name: str, value: Any, kept: NDArray[np.bool_], size: int, every: bool) -> NDArray[Any] | None:
     if value is None:
+        if name == "end":
+            return None
         value = _DEFAULTS[name]
     if not isinstance(value, np.ndarray):
-        return np.full(size, int(value), dtype=COLUMNS[name])
-    chosen = value if every else value[kept]
+        return constant(size, int(value), COLUMNS[name])
+    chosen = value if every else constant(size, int(value[0]), COLUMNS[name]) if is_constant(value) else value[kept]
     return chosen.astype(COLUMNS[name], copy=False)
 
 
@@ -135,10 +201,12 @@ def build_table(
 
 def _only_used(codes: NDArray[np.int32], values: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
     """Codes and values without the unused ones, in order of first use."""
-    first = np.full(len(values), len(codes), dtype=np.int64)
-    used = np.flatnonzero(codes >= 0)
-    np.minimum.at(first, codes[used], used)
-    order = [int(code) for code in np.argsort(first, kind="stable") if first[code] < len(codes)]
-    renamed = np.full(len(values) + 1, NONE, dtype=np.int32)  # the last place is that of NONE
+    if is_constant(codes) and len(codes):
+        code = int(codes[0])
+        return (constant(len(codes), 0), (values[code],)) if code >= 0 else (codes, ())
+    first = np.full(len(values) + 1, len(codes), dtype=np.int64)  # the last place is that of NONE
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    order = [int(code) for code in np.argsort(first[:-1], kind="stable") if first[code] < len(codes)]
+    renamed = np.full(len(values) + 1, NONE, dtype=np.int32)
     renamed[order] = np.arange(len(order), dtype=np.int32)
     return renamed[codes], tuple(values[code] for code in order)

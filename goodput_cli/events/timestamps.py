@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.layouts import LayoutColumn, read_layouts
+from goodput_cli.events.layouts import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.values import MAX_NS
 
@@ -71,17 +71,25 @@ class TimestampReader:
 
     def read_column(self, texts: Sequence[Any]) -> Instants:
         """`read` of each of `texts`; those of an ordinary layout are read together."""
-        size = len(texts)
+        return self._read_all(len(texts), read_layouts(texts), lambda: texts)
+
+    def read_grid(self, characters: NDArray[np.uint8], texts: Callable[[], Sequence[Any]]) -> Instants:
+        """The same for texts of one length given as uint8[n, length]; `texts` gives them as such if it has to."""
+        return self._read_all(len(characters), read_characters(characters), texts)
+
+    def _read_all(self, size: int, columns: Iterable[LayoutColumn], texts: Callable[[], Sequence[Any]]) -> Instants:
         ns, good, naive = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
         odd: dict[str, list[int]] = defaultdict(list)
-        for column in read_layouts(texts):
+        for column in columns:
             good[column.rows] = True
             naive[column.rows] = column.naive
             ns[column.rows] = column.ns
             if column.naive and self.zone is not UTC:
                 ns[column.rows] -= self._local_offsets(column, odd)
-        for at in np.flatnonzero(~good).tolist():
-            instant = self.read(texts[at])
+        missing = np.flatnonzero(~good).tolist()
+        given = texts() if missing else ()
+        for at in missing:
+            instant = self.read(given[at])
             if instant is not None:
                 ns[at], naive[at], good[at] = instant.ns, instant.naive, True
                 if instant.oddity:

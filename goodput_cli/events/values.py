@@ -28,6 +28,7 @@ _EXACT_FROM = 8192.0
 _EXACT_INTEGERS = float(1 << 53)
 """Below this every whole number is a float64."""
 _MAX_DIGITS = 400
+_FIRST_OF_A_NUMBER = frozenset("+-.0123456789")
 _NUMERIC = frozenset((int, float))
 
 
@@ -44,6 +45,8 @@ def number(value: Any) -> int | float | None:
 
 
 def _from_text(text: str) -> int | float | None:
+    if text.strip()[:1] not in _FIRST_OF_A_NUMBER:  # most texts; an exception would cost far more
+        return None
     try:
         return int(text)
     except ValueError:

@@ -12,6 +12,7 @@ from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.bursts import Bursts, find_bursts
 from goodput_cli.timeline.columns import of_kind, rows_of, without
 from goodput_cli.timeline.order import ENDINGS, Mask, Rows
+from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
 from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
 
 I64 = NDArray[np.int64]
@@ -114,18 +115,20 @@ def _split(
     startup = rows_of(kind, STARTUP_KINDS)
     endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
     resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
-    stops = [*regions[1:], len(table)][: len(regions)]
+    start_of, stop_of = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)], dtype=np.intp)
     boundaries: list[int] = []
     if not step_log:
         progress = rows_of(kind, (Kind.FINISHED, Kind.SAVED))
         loads = np.flatnonzero(kind == Kind.LOAD)
-        for start, stop in zip(regions, stops, strict=True):
+        odd = odd_checkpoint_regions(progress, loads, endings, resuming, start_of, stop_of[: len(regions)])
+        for start, stop in zip(start_of[odd].tolist(), stop_of[odd].tolist(), strict=True):
             boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
         return boundaries, np.zeros(0, dtype=np.intp)
     number, time = table.step[steps], table.time[steps]
     records = StepRecords(steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time))
     dropped: list[int] = []
-    for start, stop in zip(regions, stops, strict=True):
+    odd = odd_regions(records, start_of, stop_of[: len(regions)])
+    for start, stop in zip(start_of[odd].tolist(), stop_of[odd].tolist(), strict=True):
         found, repeats = split_region(records, start, stop)
         boundaries += found
         dropped += repeats

@@ -17,7 +17,7 @@ from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_prog
 from goodput_cli.timeline.columns import of_kind, rows_of
 from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.timeline.intervals import Intervals, data_intervals, phase_intervals
-from goodput_cli.timeline.last_steps import last_steps_of_dead_attempts, merged, with_last_step_of_job
+from goodput_cli.timeline.last_steps import last_step_of_job, last_steps_of_dead_attempts, merged
 from goodput_cli.timeline.ledger import Ledger
 from goodput_cli.timeline.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.timeline.order import Ordered, seen_at
@@ -166,9 +166,10 @@ def _account(
     )
     claims, cover, net, usual, startup, piece_ends = _split(claims, judged, attempts, progress, window)
     reference, origin = _reference(rules, judged, net, attempts.step_log)
-    pieces = kept_pieces(judged, piece_ends, startup, cover)
+    last = None
     if records is not None and len(attempts):
-        pieces = with_last_step_of_job(pieces, table, attempts, records, usual, cover)
+        last = last_step_of_job(table, attempts, records, usual, cover)
+    pieces = kept_pieces(judged, piece_ends, net, startup, cover, last)
     if reference is not None:
         pieces = with_slowdown(pieces, reference)
     elif records is not None:
@@ -210,11 +211,12 @@ def _judged_stretches(
         return None, progress, lineage, judge(progress.stretches, lineage, rules)
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
-    judged = judge(step_stretches(records), lineage, rules)
-    stretches = judged.stretches
+    stretches, last_of_attempt = step_stretches(records)
+    judged = judge(stretches, lineage, rules)
+    judged.sample[last_of_attempt] = False
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))
     last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross, sign_of_life, rules.exclusions)
-    return records, None, lineage, merged(judged, last)
+    return records, None, lineage, merged(judged, last, last_of_attempt)
 
 
 def _crash_cut(lineage: Lineage, progress: CheckpointProgress, endings: Endings) -> Lineage:

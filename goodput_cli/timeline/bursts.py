@@ -27,7 +27,7 @@ class Bursts:
     burst_of_late_end: Rows
 
 
-@dataclass
+@dataclass(slots=True)
 class _Burst:
     """The burst being read. `ended_before`: ranks that ended in the attempt before it."""
 
@@ -45,6 +45,7 @@ def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows)
     breakers: rows of steps and checkpoint events, which end a burst (terminations and ends do too, but for late
     ones: lines of the attempt before, by a rank that has not started again yet and has not ended there).
     """
+    start, terminated, crashed = int(Kind.START), int(Kind.TERMINATED), int(Kind.CRASHED)
     control = rows_of(kind, (Kind.START, *ENDINGS))
     broken = np.searchsorted(breakers, control)
     bursts: list[_Burst] = []
@@ -58,8 +59,8 @@ def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows)
         if burst is not None and breaks != breaks_seen:
             burst.open = False
         breaks_seen = breaks
-        if what != Kind.START:
-            if burst is not None and _is_late(burst, what, who):
+        if what != start:
+            if burst is not None and burst.open and (what in (terminated, crashed)) and _is_late(burst, who):
                 burst.ended_before.add(who)
                 late.append((row, len(bursts) - 1))
                 continue
@@ -80,12 +81,10 @@ def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows)
     )
 
 
-def _is_late(burst: _Burst, kind: int, rank: int) -> bool:
-    """Whether a termination inside a burst still belongs to the attempt before it."""
+def _is_late(burst: _Burst, rank: int) -> bool:
+    """Whether a termination inside an open burst still belongs to the attempt before it."""
     return (
-        burst.open
-        and burst.has_attempt_before
-        and kind in (Kind.TERMINATED, Kind.CRASHED)
+        burst.has_attempt_before
         and rank != NONE
         and burst.ranks != {NONE}
         and rank not in burst.ranks

@@ -4,7 +4,7 @@ holds is sorted or nearly so, and a merge sort then costs one pass."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,19 @@ def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
     heads = np.ones(len(values), dtype=bool)
     heads[1:] = values[1:] != values[:-1]
     return heads
+
+
+def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
+    """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted."""
+    if len(values) * 4 > len(wanted) or not is_sorted(wanted):
+        return np.searchsorted(values, wanted, side)
+    first_behind = np.searchsorted(wanted, values, "right" if side == "left" else "left")
+    return np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)])
+
+
+def is_sorted(values: NDArray[Any]) -> bool:
+    """Whether a column rises or stays from row to row."""
+    return bool(np.all(values[1:] >= values[:-1]))
 
 
 def without(rows: NDArray[np.intp], left_out: NDArray[np.intp], size: int) -> NDArray[np.intp]:

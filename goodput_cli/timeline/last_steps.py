@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,38 +81,28 @@ def _last_step(
     return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
 
 
-def merged(judged: Judged, more: Judged) -> Judged:
-    """Both in time order."""
-    if len(more.stretches) == 0:
-        return judged
-    start = np.concatenate((judged.stretches.start, more.stretches.start))
-    attempt = np.concatenate((judged.stretches.attempt, more.stretches.attempt))
-    is_last = np.append(np.zeros(len(judged.stretches), dtype=bool), np.ones(len(more.stretches), dtype=bool))
-    order = np.lexsort((is_last, start, attempt))
-    stretches = Stretches(
-        *(
-            np.concatenate((getattr(judged.stretches, field.name), getattr(more.stretches, field.name)))[order]
-            for field in fields(Stretches)
-        )
-    )
-    names = ("kept", "credited", "whole", "sample", "outside")
-    return Judged(stretches, *(np.concatenate((getattr(judged, name), getattr(more, name)))[order] for name in names))
+def merged(judged: Judged, more: Judged, places: NDArray[np.intp]) -> Judged:
+    """`judged` with what `more` says at these places (see `step_stretches`); its own columns are filled in."""
+    stretches, last = judged.stretches, more.stretches
+    stretches.end[places], stretches.stop[places] = last.end, last.stop
+    judged.kept[places], judged.credited[places], judged.whole[places] = more.kept, more.credited, more.whole
+    judged.sample[places], judged.outside[places] = more.sample, more.outside
+    return judged
 
 
-def with_last_step_of_job(
-    pieces: Pieces,
+def last_step_of_job(
     table: EventTable,
     attempts: Attempts,
     records: StepRecordsByAttempt,
     usual: Usual,
     cover: Cover,
-) -> Pieces:
-    """Add the last attempt's last step, if a termination or end is logged after it: productive up to stride x the
+) -> Pieces | None:
+    """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
     usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress."""
     last = len(attempts) - 1
     ending = int(attempts.step_ending[last])
     if not records.has[last] or ending < 0:
-        return pieces
+        return None
     row = int(records.last_row[last])
     start = table.time[[row]]
     stop = table.time[[ending]]
@@ -139,21 +127,4 @@ def with_last_step_of_job(
     )
     nothing = np.zeros(1, dtype=np.int64)
     counted = np.array([steps], dtype=np.float64)
-    piece = Pieces(start, end, counted, counted, np.array([productive]), nothing, nothing, nothing, stretch)
-    return joined(pieces, piece)
-
-
-def joined(pieces: Pieces, more: Pieces) -> Pieces:
-    """`more` behind `pieces`."""
-    stretches = Stretches(
-        *(
-            np.concatenate((getattr(pieces.stretches, field.name), getattr(more.stretches, field.name)))
-            for field in fields(Stretches)
-        )
-    )
-    columns = {
-        field.name: np.concatenate((getattr(pieces, field.name), getattr(more, field.name)))
-        for field in fields(Pieces)
-        if field.name != "stretches"
-    }
-    return replace(pieces, stretches=stretches, **columns)
+    return Pieces(start, end, counted, counted, np.array([productive]), nothing, nothing, nothing, stretch)

@@ -40,10 +40,14 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
         return Lineage(limit, reached)
     place = len(stepping) - 1
     began_there, last_there = began[stepping], last[stepping]
+    steps_began, steps_last = began_there.tolist(), last_there.tolist()
     limit[stepping[place]] = ALL_KEPT
     while place > 0:
-        resumed = int(began_there[place])
-        maker = _maker(stepping, began_there, last_there, place, resumed, stride)
+        resumed = steps_began[place]
+        if steps_began[place - 1] <= resumed <= steps_last[place - 1]:  # nearly always: spare the search
+            maker: int | None = place - 1
+        else:
+            maker = _maker(stepping, began_there, last_there, place, resumed, stride)
         has_reached = maker is not None
         if maker is None:
             maker = _farthest(began_there[:place], last_there[:place], resumed)

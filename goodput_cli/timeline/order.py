@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.timeline.columns import distinct, of_kind
+from goodput_cli.timeline.columns import distinct, is_sorted, of_kind
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -34,15 +34,21 @@ class Ordered:
 
 def in_order(table: EventTable) -> Ordered:
     """The events of one job sorted by their own time, ties by kind, identical ones once."""
-    by_time = np.argsort(table.time, kind="stable")
-    tied = _tied(table.time[by_time])
-    rows = by_time.copy()
-    if tied.any():
-        group = table.take(by_time[tied])
-        rows[tied] = by_time[tied][_tie_order(group)]
-    ordered = table.take(rows)
-    repeated = _repeats(ordered, _tied(ordered.time))
+    ordered = _by_time(table)
+    tied = np.flatnonzero(_tied(ordered.time))
+    if len(tied):
+        order = tied[_tie_order(ordered.take(tied))]
+        if not np.array_equal(order, tied):
+            rows = np.arange(len(ordered))
+            rows[tied] = order
+            ordered = ordered.take(rows)
+    repeated = _repeats(ordered, tied)
     return Ordered(ordered.take(~repeated) if repeated.any() else ordered, ordered, np.flatnonzero(repeated))
+
+
+def _by_time(table: EventTable) -> EventTable:
+    """Most logs are in order already: then nothing is copied."""
+    return table if is_sorted(table.time) else table.take(np.argsort(table.time, kind="stable"))
 
 
 def seen_at(table: EventTable, as_of: int) -> EventTable:
@@ -66,8 +72,8 @@ def _tie_order(group: EventTable) -> Rows:
         (
             group.line,
             group.source,
-            _rank_by_content(group.details, group.detail),
-            _rank_by_content(group.labels, group.label),
+            _rank_by_content(group.detail, group.details),
+            _rank_by_content(group.label, group.labels),
             group.rank,
             group.step,
             group.end,
@@ -81,7 +87,8 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     """Rank of each row within its instant: the kind, but an attempt never begins before another's end.
 
     Kinds that begin an attempt move with the start line: at the instant at which one life ends and the next begins,
-    the first start-up event is the new life's. End edges stay: they close what the old life left open.
+    the first start-up event is the new life's. End edges stay: they close what the old life left open; but a start and an end line of one
+    instant stay together.
     """
     rank = group.kind.astype(np.int64)
     starting = distinct(group.time[group.kind == Kind.START])
@@ -89,26 +96,34 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     handover = np.intersect1d(starting, ending, assume_unique=True)
     if len(handover) == 0:
         return rank * 4 + group.edge
-    moves = of_kind(group.kind, _BEGINS_AN_ATTEMPT) & (group.edge != Edge.END) & np.isin(group.time, handover)
+    moves = of_kind(group.kind, _BEGINS_AN_ATTEMPT) & np.isin(group.time, handover, kind="sort")
+    moves &= (group.edge != Edge.END) | _has_twin(group, moves & (group.edge == Edge.BEGIN))
     return (rank + np.where(moves, _AFTER_AN_END, 0)) * 4 + group.edge
 
 
-def _rank_by_content(values: tuple[object, ...], codes: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Codes as ranks of the values they stand for, so that numbers given by arrival do not decide; NONE comes first.
+def _has_twin(group: EventTable, begins: Mask) -> Mask:
+    """Mask of the rows that share instant, phase and label with one of `begins`: an end line there moves with its
+    start line. What it might have closed in the old life ends with that life, at the same instant."""
+    phase = group.kind.astype(np.int64) * (len(group.labels) + 1) + group.label + 1
+    instants = distinct(group.time)
+    key = np.searchsorted(instants, group.time) * ((int(phase.max()) if len(phase) else 0) + 1) + phase
+    return np.asarray(np.isin(key, key[begins], kind="sort"))
 
-    Only values that occur are looked at: every save has a detail of its own, and few of them share an instant.
-    """
+
+def _rank_by_content(codes: NDArray[np.int32], values: tuple[object, ...]) -> NDArray[np.int64]:
+    """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
     used = distinct(codes)
-    order = sorted(used.tolist(), key=lambda code: "" if code < 0 else f" {values[code]!r}")
-    ranks = np.empty(len(used), dtype=np.int64)
-    ranks[np.searchsorted(used, np.array(order, dtype=used.dtype))] = np.arange(len(used))
-    return ranks[np.searchsorted(used, codes)]
+    used = used[used >= 0]
+    ranks = np.full(len(values) + 1, -1, dtype=np.int64)
+    ranks[sorted(used.tolist(), key=lambda code: repr(values[code]))] = np.arange(len(used))
+    return ranks[codes]
 
 
-def _repeats(table: EventTable, tied: Mask) -> Mask:
-    """Mask of rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry."""
+def _repeats(table: EventTable, candidates: Rows) -> Mask:
+    """Mask of rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry.
+
+    candidates: the rows that share their instant with a neighbour."""
     repeated = np.zeros(len(table), dtype=bool)
-    candidates = np.flatnonzero(tied)
     if len(candidates):
         left, right = candidates[:-1], candidates[1:]
         same = np.ones(len(left), dtype=bool)

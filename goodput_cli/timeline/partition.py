@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import union
+from goodput_cli.timeline.columns import is_sorted, places, union
 from goodput_cli.timeline.sweep import Claims, Cover
 from goodput_cli.timeline.training import Pieces
 
@@ -30,13 +30,13 @@ class Ground:
 
 def ground(pieces: Pieces, cover: Cover, tails: Claims) -> Ground:
     """Kept pieces, each cut into startup, training and stall by its net time, and the tails of dead attempts."""
-    clock = cover.net_clock(pieces.start)
-    trained = np.where(pieces.startup > 0, cover.when(clock + pieces.startup), pieces.start)
-    stalls = np.where(pieces.stall > 0, cover.when(clock + pieces.net - pieces.stall), pieces.end)
-    trained = np.clip(trained, pieces.start, pieces.end)
-    stalls = np.clip(stalls, trained, pieces.end)
+    late, stalled = np.flatnonzero(pieces.startup > 0), np.flatnonzero(pieces.stall > 0)
+    trained, stalls = pieces.start.copy(), pieces.end.copy()
+    after_startup = cover.net_clock(pieces.start[late]) + pieces.startup[late]
+    trained[late] = np.clip(cover.when(after_startup), pieces.start[late], pieces.end[late])
+    before_stall = cover.net_clock(pieces.start[stalled]) + pieces.net[stalled] - pieces.stall[stalled]
+    stalls[stalled] = np.clip(cover.when(before_stall), trained[stalled], pieces.end[stalled])
     number = np.arange(len(pieces), dtype=np.int32)
-    late, stalled = pieces.startup > 0, pieces.stall > 0
     parts = (
         (trained, stalls, Category.PRODUCTIVE, number),
         (pieces.start[late], trained[late], Category.PROGRAM_STARTUP, number[late]),
@@ -48,7 +48,10 @@ def ground(pieces: Pieces, cover: Cover, tails: Claims) -> Ground:
     category = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int8) for part in parts])
     piece = np.concatenate([part[3] for part in parts])
     some = start < end
-    start, end, category, piece = start[some], end[some], category[some], piece[some]
+    if not some.all():
+        start, end, category, piece = start[some], end[some], category[some], piece[some]
+    if is_sorted(start):
+        return Ground(start, end, category, piece)
     order = np.argsort(start, kind="stable")
     return Ground(start[order], end[order], category[order], piece[order])
 
@@ -133,15 +136,14 @@ def partition(claims: Claims, cover: Cover, below: Ground, pieces: Pieces, start
     new[1:] |= under[1:] != under[:-1]
     first = np.flatnonzero(new)
     starts, ends = cells[first], np.append(cells[first][1:], end)
-    made = Segments(
-        starts, ends, category[first], claim[first], piece[first], np.zeros(len(first), dtype=np.int64), claims, pieces
-    )
+    none = np.broadcast_to(np.int64(0), (len(first),))
+    made = Segments(starts, ends, category[first], claim[first], piece[first], none, claims, pieces)
     return _with_slowdown(made)
 
 
 def _holder(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
     """Position of the interval that holds each instant, -1 where none does."""
-    place = np.searchsorted(start, time, side="right") - 1
+    place = places(start, time, side="right") - 1
     held = (place >= 0) & (np.append(end, 0)[place] > time)
     return np.where(held, place, -1)
 
@@ -151,7 +153,7 @@ def _with_slowdown(segments: Segments) -> Segments:
     pieces = segments.pieces
     if not pieces.slowdown.any():
         return segments
-    slowdown = segments.slowdown
+    slowdown = np.zeros(len(segments), dtype=np.int64)
     trains = np.flatnonzero((segments.category == Category.PRODUCTIVE) & (segments.piece >= 0))
     owner = segments.piece[trains]
     length = segments.end[trains] - segments.start[trains]
@@ -168,4 +170,4 @@ def _with_slowdown(segments: Segments) -> Segments:
     if len(homeless):
         home = np.clip(np.searchsorted(segments.start, pieces.start[homeless], side="right") - 1, 0, None)
         np.add.at(slowdown, home, pieces.slowdown[homeless])
-    return segments
+    return replace(segments, slowdown=slowdown)

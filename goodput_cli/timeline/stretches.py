@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Stretches:
-    """k stretches of training in time order: they do not overlap.
+    """k stretches of training in time order: they do not overlap. Some columns may be views of others: do not write.
 
     start, end: ns. first, stop: the steps first <= s < stop are trained in it. attempt: whose it is. row: the line
     that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it.
@@ -48,6 +49,34 @@ class Stretches:
     def take(self, chosen: Mask | Rows) -> Stretches:
         """The chosen stretches."""
         return Stretches(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+class PickedStretches(Stretches):
+    """Some of the stretches of a table and one row more, each column taken when it is first asked for: most never
+    are, and a long log has millions of rows."""
+
+    def __init__(self, whole: Stretches, rows: Rows, more: Stretches | None) -> None:
+        self.__dict__.update(_whole=whole, _rows=rows, _more=more)
+
+    def __len__(self) -> int:
+        return len(self._rows) + (0 if self._more is None else len(self._more))
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        more = None if self._more is None else getattr(self._more, name)
+        column = self.__dict__[name] = picked(getattr(self._whole, name), self._rows, more)
+        return column
+
+
+def picked(column: NDArray[Any], rows: Rows, more: NDArray[Any] | None) -> NDArray[Any]:
+    """Some rows of a column and `more` behind them, copied once."""
+    if more is None:
+        return np.asarray(column[rows])
+    made = np.empty(len(rows) + len(more), dtype=column.dtype)
+    np.take(column, rows, out=made[: len(rows)], mode="clip")
+    made[len(rows) :] = more
+    return made
 
 
 @dataclass(frozen=True)
@@ -116,19 +145,33 @@ def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     return StepRecordsByAttempt(rows, attempts.of_row[rows], table.step[rows], table.time[rows], len(attempts))
 
 
-def step_stretches(records: StepRecordsByAttempt) -> Stretches:
-    """Step s runs to the start of the next recorded step of its attempt; last steps are judged apart."""
-    same = records.owner[1:] == records.owner[:-1]
-    here = np.flatnonzero(same)
-    opening = np.zeros(len(records.rows), dtype=bool)
-    opening[records.bounds[:-1][records.has]] = True
-    return Stretches(
-        records.time[here],
-        records.time[here + 1],
-        records.number[here],
-        records.number[here + 1],
-        records.owner[here],
-        records.rows[here],
-        records.rows[here + 1],
-        opening[here],
-    )
+def step_stretches(records: StepRecordsByAttempt) -> tuple[Stretches, NDArray[np.intp]]:
+    """Step s runs to the start of the next recorded step of its attempt. The last steps of the attempts that another
+    one follows have their place among them, of no length yet: they are judged apart. Also the positions of these.
+
+    What is as in the records is a view of them, not a copy: a long log has little else.
+    """
+    in_progress = 1 if records.attempts and records.has[-1] else 0  # the last attempt's last step
+    size = len(records.rows) - in_progress
+    last = (records.bounds[1:] - 1)[:-1][records.has[:-1]]
+    opening = np.zeros(size, dtype=bool)
+    first = records.bounds[:-1][records.has]
+    opening[first[first < size]] = True
+    opening[last] = False
+    end, stop, end_row = (_following(column, size) for column in (records.time, records.number, records.rows))
+    end[last], stop[last], end_row[last] = records.time[last], records.number[last] + 1, -1
+    return (
+        Stretches(
+            records.time[:size], end, records.number[:size], stop, records.owner[:size], records.rows[:size],
+            end_row, opening,
+        ),
+        last,
+    )  # fmt: skip
+
+
+def _following(column: I64, size: int) -> I64:
+    """The value behind each of the first `size` ones; of the very last one itself."""
+    following = np.empty(size, dtype=column.dtype)
+    following[: len(column) - 1] = column[1 : size + 1]
+    following[len(column) - 1 :] = column[len(column) - 1 : size]
+    return following

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, NONE
-from goodput_cli.timeline.columns import union
+from goodput_cli.timeline.columns import places, union
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
+_LONG_AGO = np.iinfo(np.int64).min // 2
+"""Before every instant; differences to it fit."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +116,21 @@ class Cover:
 
     def net_clock(self, time: I64) -> I64:
         """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still inside the cover."""
-        covered = np.append(0, np.cumsum(self.end - self.start))
-        place = np.searchsorted(self.start, time, side="right")
-        inside = (
-            np.where(place > 0, self.end[place - 1] - time, 0) if len(self) else np.zeros(len(time), dtype=np.int64)
-        )
-        return np.asarray(time - covered[place] + np.maximum(inside, 0))
+        if len(self) == 0:
+            return time.copy()
+        place = places(self.start, time, side="right")
+        inside = np.append(_LONG_AGO, self.end)[place] - time
+        return np.asarray(time - self._covered[place] + np.maximum(inside, 0))
 
     def when(self, net: I64) -> I64:
         """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
-        covered = np.append(0, np.cumsum(self.end - self.start))
-        shown = self.start - covered[:-1]
-        return np.asarray(net + covered[np.searchsorted(shown, net, side="left")])
+        shown = self.start - self._covered[:-1]
+        return np.asarray(net + self._covered[places(shown, net, side="left")])
+
+    @cached_property
+    def _covered(self) -> I64:
+        """Claimed time (ns) before each interval, and before the end."""
+        return np.append(0, np.cumsum(self.end - self.start))
 
 
 def sweep(claims: Claims, start: int, end: int) -> Cover:
@@ -163,7 +169,7 @@ def _merged(edges: I64, winner: NDArray[np.intp]) -> Cover:
 
 def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
     """For each instant the last interval (sorted by start) that holds it, or -1."""
-    last = np.searchsorted(start, time, side="right").astype(np.intp) - 1
+    last = places(start, time, side="right").astype(np.intp) - 1
     if np.all(start[1:] >= end[:-1]):
         return np.where((last >= 0) & (end[np.maximum(last, 0)] > time), last, -1)
     return _last_above(end, last, time)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from goodput_cli.timeline.lineage import Lineage
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.rules import Rules, round_half_even, scaled
-from goodput_cli.timeline.stretches import Stretches
+from goodput_cli.timeline.stretches import PickedStretches, Stretches, picked
 from goodput_cli.timeline.sweep import Cover
 from goodput_cli.timeline.usual import Usual
 
@@ -45,6 +45,8 @@ def judge(stretches: Stretches, lineage: Lineage, rules: Rules) -> Judged:
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
     """The share of each interval that is not excluded."""
+    if not exclusions:
+        return np.ones(len(start))
     length = end - start
     return np.where(length > 0, 1 - _excluded_within(start, end, exclusions) / np.maximum(length, 1), 1.0)
 
@@ -126,16 +128,24 @@ class Pieces:
         return len(self.start)
 
 
-def kept_pieces(judged: Judged, ends: I64, startup: I64, cover: Cover) -> Pieces:
-    """The kept part of every stretch that is kept at least in part. `ends`: where the kept part of each ends."""
+def kept_pieces(judged: Judged, ends: I64, net: I64, startup: I64, cover: Cover, last: Pieces | None = None) -> Pieces:
+    """The kept part of every stretch that is kept at least in part, then `last`.
+
+    ends: where the kept part of each ends. net: unclaimed ns of each whole stretch.
+    """
     kept = np.flatnonzero(judged.kept > 0)
-    stretches = judged.stretches.take(kept)
-    start, end = stretches.start, ends[kept]
-    net = cover.net_clock(end) - cover.net_clock(start)
-    nothing = np.zeros(len(kept), dtype=np.int64)
-    count = judged.kept[kept]
-    steps = count * judged.outside[kept]
-    return Pieces(start, end, count, steps, net, np.minimum(startup[kept], net), nothing, nothing, stretches)
+    stretches = PickedStretches(judged.stretches, kept, None if last is None else last.stretches)
+    start, end = stretches.start, picked(ends, kept, None if last is None else last.end)
+    left = picked(net, kept, None if last is None else last.net)
+    cut = np.flatnonzero(ends[kept] != judged.stretches.end[kept])
+    left[cut] = cover.net_clock(end[cut]) - cover.net_clock(start[cut])
+    count = picked(judged.kept, kept, None if last is None else last.kept)
+    steps = count
+    if not np.all(judged.outside == 1):
+        steps = count * picked(judged.outside, kept, None if last is None else np.ones(1))
+    begins = np.minimum(picked(startup, kept, None if last is None else last.startup), left)
+    nothing = np.broadcast_to(np.int64(0), (len(start),))
+    return Pieces(start, end, count, steps, left, begins, nothing, nothing, stretches)
 
 
 def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> Pieces:

@@ -51,8 +51,11 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
     own = np.full(attempts, np.nan)
     deviation = np.full(attempts, overall_deviation)
     bounds = np.searchsorted(owner, np.arange(attempts + 1))
-    for attempt in np.flatnonzero(bounds[1:] > bounds[:-1]).tolist():
-        own[attempt], deviation[attempt] = _median_and_deviation(rate[bounds[attempt] : bounds[attempt + 1]])
+    size = np.diff(bounds)
+    for count in np.flatnonzero(np.bincount(size)).tolist():
+        if count:
+            alike = np.flatnonzero(size == count)
+            own[alike], deviation[alike] = _medians_and_deviations(rate, bounds[alike], count)
     return Usual(own, np.where(np.isnan(own), overall, own), deviation, first, overall)
 
 
@@ -60,14 +63,23 @@ def _median_and_deviation(values: F64) -> tuple[float, float]:
     """Median and unscaled median absolute deviation; nan of nothing."""
     if len(values) == 0:
         return float("nan"), float("nan")
-    median = _median(values)
-    return median, _median(np.abs(values - median))
+    median, deviation = _medians_and_deviations(values, np.zeros(1, dtype=np.intp), len(values))
+    return float(median[0]), float(deviation[0])
 
 
-def _median(values: F64) -> float:
-    """As `numpy.median`, without its overhead for the many small attempts of a long log."""
-    middle = len(values) // 2
-    if len(values) % 2:
-        return float(np.partition(values, middle)[middle])
-    parted = np.partition(values, (middle - 1, middle))
-    return float((parted[middle - 1] + parted[middle]) / 2)
+def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -> tuple[F64, F64]:
+    """The same for several runs of `count` values each: attempts of one length are looked at together, because a log
+    may have many."""
+    runs = values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, starts[0] :][:, :count]
+    medians = _medians(runs)
+    return medians, _medians(np.abs(runs - medians[:, None]))
+
+
+def _medians(runs: F64) -> F64:
+    """As `numpy.median` of each row, without its overhead."""
+    count = runs.shape[1]
+    middle = count // 2
+    if count % 2:
+        return np.asarray(np.partition(runs, middle, axis=1)[:, middle])
+    parted = np.partition(runs, (middle - 1, middle), axis=1)
+    return np.asarray((parted[:, middle - 1] + parted[:, middle]) / 2)

@@ -14,8 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.diagnostics import MAX_PLACES
 from goodput_cli.events.notes import Notes
+from goodput_cli.events.numerals import Numerals
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
+from goodput_cli.events.templates import Columns
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 
@@ -32,7 +35,8 @@ class Records:
     """n records of one set of keys; no value is None.
 
     keys: those that every record has. loose: whether a record may have more, none of which any format knows.
-    stamp: ns int64[n], the envelopes' timestamps, -1 where there is none.
+    stamp: ns int64[n], the envelopes' timestamps, -1 where there is none. columns: the same records as columns, if
+    they were read so; then `records` parses its elements when asked for them, which is slow.
     """
 
     records: Sequence[Record]
@@ -40,13 +44,28 @@ class Records:
     origin: Origin
     stamp: NDArray[np.int64]
     loose: bool = False
+    columns: Columns | None = None
 
     def __len__(self) -> int:
         return len(self.records)
 
     def column(self, key: str) -> list[Any]:
         """The values of one of `keys`."""
+        if self.columns is not None and key in self.columns.constants:
+            return [self.columns.constants[key]] * len(self.records)
         return [record[key] for record in self.records]
+
+    def same(self, key: str) -> Any:
+        """The value of one of `keys` if it is known to be the same in all records, else None."""
+        return None if self.columns is None else self.columns.constants.get(key)
+
+    def numerals(self, key: str) -> Numerals | None:
+        """The values of one of `keys` if they were read as digits."""
+        return None if self.columns is None else self.columns.numbers.get(key)
+
+    def characters(self, key: str) -> NDArray[np.uint8] | None:
+        """uint8[n, width]: the texts of one of `keys` if they were read as timestamps of one layout."""
+        return None if self.columns is None else self.columns.texts.get(key)
 
     def every(self) -> Mask:
         """bool[n], all true."""
@@ -68,17 +87,23 @@ class Output:
         chosen = np.flatnonzero(which) if isinstance(which, np.ndarray) else np.asarray(which, dtype=np.int64)
         if len(chosen):
             origin = records.origin
-            self.notes.add(code, message, origin.source, origin.line[chosen].tolist(), origin.entry[chosen].tolist())
+            few = chosen[:MAX_PLACES]
+            lines, entries = origin.line[few].tolist(), origin.entry[few].tolist()
+            self.notes.add(code, message, origin.source, lines, entries, len(chosen))
 
     def times(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
         """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""
-        ns, good = epoch_column(records.column(key))
+        numerals = records.numerals(key)
+        ns, good = epoch_column(records.column(key)) if numerals is None else numerals.epoch_ns()
         for at in np.flatnonzero(~good).tolist():
             self.report("bad_value", f"{why_no_time(key, records.records[at][key])}; dropped", records, [at])
         return ns, good
 
     def whole(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
         """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
+        numerals = records.numerals(key)
+        if numerals is not None and numerals.fraction is None:
+            return numerals.whole, records.every()
         numbers, good = whole_column(records.column(key))
         self.report("bad_value", f"`{key}` is no whole number; dropped", records, ~good)
         return numbers, good

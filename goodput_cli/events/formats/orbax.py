@@ -7,8 +7,10 @@ blocked the program; without it, the hull of its parts.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -149,12 +151,21 @@ def _duration(record: Record, key: str) -> int:
 
 
 def _detail(record: Record) -> tuple[tuple[str, Any], ...]:
-    return tuple((key, _plain(record[key])) for key in _DETAILS if key in record)
+    return tuple([(key, _plain(record[key])) for key in _details_among(tuple(record))])
+
+
+@lru_cache(maxsize=256)
+def _details_among(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The details that a record with these keys has, in the order of `_DETAILS`."""
+    return tuple(key for key in _DETAILS if key in keys)
 
 
 def _plain(value: Any) -> Any:
     """A value that equals every other spelling of it and can be a key: 5, 5.0 and "5" are 5."""
-    if isinstance(value, bool):
+    kind = type(value)
+    if kind is int or kind is bool:
+        return value
+    if kind is float and not value.is_integer() and math.isfinite(value):
         return value
     parsed = number(value)
     if parsed is not None:

@@ -44,7 +44,7 @@ class Resiliency:
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A row per record of a known type."""
-        kind = np.array([_KINDS.get(name, _UNKNOWN) for name in records.column(EVENT_TYPE)], dtype=np.int8)
+        kind = _kinds(records)
         good = kind != _UNKNOWN
         if not good.all():
             _report_unknown(records, ~good, output)
@@ -53,6 +53,13 @@ class Resiliency:
         rank = _ranks(records, output)
         output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank)
         return records.every()
+
+
+def _kinds(records: Records) -> NDArray[np.int8]:
+    same = records.same(EVENT_TYPE)
+    if same is not None:
+        return np.full(len(records), _KINDS.get(same, _UNKNOWN), dtype=np.int8)
+    return np.array([_KINDS.get(name, _UNKNOWN) for name in records.column(EVENT_TYPE)], dtype=np.int8)
 
 
 def _report_unknown(records: Records, unknown: Mask, output: Output) -> None:
@@ -70,7 +77,11 @@ def _times(records: Records, good: Mask, output: Output) -> NDArray[np.int64]:
         output.report("bad_value", f"no `{_TIMESTAMP}`, and no envelope that has one; dropped", records, missing)
         good &= ~missing
         return records.stamp
-    instants = output.clock.read_column(records.column(_TIMESTAMP))
+    characters = records.characters(_TIMESTAMP)
+    if characters is None:
+        instants = output.clock.read_column(records.column(_TIMESTAMP))
+    else:
+        instants = output.clock.read_grid(characters, lambda: records.column(_TIMESTAMP))
     message = f"`{_TIMESTAMP}` is no ISO-8601 time between 1970 and 2255; dropped"
     output.report("bad_value", message, records, good & ~instants.good)
     good &= instants.good
@@ -108,7 +119,11 @@ def _ranks(records: Records, output: Output) -> NDArray[np.int32]:
     """int32[n]; a rank that is no rank counts as none: the event itself still tells something."""
     if _RANK not in records.keys:
         return np.full(len(records), NONE, dtype=np.int32)
-    rank, whole = whole_column(records.column(_RANK))
+    numerals = records.numerals(_RANK)
+    if numerals is not None and numerals.fraction is None:
+        rank, whole = numerals.whole, records.every()
+    else:
+        rank, whole = whole_column(records.column(_RANK))
     fits = whole & (rank >= 0) & (rank <= _MAX_RANK)
     output.report("bad_value", f"`{_RANK}` is no rank from 0; the event counts without it", records, ~fits)
     return np.where(fits, rank, NONE).astype(np.int32)

@@ -1,0 +1,143 @@
+"""`make bench` and `make bench-full`: prints a table of ratios with their targets."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measure import Result, compare
+from benchmarks.setup import PEERS, checkpoint_log, peers_python, recorder_log
+
+GOODPUT = str(Path(sys.executable).with_name("goodput"))
+OURS = "goodput"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table. value: what is judged against `target` (at most, or at least if `more`)."""
+
+    work: str
+    detail: str
+    value: float
+    target: float
+    more: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Whether the target is met."""
+        return self.value >= self.target if self.more else self.value <= self.target
+
+
+def analyze(path: Path) -> list[str]:
+    """The whole command."""
+    return [GOODPUT, "analyze", str(path), "--format", "json", "--no-progress"]
+
+
+def peer(python: str, script: str, path: Path) -> list[str]:
+    """A peer's script on a log."""
+    return [python, str(PEERS / script), str(path)]
+
+
+def _shown(result: Result) -> str:
+    return result.failed or f"{result.seconds:.2f} s ({result.processor:.2f} s cpu, {result.peak_mb:.0f} MB)"
+
+
+def _against(work: str, ours: Result, theirs: Result, other: str) -> str:
+    return f"{work}: {OURS} {_shown(ours)}, {other} {_shown(theirs)}"
+
+
+def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
+    """The whole command against only parsing the file; memory; malformed lines."""
+    path, bad = recorder_log(lines), recorder_log(lines, bad_share=0.0001)
+    commands = {OURS: analyze(path), "bad": analyze(bad)}
+    if python:
+        commands["pyarrow"] = peer(python, "read_json.py", path)
+    found = compare(commands, repeat)
+    ours, size = found[OURS], path.stat().st_size / (1 << 20)
+    if python:
+        theirs = found["pyarrow"]
+        detail = _against(f"{lines} lines", ours, theirs, "pyarrow")
+        yield Row("time / pyarrow.json.read_json", detail, ours.seconds / theirs.seconds, 1.3)
+    yield Row("0.01 % malformed / clean", _shown(found["bad"]), found["bad"].seconds / ours.seconds, 1.15)
+    yield Row("peak memory / file", f"{ours.peak_mb:.0f} MB of {size:.0f} MB", ours.peak_mb / size, 1.5)
+
+
+def reference_library(python: str, lines: int, repeat: int, target: float) -> Iterator[Row]:
+    """Against ml-goodput-measurement."""
+    path = recorder_log(lines)
+    found = compare({OURS: analyze(path), "library": peer(python, "reference_library.py", path)}, repeat)
+    ours, theirs = found[OURS], found["library"]
+    detail = _against(f"{lines} lines", ours, theirs, "library")
+    yield Row("reference library / time", detail, theirs.seconds / ours.seconds, target, more=True)
+    yield Row("memory / reference library", detail, ours.peak_mb / theirs.peak_mb, 0.5)
+
+
+def dict_calculator(python: str, lines: int, repeat: int) -> Iterator[Row]:
+    """Against a dict per line, for checkpoint logs."""
+    path = checkpoint_log(lines)
+    found = compare({OURS: analyze(path), "dicts": peer(python, "dict_calculator.py", path)}, repeat)
+    detail = _against(f"{lines} lines", found[OURS], found["dicts"], "dict per line")
+    yield Row("dict per line / time", detail, found["dicts"].seconds / found[OURS].seconds, 20, more=True)
+
+
+def growth(sizes: tuple[int, ...], repeat: int) -> Iterator[Row]:
+    """The exponent of growth between the sizes, the start of the process taken off."""
+    start = compare({"start": [GOODPUT, "analyze", "sample_logs/fsdp-2-attempts.jsonl", "--format", "json"]}, repeat)
+    base = start["start"].processor
+    times = [compare({OURS: analyze(recorder_log(size))}, repeat)[OURS].processor - base for size in sizes]
+    exponent = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
+    detail = ", ".join(f"{size}: {seconds:.2f} s cpu" for size, seconds in zip(sizes, times, strict=True))
+    yield Row("growth exponent", detail, exponent, 1.05)
+
+
+def small(repeat: int) -> Iterator[Row]:
+    """What people wait for when there is nothing to do."""
+    python = sys.executable
+    commands = {
+        "help": [GOODPUT, "--help"],
+        "click": [python, "-c", "import click"],
+        "log": analyze(Path("sample_logs/fsdp-2-attempts.jsonl")),
+        "pandas": [python, "-c", "import pandas, rich"],
+    }
+    found = compare(commands, repeat)
+    helping, log = found["help"], found["log"]
+    detail = _against("--help", helping, found["click"], "import click")
+    yield Row("--help / import click", detail, helping.seconds / found["click"].seconds, 1.5)
+    detail = _against("26 lines", log, found["pandas"], "import pandas, rich")
+    yield Row("26 lines / import pandas, rich", detail, log.seconds / found["pandas"].seconds, 1.3)
+
+
+def rows(full: bool) -> Iterator[Row]:
+    """All that is measured, the quick things first."""
+    python = peers_python()
+    yield from small(15 if full else 7)
+    yield from growth((100_000, 1_000_000, 10_000_000) if full else (100_000, 1_000_000), 3)
+    if python:
+        yield from dict_calculator(python, 1_000_000 if full else 200_000, 3 if full else 1)
+        yield from reference_library(python, 1_000_000 if full else 200_000, 1, 15)
+        if full:
+            yield from reference_library(python, 3_000_000, 1, 50)
+    yield from reading(python, 5_000_000, 5 if full else 3)
+
+
+def main() -> None:
+    """Print each row as it is there."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--full", action="store_true", help="also the long ones: about half an hour")
+    options = parser.parse_args()
+    print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} processors\n")
+    print("| work | ratio | target | met | measured |\n| --- | --- | --- | --- | --- |")
+    for row in rows(options.full):
+        sign = ">=" if row.more else "<="
+        met = "yes" if row.met else "no"
+        print(f"| {row.work} | {row.value:.2f} | {sign} {row.target} | {met} | {row.detail} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Whole processes, from start to exit: wall time, processor time and peak memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+_KB_PER_UNIT = 1024 if sys.platform == "darwin" else 1  # ru_maxrss is in bytes there
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a process. seconds: wall time. processor: user and system time. peak_mb: peak resident memory."""
+
+    seconds: float
+    processor: float
+    peak_mb: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """Medians of the runs of one command; `failed` says why there are none."""
+
+    seconds: float
+    processor: float
+    peak_mb: float
+    runs: int
+    failed: str = ""
+
+
+def run_once(command: Sequence[str], limit: float) -> Run | str:
+    """One run; a sentence if it failed or took longer than `limit` seconds."""
+    begin = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    while True:
+        found, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if found:
+            break
+        if time.perf_counter() - begin > limit:
+            process.kill()
+            os.wait4(process.pid, 0)
+            process.stderr.close()
+            return f"more than {limit:.0f} s"
+        time.sleep(0.002)
+    seconds = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    said = process.stderr.read().decode(errors="replace").strip()
+    process.stderr.close()
+    if process.returncode:
+        return f"exit {process.returncode}: {said[-200:]}"
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / _KB_PER_UNIT / 1024)
+
+
+def compare(commands: Mapping[str, Sequence[str]], repeat: int, limit: float = 600) -> dict[str, Result]:
+    """Run the commands in turn (A B A B …), so that a busy machine is busy for all, and take medians.
+
+    The first round warms caches and does not count, if there are several.
+    """
+    runs: dict[str, list[Run]] = {name: [] for name in commands}
+    failed: dict[str, str] = {}
+    for number in range(repeat + (repeat > 1)):
+        for name, command in commands.items():
+            if name in failed:
+                continue
+            run = run_once(command, limit)
+            if isinstance(run, str):
+                failed[name] = run
+            elif number or repeat == 1:
+                runs[name].append(run)
+    return {name: _result(runs[name], failed.get(name, "")) for name in commands}
+
+
+def _result(runs: Sequence[Run], failed: str) -> Result:
+    if failed or not runs:
+        nan = float("nan")
+        return Result(nan, nan, nan, 0, failed or "no run")
+    return Result(
+        median(run.seconds for run in runs),
+        median(run.processor for run in runs),
+        median(run.peak_mb for run in runs),
+        len(runs),
+    )

@@ -1,0 +1,56 @@
+"""What a benchmark needs first: logs of the generator, and a venv of their own for the peers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from loggen.scenario import Model, Scenario
+from loggen.write import write_log
+
+FOLDER = Path(".benchmarks")
+PEERS = Path(__file__).parent / "peers"
+_REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "pyarrow", "python-dateutil")
+_RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50)
+_CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, save_every=100)
+
+
+def recorder_log(lines: int, bad_share: float = 0.0) -> Path:
+    """A step log with a disruption every 200 steps and an eval every 50: what is hard for those who look back."""
+    return _log(f"recorder-{lines}-{bad_share}", replace(_RECORDER, lines=lines, bad_share=bad_share))
+
+
+def checkpoint_log(lines: int) -> Path:
+    """A log of the resiliency format."""
+    return _log(f"checkpoints-{lines}", replace(_CHECKPOINTS, lines=lines))
+
+
+def _log(name: str, scenario: Scenario) -> Path:
+    path = FOLDER / f"{name}.jsonl"
+    if not path.exists():
+        FOLDER.mkdir(exist_ok=True)
+        part = path.with_suffix(".part")
+        with part.open("wb") as stream:
+            write_log(scenario, stream)
+        part.rename(path)
+    return path
+
+
+def peers_python() -> str | None:
+    """The interpreter of the peers' venv, made if it is not there; None if it cannot be made (no network)."""
+    venv = FOLDER / "peers"
+    python = venv / "bin" / "python"
+    if (venv / ".installed").exists():
+        return str(python)
+    FOLDER.mkdir(exist_ok=True)
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *_REQUIREMENTS]
+        subprocess.run(pip, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"the peers could not be installed, so nothing is compared with them: {error}", file=sys.stderr)
+        return None
+    (venv / ".installed").touch()
+    return str(python)

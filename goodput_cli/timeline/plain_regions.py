@@ -1,0 +1,44 @@
+"""Regions (see `restarts`) in which nothing can begin an attempt: most of a log's, told all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.timeline.order import Rows
+
+if TYPE_CHECKING:
+    from goodput_cli.timeline.restarts import StepRecords
+
+Places = NDArray[np.intp]
+
+
+def odd_regions(records: StepRecords, start: Rows, stop: Rows) -> Places:
+    """Step logs: the regions start <= row < stop that have to be walked through.
+
+    In the others every step is above the one before, and no step and nothing that resumes stands behind an end line.
+    """
+    first, last = np.searchsorted(records.row, start), np.searchsorted(records.row, stop)
+    rises = records.number[1:] > records.number[:-1]
+    falls_before = np.concatenate(([0, 0], np.cumsum(~rises)))[: len(records.row) + 1]
+    # falls_before[i]: places below i, 0 aside, whose number is not above the one before
+    falls = falls_before[last] - falls_before[np.minimum(first + 1, last)]
+    ending = _next(records.endings, start)
+    lives_on = (_next(records.row, ending) < stop) | (_next(records.resuming, ending) < stop)
+    return np.flatnonzero((falls > 0) | lives_on)
+
+
+def odd_checkpoint_regions(
+    progress: Rows, loads: Rows, endings: Rows, resuming: Rows, start: Rows, stop: Rows
+) -> Places:
+    """Checkpoint logs: the regions that hold a load after progress, or something that resumes after an end line."""
+    load = _next(loads, _next(progress, start))
+    lost = _next(resuming, _next(endings, start))
+    return np.flatnonzero(np.minimum(load, lost) < stop)
+
+
+def _next(rows: Rows, after: Rows) -> Rows:
+    """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
+    return np.append(rows, np.iinfo(np.intp).max)[np.searchsorted(rows, after)]

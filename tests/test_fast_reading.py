@@ -1,0 +1,250 @@
+"""Lines read as columns give what the same lines give one by one, whatever stands between them."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from reader_helpers import T0, log_file, step
+
+from goodput_cli.events import lines as line_reading
+from goodput_cli.events.block import Block
+from goodput_cli.events.numerals import END_SECOND, FIRST_SECOND, Numerals
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import COLUMNS, EventLog
+from goodput_cli.events.swar import KEEP_FIRST, digit_values, not_digits, number
+from goodput_cli.events.templates import Columns, Templates, learn
+from goodput_cli.events.values import epoch_column
+from loggen.scenario import Model, Scenario
+from loggen.write import log_bytes
+
+ODD = (
+    b"", b" ", b"null", b"[]", b"{}", b"{", b"}", b"garbage", b"\xff\xfe", b"\xef\xbb\xbf{}", b"\r",
+    b'{"job_name": "j", "step_count": 12345678901234567890, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 1234567890123456789012, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": NaN, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 3, "step_start_time": NaN}',
+    b'{"job_name": "j", "step_count": 3, "step_start_time": Infinity}',
+    b'{"job_name": "j", "step_count": 3, "step_count": 4, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 500, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 500.0, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 500.5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": "500", "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": "500", "step_start_time": "1767225601.5"}',
+    b'{"job_name": "j", "step_count": -5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 05, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 0767225601.5}',
+    b'{"job_name": "j", "step_count": 5e2, "step_start_time": 1.7672256015e9}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.0}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.1234565}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.12345678}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.123456789}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.99999996}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.12a456}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.12:456}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 17672256O1.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 5.123456}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 9767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601500}',
+    b'{"job_name": "\\ud800", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "\xc3\xa9", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "\xff", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": 7, "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": null, "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": null}',
+    b'{"job_name": "j", "step_count": true, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": [5], "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5, "host": "a", "n": 12}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}{"job_name": "j"}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5} {"job_name": "j", "job_start_time": 1}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5},',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5} ',
+    b' {"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}\r',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5',
+    b'{"job_name": "j", "step_count": 5,\n"step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5}',
+    b'{"step_start_time": 1767225601.5, "step_count": 5, "job_name": "j"}',
+    b'{"job_name":"j","step_count":5,"step_start_time":1767225601.5}',
+    b'{"a\\u0062": 1, "job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "custom_badput_event_type": "eval 7", "custom_badput_event_start_time": 1767225601.5}',
+    b'{"job_name": "j", "custom_badput_event_type": 7, "custom_badput_event_start_time": 1767225601.5}',
+    b'{"job_name": "j", "event_type": "step_finished", "timestamp": "2026-01-01T00:00:05.123456", "step": 12}',
+    b'{"job_name": "j", "event_type": "step_finished", "timestamp": "2026-02-30T00:00:05.123456", "step": 12}',
+    b'{"job_name": "j", "event_type": "step_finished", "timestamp": "2026-01-01T00:00:05", "step": 12.0}',
+    b'{"job_name": "j", "event_type": "job_started", "timestamp": "2026-01-01T00:00:05Z", "node_rank": 12345678901}',
+    b'{"job_name": "j", "event_type": "2026-01-01T00:00:05", "timestamp": "2026-01-01T00:00:05", "step": 1}',
+    b'{"jsonPayload": {"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}, "insertId": "x1"}',
+    b'{"jsonPayload": 5, "job_name": "j"}',
+    b'{"jsonPayload": "2026-01-01T00:00:05", "job_name": "j", "job_start_time": 1767225601.5}',
+    b'{"job_name": "j", "active_slices": 1, "total_slices": 2, "elastic_slice_counts_timestamp": 1767225601.5}',
+)  # fmt: skip
+"""Lines that one parser or another takes for something else."""
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line is worth a template here."""
+    monkeypatch.setattr(Templates, "FEW", 1)
+
+
+def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
+    """The log as it is read without templates and blocks."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Templates, "split", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
+        patch.setattr(line_reading, "_all_at_once", lambda _: None)
+        return read_events([path])
+
+
+def content(log: EventLog) -> dict[str, Any]:
+    """Everything a log says, codes resolved."""
+    table = log.table
+    coded = {"label": table.labels, "detail": table.details, "job": table.jobs, "entry": table.entries}
+    said: dict[str, Any] = {name: getattr(table, name).tolist() for name in COLUMNS}
+    for name, values in coded.items():
+        said[name] = [repr(values[code]) if code >= 0 else None for code in said[name]]
+    return said | {"formats": log.formats, "diagnostics": log.diagnostics, "jobs": table.jobs}
+
+
+def assert_same(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    __tracebackhide__ = True
+    assert content(read_events([path])) == content(one_by_one(monkeypatch, path))
+
+
+def ordinary(count: int) -> list[bytes]:
+    """Lines that templates are for."""
+    return [json.dumps(step(at * 7, at * 8 + at / 64)).encode() for at in range(count)]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(st.sampled_from(ODD), st.integers(0, 3000)), max_size=30))
+@example([9, *range(1, 20), *range(9995, 10_005)])
+def test_odd_lines_between_ordinary_ones(parts: list[bytes | int]) -> None:
+    made = [part if isinstance(part, bytes) else json.dumps(step(part, part / 64)).encode() for part in parts]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Templates, "FEW", 1)
+        assert_same(monkeypatch, log_file(Path(folder), *made))
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_each_odd_line_among_lines_like_it(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same(monkeypatch, log_file(tmp_path, *ordinary(5), odd, *ordinary(5), odd, odd, *ordinary(2)))
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n", b"\n\n", b"\n "])
+def test_any_end_of_the_file_and_windows_line_ends(
+    ending: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for separator in (b"\n", b"\r\n"):
+        path = tmp_path / "run.jsonl"
+        path.write_bytes(b"\xef\xbb\xbf" + separator.join(ordinary(9)) + ending)
+        assert_same(monkeypatch, str(path))
+
+
+@pytest.mark.parametrize("model", list(Model))
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_whole_logs_with_bad_lines(
+    model: Model, wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = Scenario(
+        model=model, lines=3000, data_loading_every=3, bad_share=0.01, envelopes=wrapped, shuffle=True, seed=5
+    )
+    data, truth = log_bytes(scenario)
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    assert truth.bad
+    assert_same(monkeypatch, str(path))
+
+
+def test_bytes_changed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(11)
+    whole = ordinary(300)
+    for _ in range(20):
+        damaged = list(whole)
+        for at in chance.sample(range(300), 120):
+            line = bytearray(damaged[at])
+            line[chance.randrange(len(line))] = chance.choice(b'0123456789.:/-eE"{}, \t\r\x00\x80\xffa')
+            damaged[at] = bytes(line)
+        assert_same(monkeypatch, log_file(tmp_path, *damaged))
+
+
+def test_fractions_are_rounded_as_floats_are() -> None:
+    chance = random.Random(3)
+    whole = [chance.randrange(FIRST_SECOND, END_SECOND) for _ in range(20_000)]
+    digits = [chance.randint(1, 8) for _ in whole]
+    fraction = [chance.randrange(10**count) // 10 * 10 + chance.choice([0, 5, 9]) for count in digits]
+    fraction = [value % 10**count for value, count in zip(fraction, digits, strict=True)]
+    texts = [f"{w}.{f:0{d}d}" for w, f, d in zip(whole, fraction, digits, strict=True)]
+    scaled = [f * 10 ** (8 - d) for f, d in zip(fraction, digits, strict=True)]
+    ns, good = Numerals(np.array(whole), np.array(scaled)).epoch_ns()
+    expected, as_good = epoch_column([float(text) for text in texts])
+    assert ns.tolist() == expected.tolist()
+    assert good.tolist() == as_good.tolist()
+
+
+def test_every_character_at_every_place_of_a_word() -> None:
+    for place in range(8):
+        for character in range(256):
+            text = bytearray(b"12345678")
+            text[place] = character
+            values = digit_values(np.frombuffer(bytes(text), dtype="<u8"), KEEP_FIRST[8])
+            assert (not_digits(values)[0] == 0) == (0x30 <= character <= 0x39)
+            if 0x30 <= character <= 0x39:
+                assert number(values)[0] == int(text)
+
+
+def test_an_ordinary_log_is_read_as_columns_and_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts the work: records parsed one by one, and looks at a line for a template."""
+    monkeypatch.setattr(Templates, "FEW", 16)
+    data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    parsed: list[int] = []
+    looked: list[int] = []
+    split, parse = Templates.split, line_reading.parse_lines
+
+    def counting_split(self: Templates, block: Block) -> tuple[list[Columns], Any]:
+        columns, rest = split(self, block)
+        looked.append(sum(len(one.rows) for one in columns))
+        return columns, rest
+
+    def counting_parse(text: bytes, numbers: Any) -> Any:
+        parsed.append(len(numbers))
+        return parse(text, numbers)
+
+    monkeypatch.setattr(Templates, "split", counting_split)
+    monkeypatch.setattr(line_reading, "parse_lines", counting_parse)
+    log = read_events([str(path)])
+    assert sum(parsed) + sum(looked) == data.count(b"\n")
+    assert sum(parsed) < 0.01 * sum(looked)
+    assert len(log.table) >= sum(looked)
+
+
+def test_a_template_is_learnt_only_from_a_plain_line() -> None:
+    assert learn(json.dumps(step(1, 0.5)).encode()) is not None
+    for odd in (b"{}", b"[1]", b'{"a": [1]}', b'{"a": -1}', b'{"a": 1e5}', b'{"a": 1, "a": 2}', b'{"a": null, "b": 1}'):
+        assert learn(odd) is None
+    assert learn(b'{"job_name": "j", "x": 1.5, "y": 2.5}') is None
+
+
+def test_records_of_columns_are_parsed_when_asked_for() -> None:
+    block = Block(b"".join(line + b"\n" for line in ordinary(3)))
+    from goodput_cli.events.block import LazyRecords
+
+    records = LazyRecords(block, np.array([0, 2]))
+    assert len(records) == 2
+    assert records[1] == step(14, 16 + 2 / 64)
+    assert [one["step_start_time"] for one in records] == [T0, T0 + 16 + 2 / 64]
+    assert list(records[1:]) == [records[1]]
+    assert io.BytesIO(block.text(np.array([1]))).readline() == ordinary(3)[1] + b"\n"
