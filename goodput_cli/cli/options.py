@@ -13,6 +13,7 @@ import click
 
 from goodput_cli.analysis import when
 from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
+from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names
 
@@ -158,9 +159,9 @@ def source_options(command: Decorated) -> Decorated:
     group = "What"
     return _apply(
         command,
-        click.argument("source", nargs=-1, type=str),
+        click.argument("source", nargs=-1, type=FILE),
         option(group, "--job-name", "-j", metavar="NAME", type=TEXT, help="The job, where the logs hold several."),
-        option(group, "--log-file", metavar="FILE", type=TEXT, multiple=True, help="One more SOURCE."),
+        option(group, "--log-file", metavar="FILE", type=FILE, multiple=True, help="One more SOURCE."),
         option(group, "--run", metavar="N|last", type=RUN, help="One run of a job name that was used several times."),
         option(
             group,
@@ -256,6 +257,7 @@ def output_options(command: Decorated) -> Decorated:
             "format_",
             metavar="table|json|csv|markdown",
             type=FORMAT,
+            shell_complete=complete_format,
             help="Format of standard output.  [default: table]",
         ),
         option(
@@ -263,7 +265,7 @@ def output_options(command: Decorated) -> Decorated:
             "--output",
             "-o",
             metavar="FILE",
-            type=TEXT,
+            type=FILE,
             multiple=True,
             help="Write a file instead; its ending says the format.",
         ),

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from goodput_cli.analysis.when import parse_duration
+from goodput_cli.cli.completion import complete_category
 from goodput_cli.cli.options import LENGTH, Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session, question_options
 from goodput_cli.errors import UsageError
@@ -44,7 +45,13 @@ def _category(text: str) -> str:
 @option("When", "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
 @option("Which", "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
 @option(
-    "Which", "--category", metavar="NAME", multiple=True, type=Checked("name", _category), help="Only these categories."
+    "Which",
+    "--category",
+    metavar="NAME",
+    multiple=True,
+    type=Checked("name", _category),
+    shell_complete=complete_category,
+    help="Only these categories.",
 )
 @option("Which", "--events", is_flag=True, help="Show the events of the log between the segments.")
 def timeline(
