@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind
 
 T = TypeVar("T", bound=Hashable)
@@ -53,24 +54,14 @@ class Origin:
         return Origin(self.source, self.order[rows], self.line[rows], self.entry[rows], self.job[rows])
 
 
-def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
-    """A column of one value that takes no memory; `is_constant` tells it."""
-    return np.ndarray((size,), dtype, np.array(value, dtype=dtype), 0, (0,))
-
-
-def is_constant(column: NDArray[Any]) -> bool:
-    """Whether a column is known to hold one value only."""
-    return column.strides == (0,)
-
-
 class RowBuilder:
     """Rows of a block in any order -> columns in order of arrival."""
 
     def __init__(self) -> None:
         self._order: list[NDArray[np.int64]] = []
         self._block: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
-        self._done: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
-        self._sizes: list[int] = []
+        self._done = {name: GrowingColumn(dtype) for name, dtype in COLUMNS.items() if name != "end"}
+        self._ends: GrowingColumn | None = None  # while every event ends when it begins
 
     def add(
         self,
@@ -107,31 +98,34 @@ class RowBuilder:
         arrival = _arrival(self._order)
         self._order.clear()
         times = self._block["time"]
-        self._sizes.append(sum(len(piece) for piece in times if piece is not None))
-        for name, pieces in self._block.items():
-            self._done[name].append(_joined(name, pieces, times, arrival))
-            if name != "time":
-                pieces.clear()
-        times.clear()
+        self._append_ends(_joined("end", self._block["end"], times, arrival), times, arrival)
+        for name, column in self._done.items():
+            piece = _joined(name, self._block[name], times, arrival)
+            assert piece is not None
+            column.append(piece)
+        for pieces in self._block.values():
+            pieces.clear()
+
+    def _append_ends(
+        self, ends: NDArray[Any] | None, times: list[NDArray[Any] | None], arrival: NDArray[np.intp] | None
+    ) -> None:
+        if ends is None and self._ends is None:
+            return
+        if self._ends is None:
+            self._ends = GrowingColumn(np.int64)
+            if len(self._done["time"]):
+                self._ends.append(self._done["time"].rows())
+        same = ends if ends is not None else _joined("time", times, times, arrival)
+        assert same is not None
+        self._ends.append(same)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All rows so far as whole columns. Empties the builder, column by column, to need little memory.
+        """All rows as whole columns; the builder is of no use then.
 
         A column of one value takes no memory; `end` is the very array `time` if no event has an end of its own.
         """
-        whole: dict[str, NDArray[Any]] = {}
-        times = self._done["time"]
-        ends = self._done.pop("end")
-        own_ends = any(piece is not None for piece in ends)
-        if own_ends:
-            whole["end"] = np.concatenate([_own(*pair) for pair in zip(ends, times, strict=True)])
-        for name, pieces in self._done.items():
-            whole[name] = _concatenated(name, [piece for piece in pieces if piece is not None])
-            pieces.clear()
-        if not own_ends:
-            whole["end"] = whole["time"]
-        self._done["end"] = []
-        self._sizes.clear()
+        whole = {name: column.finish() for name, column in self._done.items()}
+        whole["end"] = whole["time"] if self._ends is None else self._ends.finish()
         return {name: whole[name] for name in COLUMNS}
 
 
