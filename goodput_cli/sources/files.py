@@ -9,17 +9,16 @@ from collections.abc import Iterator
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.base import Batch, ReadContext
 from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
-from goodput_cli.sources.inflate import DamagedStreamError, unpack
+from goodput_cli.sources.inflate import until_damaged
 
 STDIN = "-"
 STDIN_NAME = "stdin"
 LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson")
 PACKED_ENDINGS = ("", ".gz", ".zst")
-_FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
+FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
 
 
 class FileSource:
@@ -76,7 +75,7 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
     for entry in entries:
         if entry.is_dir():
             yield from _walk(entry.path, visited)
-        elif entry.name.lower().endswith(_FOLDER_ENDINGS):
+        elif entry.name.lower().endswith(FOLDER_ENDINGS):
             yield entry.path
 
 
@@ -117,15 +116,7 @@ def _opened(path: str) -> BinaryIO:
 
 
 def _read_stream(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[Batch]:
-    yield from line_blocks(name, _until_damaged(name, stream, context))
-
-
-def _until_damaged(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
-    try:
-        yield from unpack(name, _chunks(name, stream, context))
-    except DamagedStreamError as damage:
-        message = f"{name}: {damage}; everything before that place counts, what came after is lost"
-        context.report(Diagnostic("truncated_file", "error", message, 1, (name,)))
+    yield from line_blocks(name, until_damaged(name, _chunks(name, stream, context), context.report))
 
 
 def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
