@@ -3,35 +3,74 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable, Sequence
+from threading import Thread
+from typing import Any, TypeVar
 
 from goodput_cli.errors import SourceError
 
-_READ_ONLY = ("https://www.googleapis.com/auth/cloud-platform.read-only",)
+FIND_SECONDS = 4.0
+"""How long to look for credentials, token included. The metadata server of a real VM answers within milliseconds."""
 _PATIENCE = {"GCE_METADATA_TIMEOUT": "1", "GCE_METADATA_DETECT_RETRIES": "1"}
-"""The library reads these when it is imported: 12 s become 1."""
+"""The library reads these when it looks for a metadata server: 12 s become 1."""
+_SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+
+Result = TypeVar("Result")
 
 
-def default_credentials(source: str) -> Any:
-    """The credentials of this environment. Raises SourceError, with `source` in front, if there are none."""
-    given = {name: os.environ.get(name) for name in _PATIENCE}
-    for name, value in _PATIENCE.items():
-        os.environ.setdefault(name, value)
+def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None]:
+    """The credentials of this environment, with a token, and the project they belong to (None: they name none).
+
+    Raises SourceError, with `place` in front, if there are none, they are refused, or nobody answers in time.
+    """
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
+
     try:
-        return _ask_library(source)
-    finally:
-        for name, before in given.items():
-            if before is None:
-                os.environ.pop(name, None)
+        return _within(FIND_SECONDS, lambda: _ask_library(scopes))
+    except DefaultCredentialsError as error:
+        raise SourceError(f"{place}: no Google Cloud credentials found; {_SIGN_IN}") from error
+    except RefreshError as error:
+        raise SourceError(f"{place}: the credentials are not accepted any more; {_SIGN_IN}") from error
+    except (GoogleAuthError, TimeoutError) as error:
+        hint = "the server that gives credentials does not answer; check the network, or"
+        raise SourceError(f"{place}: {hint} {_SIGN_IN}") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{place}: the credentials cannot be used ({error}); {_SIGN_IN}") from error
 
 
-def _ask_library(source: str) -> Any:
+def _ask_library(scopes: Sequence[str]) -> tuple[Any, str | None]:
     import google.auth
-    from google.auth.exceptions import GoogleAuthError
+    from google.auth.transport.requests import Request
 
+    added = [name for name in _PATIENCE if name not in os.environ]
+    os.environ.update({name: _PATIENCE[name] for name in added})
+    credentials: Any
     try:
-        credentials, _project = google.auth.default(scopes=_READ_ONLY)
-    except (GoogleAuthError, OSError, ValueError) as error:
-        hint = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
-        raise SourceError(f"{source}: no usable Google Cloud credentials; {hint}") from error
-    return credentials
+        credentials, project = google.auth.default(scopes=scopes)
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+    if not credentials.valid:
+        credentials.refresh(Request())  # a login that has ended is found here, not in the first read
+    return credentials, project
+
+
+def _within(seconds: float, work: Callable[[], Result]) -> Result:
+    """The result of `work`; TimeoutError if it takes longer. What goes on then never keeps the process alive."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return results[0]

@@ -12,6 +12,7 @@ from google.auth.exceptions import GoogleAuthError, InvalidOperation
 from google.cloud.storage import Client
 from google.cloud.storage.exceptions import DataCorruption
 
+from goodput_cli.sources.google_credentials import find_credentials
 from goodput_cli.sources.object_store.base import (
     DeniedError,
     ListPage,
@@ -27,6 +28,7 @@ TIMEOUT = (5.0, 20.0)
 CONNECTIONS = 32
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _LIST_FIELDS = "items(name,size,generation),nextPageToken"
+_SCOPES = ("https://www.googleapis.com/auth/devstorage.read_only",)
 EMULATOR = "STORAGE_EMULATOR_HOST"
 
 
@@ -37,9 +39,8 @@ class GoogleStore:
         if os.environ.get(EMULATOR):
             self._client = Client(project="emulated")
         else:
-            from goodput_cli.sources.google_credentials import default_credentials
-
-            self._client = Client(project="-", credentials=default_credentials("gs://"))
+            credentials, _project = find_credentials("gs://", _SCOPES)
+            self._client = Client(project="-", credentials=credentials)  # reading needs no project
         _widen(self._client)
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
