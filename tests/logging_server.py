@@ -117,9 +117,10 @@ def _ns(text: str) -> int:
 def _holds(held: Entry, clause: tuple[str, str, str]) -> bool:
     field, operator, value = clause
     if field == "logName":
-        return f"projects/{PROJECT}/logs/{held['log']}" == value
+        return bool(f"projects/{PROJECT}/logs/{held['log']}" == value)
     if field in ("timestamp", "receiveTimestamp"):
-        left, right = held["ns" if field == "timestamp" else "received"], _ns(value)
+        left: int = held["ns" if field == "timestamp" else "received"]
+        right = _ns(value)
         return left >= right if operator == ">=" else left < right
     if field == "jsonPayload.job_name":
         return str(held["payload"].get("job_name", "")).lower() == value.lower()
@@ -131,7 +132,7 @@ class _Service:
         self.entries: list[Entry] = []
         self.faults: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
-        self.pages: dict[Any, tuple[Any, str]] = {}
+        self.found: dict[str, list[Any]] = {}
         self.restart = False
         self.forgotten = ""
 
@@ -140,7 +141,7 @@ class _Service:
         cut = self._fail(request, context)
         if request.page_token and request.page_token == self.forgotten:
             self._abort(context, "INVALID_ARGUMENT", "page_token is invalid")
-        page = self._page(request, context)[0].SerializeToString()
+        page = self._page(request, context).SerializeToString()
         return bytes(page[: len(page) // 2] if cut else page)
 
     def _fail(self, request: Any, context: Any) -> bool:
@@ -171,42 +172,44 @@ class _Service:
 
         context.abort(grpc.StatusCode[code], details)
 
-    def _page(self, request: Any, context: Any) -> tuple[Any, str]:
-        key = (request.filter, request.page_size, request.page_token, request.order_by)
-        if key not in self.pages:
-            self.pages[key] = self._make_page(request, context)
-        return self.pages[key]
+    def _page(self, request: Any, context: Any) -> Any:
+        from google.cloud.logging_v2.types import ListLogEntriesResponse
 
-    def _make_page(self, request: Any, context: Any) -> tuple[Any, str]:
-        clauses = parse_filter(request.filter)
         token, _, offset = request.page_token.rpartition("|")
-        if clauses is None or request.order_by != "timestamp asc" or (request.page_token and token != request.filter):
-            self._abort(context, "INVALID_ARGUMENT", f"cannot be understood: {request.filter}")
-            raise AssertionError
-        found = [held for held in self.entries if all(_holds(held, clause) for clause in clauses)]
-        found.sort(key=lambda held: (held["ns"], held["id"]))
+        if request.order_by != "timestamp asc" or (request.page_token and token != request.filter):
+            self._abort(context, "INVALID_ARGUMENT", "the order or the token does not fit")
+        found = self._found(request.filter, context)
         start = int(offset or 0)
         end = start + min(request.page_size or 50, 1000)
         token = f"{request.filter}|{end}" if end < len(found) else ""
-        return _response(found[start:end], token), token
+        return ListLogEntriesResponse.pb()(entries=found[start:end], next_page_token=token)
+
+    def _found(self, text: str, context: Any) -> list[Any]:
+        """The entries that a filter finds, in order, as messages."""
+        clauses = parse_filter(text)
+        if clauses is None:
+            self._abort(context, "INVALID_ARGUMENT", f"cannot be understood: {text}")
+            raise AssertionError
+        if text not in self.found:
+            found = [held for held in self.entries if all(_holds(held, clause) for clause in clauses)]
+            found.sort(key=lambda held: (held["ns"], held["id"]))
+            self.found[text] = [_message(held) for held in found]
+        return self.found[text]
 
 
-def _response(entries: list[Entry], token: str) -> Any:
-    from google.cloud.logging_v2.types import ListLogEntriesResponse
+def _message(held: Entry) -> Any:
+    from google.cloud.logging_v2.types import LogEntry
 
-    response = ListLogEntriesResponse.pb()(next_page_token=token)
-    for held in entries:
-        made = response.entries.add(log_name=f"projects/{PROJECT}/logs/{held['log']}", insert_id=held["id"])
-        made.timestamp.FromNanoseconds(held["ns"])
-        made.receive_timestamp.FromNanoseconds(held["received"])
-        made.resource.type = "global"
-        made.resource.labels["project_id"] = PROJECT
-        made.severity = 200
-        if "text" in held:
-            made.text_payload = held["text"]
-        else:
-            made.json_payload.update(held["payload"])
-    return response
+    made = LogEntry.pb()(log_name=f"projects/{PROJECT}/logs/{held['log']}", insert_id=held["id"], severity=200)
+    made.timestamp.FromNanoseconds(held["ns"])
+    made.receive_timestamp.FromNanoseconds(held["received"])
+    made.resource.type = "global"
+    made.resource.labels["project_id"] = PROJECT
+    if "text" in held:
+        made.text_payload = held["text"]
+    else:
+        made.json_payload.update(held["payload"])
+    return made
 
 
 def _serve(service: _Service, port: int) -> tuple[Any, int]:
@@ -237,7 +240,7 @@ def _watch(service: _Service, server: Any, port: int) -> None:
 def _obey(service: _Service, command: dict[str, Any]) -> dict[str, Any]:
     if "add" in command:
         service.entries += command["add"]
-        service.pages.clear()
+        service.found.clear()
     if "fault" in command:
         service.faults.append(command["fault"])
     taken = list(service.requests)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from goodput_cli.errors import SourceError
+from goodput_cli.sources.cloud_logging.wire import page_class
 
 ENDPOINT_VARIABLE = "GOODPUT_LOGGING_ENDPOINT"
 """HOST:PORT of a server to read from without encryption and credentials, for tests."""
@@ -29,7 +30,8 @@ T = TypeVar("T")
 class Connection:
     """A way to ask for pages, and the project that the credentials belong to (None: they name none).
 
-    list_entries: gRPC's callable for ListLogEntries, with `future` for calls that can be cancelled.
+    list_entries: gRPC's callable for ListLogEntries, with `future` for calls that can be cancelled. Its pages
+    hold their entries as bytes (`wire.page_class`).
     """
 
     list_entries: Any
@@ -49,11 +51,16 @@ def connect() -> Connection:
 
 
 def _connection(project: str | None, channel: Any, credentials: Any = None) -> Connection:
-    from google.cloud.logging_v2.services.logging_service_v2 import LoggingServiceV2Client
     from google.cloud.logging_v2.services.logging_service_v2.transports import LoggingServiceV2GrpcTransport
+    from google.cloud.logging_v2.types import ListLogEntriesRequest
 
-    client = LoggingServiceV2Client(transport=LoggingServiceV2GrpcTransport(channel=channel, credentials=credentials))
-    return Connection(client.transport.list_log_entries, project, client.transport.close)
+    transport = LoggingServiceV2GrpcTransport(channel=channel, credentials=credentials)
+    list_entries = transport.grpc_channel.unary_unary(
+        "/google.logging.v2.LoggingServiceV2/ListLogEntries",
+        request_serializer=ListLogEntriesRequest.serialize,
+        response_deserializer=page_class().FromString,
+    )
+    return Connection(list_entries, project, transport.close)
 
 
 def _project_of_environment() -> str | None:

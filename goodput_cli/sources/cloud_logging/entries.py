@@ -1,62 +1,153 @@
-"""Protobuf entries -> records as a sink would have written them (formats: envelopes)."""
+"""Serialised entries -> records as a sink would have written them (formats: envelopes), many at once.
+
+One entry of a shape is parsed with care; of the others only the slots are taken out, as columns. That is several
+times as fast as a walk through each message, and as exact.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from goodput_cli.sources.cloud_logging.structs import StructDecoder
+from goodput_cli.sources.cloud_logging.query import rfc3339
+from goodput_cli.sources.cloud_logging.shapes import Bytes, Shape, SlotKind, shape_of
+from goodput_cli.sources.cloud_logging.wire import VARINT, fields
 
-NS_PER_SECOND = 1_000_000_000
+FEW = 8
+"""So few entries of one length are parsed one by one."""
+MAX_SHAPES = 16
+"""How many shapes of one length are tried in one page; entries of further ones are parsed one by one."""
+
+_BITS = 7  # of a number in each byte of a varint
+_NS = (0, 10**9, 1)  # of the fields of a timestamp: 1 seconds, 2 nanoseconds
+
 Record = dict[str, Any]
+Column = Iterable[Any]
 
 
-class EntryDecoder:
-    """Turns pages into records. Remembers the shapes of payloads and the resources that it has seen."""
-
-    def __init__(self) -> None:
-        self._structs = StructDecoder()
-        self._resources: dict[bytes, Record] = {}
-
-    def records(self, entries: Sequence[Any]) -> list[Record]:
-        """Records with `insertId`, `logName`, `timestamp` (nine digits, UTC), `resource` and the payload."""
-        plain = [entry for entry in entries if entry.WhichOneof("payload") == "json_payload"]
-        payloads = self._structs.decode([entry.json_payload.SerializePartialToString() for entry in plain])
-        stamps = timestamps(plain)
-        records = [
-            {
-                "insertId": entry.insert_id,
-                "logName": entry.log_name,
-                "timestamp": stamp,
-                "resource": self._resource(entry.resource),
-                "jsonPayload": payload,
-            }
-            for entry, stamp, payload in zip(plain, stamps, payloads, strict=True)
-        ]
-        return records if len(plain) == len(entries) else records + _others(entries)
-
-    def _resource(self, resource: Any) -> Record:
-        key = resource.SerializePartialToString()
-        known = self._resources.get(key)
-        if known is None:
-            known = self._resources[key] = {"type": resource.type, "labels": dict(resource.labels)}
-        return known
+def decode(entries: Sequence[bytes]) -> list[Record]:
+    """Records in order, with `insertId`, `logName`, `timestamp` (nine digits, UTC), `resource` and the payload."""
+    by_length: defaultdict[int, list[int]] = defaultdict(list)
+    for at, entry in enumerate(entries):
+        by_length[len(entry)].append(at)
+    decoded: list[Any] = [None] * len(entries)
+    for places in by_length.values():
+        records = _decode_equally_long([entries[at] for at in places])
+        for at, record in zip(places, records, strict=True):
+            decoded[at] = record
+    return decoded
 
 
-def timestamps(entries: Sequence[Any]) -> list[str]:
-    """RFC 3339 of each entry's timestamp, exact to the nanosecond; such texts sort as the instants do."""
-    stamps = [entry.timestamp for entry in entries]
-    seconds = np.array([stamp.seconds for stamp in stamps], dtype=np.int64)
-    ns = np.array([stamp.nanos for stamp in stamps], dtype=np.int64) + seconds * NS_PER_SECOND
+def parse(entry: bytes) -> Record:
+    """The record of one serialised entry."""
+    message = _entry_class().FromString(entry)
+    record: Record = {
+        "insertId": message.insert_id,
+        "logName": message.log_name,
+        "timestamp": rfc3339(message.timestamp.ToNanoseconds()),
+        "resource": {"type": message.resource.type, "labels": dict(message.resource.labels)},
+    }
+    if message.WhichOneof("payload") == "json_payload":
+        record["jsonPayload"] = _dict(message.json_payload)
+    else:
+        record["textPayload"] = message.text_payload  # the reader reports that it cannot use it
+    return record
+
+
+@cache
+def _entry_class() -> Any:
+    from google.cloud.logging_v2.types import LogEntry
+
+    return LogEntry.pb()
+
+
+def _dict(struct: Any) -> Record:
+    return {key: _value(value) for key, value in struct.fields.items()}
+
+
+def _value(value: Any) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "struct_value":
+        return _dict(value.struct_value)
+    if kind == "list_value":
+        return [_value(one) for one in value.list_value.values]
+    return None if kind in (None, "null_value") else getattr(value, kind)
+
+
+def _decode_equally_long(entries: list[bytes]) -> list[Record]:
+    decoded: list[Any] = [None] * len(entries)
+    left = np.arange(len(entries))
+    table = np.frombuffer(b"".join(entries), dtype=np.uint8).reshape(len(entries), -1)
+    for _ in range(MAX_SHAPES):
+        shape = shape_of(entries[left[0]]) if len(left) >= FEW else None
+        if shape is None:
+            break
+        rows = table[left]
+        alike = ((rows ^ rows[0]) & shape.care == 0).all(axis=1)
+        for at, record in zip(left[alike].tolist(), _records(rows[alike], entries[left[0]], shape), strict=True):
+            decoded[at] = record
+        left = left[~alike]
+        if not len(left):
+            break
+    for at in left.tolist():
+        decoded[at] = parse(entries[at])
+    return decoded
+
+
+def _records(rows: Bytes, sample: bytes, shape: Shape) -> list[Record]:
+    """The records of entries of one shape; rows uint8[n, length]."""
+    first = parse(sample)
+    payload = first.get("jsonPayload", {})
+    outside: dict[str, Column] = {key: repeat(value, len(rows)) for key, value in first.items()}
+    inside: dict[str, Column] = {key: repeat(value, len(rows)) for key, value in payload.items()}
+    for slot in shape.slots:
+        part = rows[:, slot.start : slot.end]
+        if slot.kind is SlotKind.RECEIVED or (part == part[0]).all():
+            continue
+        if slot.kind is SlotKind.TIMESTAMP:
+            outside[slot.kind.value] = _timestamps(part, sample[slot.start : slot.end])
+        elif slot.kind is SlotKind.INSERT_ID:
+            outside[slot.kind.value] = _texts(part)
+        else:
+            inside[slot.key] = _numbers(part) if slot.kind is SlotKind.NUMBER else _texts(part)
+    if inside:
+        keys = tuple(inside)
+        outside["jsonPayload"] = [dict(zip(keys, row)) for row in zip(*inside.values())]  # noqa: B905 - all n long
+    names = tuple(outside)
+    return [dict(zip(names, row)) for row in zip(*outside.values())]  # noqa: B905 - all n long
+
+
+def _numbers(part: Bytes) -> list[float]:
+    numbers: list[float] = np.ascontiguousarray(part).view("<f8")[:, 0].tolist()
+    return numbers
+
+
+def _texts(part: Bytes) -> list[str]:
+    width = part.shape[1]
+    data = part.tobytes()
+    starts = range(0, len(data), width)
+    if data.isascii():
+        text = data.decode("ascii")
+        return [text[at : at + width] for at in starts]
+    return [data[at : at + width].decode() for at in starts]
+
+
+def _timestamps(part: Bytes, sample: bytes) -> list[str]:
+    """RFC 3339 with nine digits, of serialised timestamps whose numbers stand where they stand in the sample."""
+    ns: NDArray[np.int64] = np.zeros(len(part), dtype=np.int64)
+    for field in fields(sample, 0, len(sample)):
+        if field.wire == VARINT and field.number < len(_NS):
+            ns += _varints(part[:, field.start : field.end]) * _NS[field.number]
     return [text + "Z" for text in np.datetime_as_string(ns.view("datetime64[ns]"), unit="ns").tolist()]
 
 
-def _others(entries: Sequence[Any]) -> list[Record]:
-    """Entries with text or a protobuf message instead of an object: the reader reports that it cannot use them."""
-    others = [entry for entry in entries if entry.WhichOneof("payload") != "json_payload"]
-    return [
-        {"insertId": entry.insert_id, "logName": entry.log_name, "timestamp": stamp, "textPayload": entry.text_payload}
-        for entry, stamp in zip(others, timestamps(others), strict=True)
-    ]
+def _varints(part: Bytes) -> NDArray[np.int64]:
+    shifts = np.arange(part.shape[1], dtype=np.int64) * _BITS
+    values: NDArray[np.int64] = ((part.astype(np.int64) & 0x7F) << shifts).sum(axis=1)
+    return values

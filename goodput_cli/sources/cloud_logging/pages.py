@@ -53,7 +53,7 @@ class PageReader:
         self._sleep = sleep
 
     def pages(self, query: LogQuery, size: int = PAGE_SIZE) -> Iterator[Any]:
-        """The protobuf messages `ListLogEntriesResponse`, oldest entries first.
+        """The pages, oldest entries first: messages with `entries` as bytes.
 
         Raises SourceError where it gives up, LostPlaceError where the token has expired.
         """
@@ -86,7 +86,7 @@ class PageReader:
         failures, wait, waited = 0, self._patience.first, 0.0
         while True:
             try:
-                return type(request_reply := call.result()).pb(request_reply)
+                return call.result()
             except grpc.RpcError as error:
                 fault = kind_of(error, bool(request.page_token))
                 if fault is Fault.LOST_PLACE:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from goodput_cli.sources.base import ReadContext
-from goodput_cli.sources.cloud_logging.entries import EntryDecoder
+from goodput_cli.sources.cloud_logging.entries import decode
 from goodput_cli.sources.cloud_logging.pages import LostPlaceError, PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery
 
@@ -62,7 +62,6 @@ class LogReader:
     def __init__(self, pages: PageReader, patient: Patient) -> None:
         self._pages = pages
         self._patient = patient
-        self._decoder = EntryDecoder()
 
     def read(self, query: LogQuery) -> Iterator[list[Record]]:
         """The records of a query, oldest first, a list per page that has some."""
@@ -80,10 +79,10 @@ class LogReader:
     def _read_once(self, query: LogQuery, before: list[Record]) -> Iterator[list[Record]]:
         known = {(record["timestamp"], record["insertId"]) for record in before}
         for page in self._pages.pages(query):
-            records = self._decoder.records(page.entries)
+            records = decode(page.entries)
             if known:
                 records = [one for one in records if (one["timestamp"], one["insertId"]) not in known]
-            self._patient.read(records, page.ByteSize())
+            self._patient.read(records, sum(map(len, page.entries)))
             if records:
                 yield records
 
