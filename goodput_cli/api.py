@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -62,6 +62,10 @@ def analyze(
     thresholds: Sequence[ThresholdExpression | str] = (),
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
+    log_name: str | None = None,
+    lookback_days: float | None = None,
+    use_cache: bool = True,
+    notice: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Read the logs and account for every second of one job.
 
@@ -72,11 +76,13 @@ def analyze(
     async_saves: saves of a checkpoint log claim nothing. stall_factor: how many usual step times are a stall, 0 = off.
     run: analyse one run of a job name that was used several times: a number from 1, or "last".
     thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`.
+    log_name, lookback_days, use_cache: for Cloud Logging: which log, how far back (None: as far as the job goes), and
+    whether entries read before may be kept and used. notice: takes sentences for the person who waits.
 
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.
     """
-    question = _question(
+    question = make_question(
         reference_step_time=reference_step_time,
         start=start,
         end=end,
@@ -91,9 +97,11 @@ def analyze(
     )
     expressions = _expressions(thresholds)
     from goodput_cli.events.read import read_events
+    from goodput_cli.sources.base import Wanted
 
+    wanted = Wanted(job_name, log_name, lookback_days, use_cache)
     uris = [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
-    log = read_events(uris, timezone=timezone, stdin=stdin, progress=progress)
+    log = read_events(uris, timezone=timezone, stdin=stdin, progress=progress, wanted=wanted, notice=notice)
     return analyze_log(log, question, job_name, expressions)
 
 
@@ -156,20 +164,21 @@ def _rules(question: Question, anchors: Anchors) -> Rules:
     )
 
 
-def _question(
+def make_question(
     *,
-    reference_step_time: str | float | Fraction | None,
-    start: Time | None,
-    end: Time | None,
-    as_of: Time | None,
-    exclude: Sequence[str],
-    exclude_stopped: bool,
-    timezone: str,
-    data_loading: str,
-    async_saves: bool,
-    stall_factor: float,
-    run: int | str | None,
+    reference_step_time: str | float | Fraction | None = None,
+    start: Time | None = None,
+    end: Time | None = None,
+    as_of: Time | None = None,
+    exclude: Sequence[str] = (),
+    exclude_stopped: bool = False,
+    timezone: str = "UTC",
+    data_loading: str = "overlapped",
+    async_saves: bool = False,
+    stall_factor: float = 5.0,
+    run: int | str | None = None,
 ) -> Question:
+    """A question from what a person typed; the arguments are those of `analyze`. UsageError if it makes no sense."""
     parse_zone(timezone)
     if data_loading not in ("overlapped", "blocking"):
         raise UsageError(f"data loading is 'overlapped' or 'blocking', not {data_loading!r}")

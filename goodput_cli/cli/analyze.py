@@ -111,7 +111,11 @@ def _analyze(
 
     stdin = _standard_input() if "-" in sources else None
     with reading_progress(wanted=show_progress) as progress:
-        return analyze_logs(sources, thresholds=thresholds, stdin=stdin, progress=progress, **question)
+        return analyze_logs(sources, thresholds=thresholds, stdin=stdin, progress=progress, notice=_tell, **question)
+
+
+def _tell(sentence: str) -> None:
+    say(safe(sentence))
 
 
 def _standard_input() -> BinaryIO:
