@@ -129,8 +129,6 @@ def test_schemes() -> None:
         read_events(["ftp://x/y"])
     with pytest.raises(SourceError, match="no source for s3:// is installed"):
         read_events(["s3://bucket/prefix"])
-    with pytest.raises(SourceError, match="no source for cloud-logging:// is installed"):
-        read_events(["cloud-logging:///log"])
     with pytest.raises(UsageError, match="unknown time zone"):
         read_events([], timezone="Mars/Phobos")
 

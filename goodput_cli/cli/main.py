@@ -15,6 +15,8 @@ import click
 
 from goodput_cli.cli.analyze import analyze
 from goodput_cli.cli.console import prepare_streams, say
+from goodput_cli.cli.fetch import fetch
+from goodput_cli.cli.watch import watch
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.text import safe, safe_lines
 
@@ -74,6 +76,8 @@ def goodput() -> None:
 
 
 goodput.add_command(analyze)
+goodput.add_command(fetch)
+goodput.add_command(watch)
 
 
 def _say_wrong_usage(error: click.UsageError) -> None:

@@ -63,7 +63,7 @@ class Decoder:
         self._rows.end_block()
 
     def finish(self) -> EventLog:
-        """Everything that was added, as one log; the decoder is empty then."""
+        """Everything that was added so far, as one log; more may be added, and the next log holds all of it."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         table = build_table(
             self._rows.columns(),

@@ -100,11 +100,11 @@ class RowBuilder:
             pieces.clear()
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All rows so far as whole columns. Empties the builder, column by column, to need little memory."""
+        """All rows so far as whole columns. The pieces go, column by column, to need little memory; more can follow."""
         whole: dict[str, NDArray[Any]] = {}
         for name, pieces in self._done.items():
             whole[name] = np.concatenate(pieces) if pieces else np.empty(0, dtype=COLUMNS[name])
-            pieces.clear()
+            pieces[:] = [whole[name]]
         return whole
 
 

@@ -213,12 +213,9 @@ class _Reading:
         if times > MAX_REPLACED:
             raise SourceError(f"{name}: is replaced faster than it can be read; copy it, and read the copy")
         self._place.first_time(newer, self._context)
-        if before:
+        if before:  # otherwise it is as if the bucket had been listed a moment later
             message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"
             self._context.report(Diagnostic("object_replaced", "warning", message, 1, (name,)))
-        else:
-            message = f"{name}: was replaced before it was read; the newer version counts"
-            self._context.report(Diagnostic("object_replaced", "info", message, 1, (name,)))
         assert isinstance(newer, StoredObject)
         return newer
 
