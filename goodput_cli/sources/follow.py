@@ -21,7 +21,7 @@ HELD_FILES = 200
 """Files that are kept open, to read what is written to them after they were renamed or removed."""
 MAX_IDLE = 30
 """After so many looks without anything new a file that was renamed or removed is let go."""
-REMOTE_SECONDS = 10.0
+REMOTE_SECONDS = 15.0
 """Buckets and Cloud Logging are asked at most this often: reads of a project are counted (60 a minute)."""
 
 Identity = tuple[int, int]
@@ -152,10 +152,11 @@ class BucketFollower:
     def __init__(self, uri: str, context: ReadContext) -> None:
         self._uri = uri
         self._context = context
+        self._source = source_for(uri)
 
     def look(self) -> Iterator[Batch]:
         """See `Follower.look`: `seen` in the context holds the versions that were read."""
-        return source_for(self._uri).read(self._uri, self._context)
+        return self._source.read(self._uri, self._context)
 
     def close(self) -> None:
         """See `Follower.close`: nothing is held."""

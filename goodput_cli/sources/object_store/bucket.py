@@ -59,6 +59,7 @@ class BucketSource:
 
     def __init__(self, open_store: Callable[[str], ObjectStore] = open_store) -> None:
         self._open_store = open_store
+        self._stores: dict[str, ObjectStore] = {}  # signing in once does for all reads
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
         """See `Source.read`. Raises SourceError for what is missing or forbidden, or where the network gives up.
@@ -66,7 +67,10 @@ class BucketSource:
         An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
         """
         bucket, path = _parse(uri)
-        place = _Place(self._open_store(scheme_of(uri)), scheme_of(uri), bucket, Event())
+        scheme = scheme_of(uri)
+        if scheme not in self._stores:
+            self._stores[scheme] = self._open_store(scheme)
+        place = _Place(self._stores[scheme], scheme, bucket, Event())
         found = choose(uri, path, place.listed(uri, path))
         wanted = [one for one in found if place.first_time(one, context)]
         return _Reading(place, context).batches(wanted)
