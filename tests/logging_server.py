@@ -45,6 +45,10 @@ class LoggingServer:
         """Entries as `entry` makes them."""
         self._ask({"add": entries})
 
+    def reset(self) -> None:
+        """Hold nothing, break nothing."""
+        self._ask({"reset": True})
+
     def fault(self, code: str, *, after: int = 0, times: int = 1, details: str = "", seconds: float = 0) -> None:
         """From `after` more requests on, fail `times` requests: a gRPC code, SLOW, GARBAGE (a cut answer), DROP (the
         connection) or FORGET (page tokens)."""
@@ -134,6 +138,13 @@ class _Service:
         self.requests: list[dict[str, Any]] = []
         self.found: dict[str, list[Any]] = {}
         self.restart = False
+        self.forgotten = ""
+
+    def reset(self) -> None:
+        self.entries.clear()
+        self.faults.clear()
+        self.found.clear()
+        self.requests.clear()
         self.forgotten = ""
 
     def list_entries(self, request: Any, context: Any) -> bytes:
@@ -238,6 +249,8 @@ def _watch(service: _Service, server: Any, port: int) -> None:
 
 
 def _obey(service: _Service, command: dict[str, Any]) -> dict[str, Any]:
+    if "reset" in command:
+        service.reset()
     if "add" in command:
         service.entries += command["add"]
         service.found.clear()

@@ -15,7 +15,7 @@ ENDPOINT_VARIABLE = "GOODPUT_LOGGING_ENDPOINT"
 """HOST:PORT of a server to read from without encryption and credentials, for tests."""
 PROJECT_VARIABLES = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT")
 TEST_PROJECT = "test-project"
-FIND_SECONDS = 3.5
+FIND_SECONDS = 3.0
 """How long credentials may be looked for. The metadata server of a real VM answers within milliseconds."""
 TOKEN_SECONDS = 15.0
 SCOPES = ("https://www.googleapis.com/auth/logging.read", "https://www.googleapis.com/auth/cloud-platform.read-only")

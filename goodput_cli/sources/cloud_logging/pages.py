@@ -30,6 +30,9 @@ class Patience:
     deadline: float = 60.0
 
 
+PATIENCE = Patience()
+
+
 class LostPlaceError(Exception):
     """The server does not know the page token any more: ask again from the newest entry on."""
 
@@ -44,12 +47,12 @@ class PageReader:
         self,
         list_entries: Any,
         waiting: Callable[[float], None],
-        patience: Patience = Patience(),
+        patience: Patience | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._list_entries = list_entries
         self._waiting = waiting
-        self._patience = patience
+        self._patience = patience or PATIENCE
         self._sleep = sleep
 
     def pages(self, query: LogQuery, size: int = PAGE_SIZE) -> Iterator[Any]:

@@ -13,7 +13,7 @@ from goodput_cli.sources.cloud_logging.cached import read_cached
 from goodput_cli.sources.cloud_logging.credentials import Connection, connect
 from goodput_cli.sources.cloud_logging.lookback import Beginning, report_cut
 from goodput_cli.sources.cloud_logging.pages import PageReader
-from goodput_cli.sources.cloud_logging.query import LogQuery, log_ids
+from goodput_cli.sources.cloud_logging.query import LogQuery, log_ids, rfc3339
 from goodput_cli.sources.cloud_logging.reading import LogReader, Patient
 
 NS_PER_DAY = 86_400 * 10**9
@@ -74,7 +74,8 @@ def _read_all(connection: Connection, queries: list[LogQuery], context: ReadCont
     if not count.entries and queries:
         logs = " and ".join(query.log_id for query in queries)
         job = f" of job {queries[0].job_name}" if queries[0].job_name is not None else ""
-        context.say(f"Cloud Logging, project {queries[0].project}: no entries{job} in {logs}.")
+        since = f" since {rfc3339(queries[0].since_ns)[:19]}Z (--lookback)" if queries[0].since_ns is not None else ""
+        context.say(f"Cloud Logging, project {queries[0].project}: no entries{job} in {logs}{since}.")
 
 
 def _read_one(connection: Connection, query: LogQuery, context: ReadContext, count: _Count) -> Iterator[Batch]:
