@@ -2,7 +2,7 @@
 
     python tests/bucket_server.py   prints its port, serves until its standard input ends
 
-Besides the API (listing in pages, metadata, downloads pinned to a generation, ranges) it takes orders:
+Besides the API (listing in pages, metadata, downloads pinned to a generation, ranges; S3's under `/s3`) it takes orders:
 PUT /control/object/BUCKET/NAME stores the body; DELETE removes it; POST /control/fault takes a `Fault` as JSON;
 POST /control/reset forgets everything; GET /control/log gives what was asked, one string a request.
 """
@@ -18,7 +18,8 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
 
 import google_crc32c
 
@@ -95,6 +96,8 @@ class Handler(BaseHTTPRequestHandler):
             return None
         url = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        if url.path.startswith("/s3/"):
+            return self._amazon(*unquote(url.path).removeprefix("/s3/").partition("/")[::2], query, fault)
         match = re.fullmatch(r"(?:/download)?/storage/v1/b/([^/]+)/o(?:/(.+))?", url.path)
         if match is None:
             return self._error(404, "no such path")
@@ -104,6 +107,23 @@ class Handler(BaseHTTPRequestHandler):
         if name is None:
             return self._list(bucket, query)
         return self._object(bucket, unquote(name), query, fault)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def _amazon(self, bucket: str, name: str, query: dict[str, str], fault: Fault | None) -> None:
+        """The same bucket in S3's language: an ETag instead of a generation, XML instead of JSON."""
+        if bucket not in STATE.buckets:
+            return self._answer(404, b"<Error><Code>NoSuchBucket</Code></Error>", {})
+        held = STATE.buckets[bucket]
+        if not name:
+            return self._answer(200, _amazon_list(held, query).encode(), {"Content-Type": "application/xml"})
+        if name not in held:
+            return self._answer(404, b"<Error><Code>NoSuchKey</Code></Error>", {})
+        content, generation = held[name]
+        if self.headers.get("If-Match", f'"{generation}"') != f'"{generation}"':
+            return self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>", {})
+        return self._content(content, {"ETag": f'"{generation}"'}, fault)
 
     def do_PUT(self) -> None:
         bucket, name = unquote(self.path.removeprefix("/control/object/")).split("/", 1)
@@ -138,7 +158,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(fault.seconds)
         if fault.kind in ("replace", "delete"):
             name = unquote(urlsplit(self.path).path)
-            bucket, _, key = name.partition("/b/")[2].partition("/o/")
+            bucket, key = re.sub(r".*/b/([^/]+)/o/|/s3/([^/]+)/", r"\1\2/", name).split("/", 1)
             with STATE.lock:
                 STATE.buckets[bucket].pop(key, None)
                 if fault.kind == "replace":
@@ -166,16 +186,17 @@ class Handler(BaseHTTPRequestHandler):
             return self._error(404, f"No such object: {bucket}/{name}")
         if query.get("alt") != "media":
             return self._json(200, self._metadata(name, content, generation))
+        return self._content(content, {"X-Goog-Generation": str(generation), "X-Goog-Hash": _hashes(content)}, fault)
+
+    def _content(self, content: bytes, headers: dict[str, str], fault: Fault | None) -> None:
         status, part = 200, content
         span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        headers = {"X-Goog-Generation": str(generation), "X-Goog-Hash": _hashes(content)}
         if span is not None:
             status, part = 206, content[int(span[1]) : int(span[2]) + 1]
             headers["Content-Range"] = f"bytes {span[1]}-{int(span[1]) + len(part) - 1}/{len(content)}"
         if fault is not None and fault.kind == "flip":
             part = part[:-1] + bytes([part[-1] ^ 1])
         self._answer(status, part, headers, cut=fault is not None and fault.kind == "cut")
-        return None
 
     def _body(self) -> bytes:
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -192,10 +213,27 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body[: len(body) // 2] if cut else body)
+        if self.command != "HEAD":
+            self.wfile.write(body[: len(body) // 2] if cut else body)
         self.wfile.flush()
         if cut:
             self.close_connection = True
+
+
+def _amazon_list(held: dict[str, tuple[bytes, int]], query: dict[str, str]) -> str:
+    after, prefix = query.get("continuation-token", ""), query.get("prefix", "")
+    names = sorted(name for name in held if name.startswith(prefix) and name > after)
+    rows = "".join(
+        f"<Contents><Key>{quote(name)}</Key><Size>{len(held[name][0])}</Size>"
+        f"<ETag>&quot;{held[name][1]}&quot;</ETag></Contents>"
+        for name in names[:PAGE]
+    )
+    more = f"<NextContinuationToken>{escape(names[PAGE - 1])}</NextContinuationToken>" if len(names) > PAGE else ""
+    truncated = str(bool(more)).lower()
+    return (
+        '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><EncodingType>url</EncodingType>'
+        f"<IsTruncated>{truncated}</IsTruncated>{more}{rows}</ListBucketResult>"
+    )
 
 
 def _hashes(content: bytes) -> str:

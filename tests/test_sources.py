@@ -127,8 +127,8 @@ def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_schemes() -> None:
     with pytest.raises(UsageError, match="unknown kind of source ftp://"):
         read_events(["ftp://x/y"])
-    with pytest.raises(SourceError, match="no source for s3:// is installed"):
-        read_events(["s3://bucket/prefix"])
+    with pytest.raises(SourceError, match="no source for hdfs:// is installed"):
+        read_events(["hdfs://host/prefix"])
     with pytest.raises(UsageError, match="unknown time zone"):
         read_events([], timezone="Mars/Phobos")
 

@@ -112,9 +112,11 @@ _BUILT_IN = {
     "cloud-logging": "goodput_cli.sources.cloud_logging.source:CloudLoggingSource",
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
     "gs": "goodput_cli.sources.object_store.bucket:BucketSource",
+    "s3": "goodput_cli.sources.object_store.bucket:BucketSource",
 }
 _KNOWN_ELSEWHERE = {
-    "s3": "download the objects first, for example with `aws s3 cp`, and name the files",
+    "az": "download the objects first, for example with `az storage blob download-batch`, and name the files",
+    "hdfs": "copy the files first with `hdfs dfs -get`, and name the copies",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 

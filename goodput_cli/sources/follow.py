@@ -47,10 +47,14 @@ def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
 
 
 def _remote(uri: str, context: ReadContext) -> Follower:
-    kinds: dict[str, Callable[[str, ReadContext], Follower]] = {"gs": BucketFollower, "cloud-logging": EntryFollower}
+    kinds: dict[str, Callable[[str, ReadContext], Follower]] = {
+        "gs": BucketFollower,
+        "s3": BucketFollower,
+        "cloud-logging": EntryFollower,
+    }
     if scheme_of(uri) not in kinds:
         source_for(uri)  # says so if there is no such scheme
-        raise UsageError(f"{uri}: cannot be followed; files, gs:// and cloud-logging:// can")
+        raise UsageError(f"{uri}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
     return _Seldom(kinds[scheme_of(uri)](uri, context))
 
 

@@ -9,6 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 20.0
+"""How long to wait for a connection, and between bytes."""
+CONNECTIONS = 32
+"""Connections that are kept: at least one for each thread."""
+
 
 @dataclass(frozen=True)
 class StoredObject:
@@ -51,7 +57,18 @@ class TransientError(StoreError):
 
 
 class ObjectStore(Protocol):
-    """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s."""
+    """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s.
+
+    list_permission, get_permission: what it takes to be answered, as people who grant it call it.
+    """
+
+    @property
+    def list_permission(self) -> str:
+        """What listing needs."""
+
+    @property
+    def get_permission(self) -> str:
+        """What reading an object needs."""
 
     def list_page(self, bucket: str, prefix: str, token: str | None, /) -> ListPage:
         """The objects whose names begin with `prefix`, from `token` on."""

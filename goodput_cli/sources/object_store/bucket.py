@@ -32,7 +32,10 @@ HELD_PARTS = 24
 MAX_REPLACED = 3
 """How often an object may be replaced while it is read before that is an error."""
 
-_STORES = {"gs": "goodput_cli.sources.object_store.gcs:GoogleStore"}
+_STORES = {
+    "gs": "goodput_cli.sources.object_store.gcs:GoogleStore",
+    "s3": "goodput_cli.sources.object_store.s3:AmazonStore",
+}
 
 
 class Part(NamedTuple):
@@ -55,7 +58,7 @@ def open_store(scheme: str) -> ObjectStore:
 
 
 class BucketSource:
-    """Reads `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`."""
+    """Reads `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`; s3:// alike."""
 
     def __init__(self, open_store: Callable[[str], ObjectStore] = open_store) -> None:
         self._open_store = open_store
@@ -114,7 +117,7 @@ class _Place:
         except DeniedError as error:
             single = None if has_magic(path) or not path else self._single(path)
             if single is None:
-                raise SourceError(f"{uri}: {_forbidden(error, 'storage.objects.list')}") from error
+                raise SourceError(f"{uri}: {_forbidden(error, self.store.list_permission)}") from error
             return [single]
         except MissingError as error:
             raise SourceError(f"{uri}: there is no bucket {self.bucket}; check the name and the project") from error
@@ -143,7 +146,7 @@ class _Place:
         try:
             return self._persist(uri, lambda: self.store.get(self.bucket, *part))
         except DeniedError as error:
-            raise SourceError(f"{uri}: {_forbidden(error, 'storage.objects.get')}") from error
+            raise SourceError(f"{uri}: {_forbidden(error, self.store.get_permission)}") from error
 
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:

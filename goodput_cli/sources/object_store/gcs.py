@@ -14,6 +14,9 @@ from google.cloud.storage.exceptions import DataCorruption
 
 from goodput_cli.sources.google_credentials import find_credentials
 from goodput_cli.sources.object_store.base import (
+    CONNECT_SECONDS,
+    CONNECTIONS,
+    READ_SECONDS,
     DeniedError,
     ListPage,
     MissingError,
@@ -23,9 +26,7 @@ from goodput_cli.sources.object_store.base import (
 
 Result = TypeVar("Result")
 
-TIMEOUT = (5.0, 20.0)
-"""Seconds to connect, and between bytes."""
-CONNECTIONS = 32
+TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _LIST_FIELDS = "items(name,size,generation),nextPageToken"
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_only",)
@@ -34,6 +35,9 @@ EMULATOR = "STORAGE_EMULATOR_HOST"
 
 class GoogleStore:
     """See `ObjectStore`. A version is a generation."""
+
+    list_permission = "storage.objects.list"
+    get_permission = "storage.objects.get"
 
     def __init__(self) -> None:
         if os.environ.get(EMULATOR):
