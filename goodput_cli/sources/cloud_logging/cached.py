@@ -104,7 +104,8 @@ class _CachedReading:
         writer.add(missing)
         yield from self._asked_for(missing)
         coverage = with_start(replace(known, fetched_ns=now), start)
-        yield from self._stream(_newer(replace(self._query, since_ns=None), known), writer, coverage, overlap)
+        newer = _newer(replace(self._query, since_ns=known.start_ns), known)
+        yield from self._stream(newer, writer, coverage, overlap)
 
     def _older(self, known: Coverage) -> Iterator[list[Record]]:
         """What was not asked for so far."""

@@ -35,7 +35,7 @@ class Patient:
         self._entries += len(records)
         if records:
             self._newest_ns = ns_of(records[-1]["timestamp"])
-            self._first_ns = self._first_ns or self._newest_ns
+            self._first_ns = self._first_ns or ns_of(records[0]["timestamp"])
 
     def waiting(self, seconds: float) -> None:
         """The quota is used up: said the first time, and when a wait is long."""
