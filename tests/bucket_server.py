@@ -2,7 +2,7 @@
 
     python tests/bucket_server.py   prints its port, serves until its standard input ends
 
-Besides the API (listing in pages, metadata, downloads pinned to a generation, ranges; S3's under `/s3`) it takes orders:
+Besides the API (listing in pages, metadata, downloads pinned to a generation, ranges; S3's at `/s3`) it takes orders:
 PUT /control/object/BUCKET/NAME stores the body; DELETE removes it; POST /control/fault takes a `Fault` as JSON;
 POST /control/reset forgets everything; GET /control/log gives what was asked, one string a request.
 """

@@ -121,6 +121,14 @@ def test_a_bucket_that_may_not_be_listed(bucket: Bucket, status: int) -> None:
     assert read_steps(read_events(["gs://logs/b.jsonl"])) == list(range(100, 200))
 
 
+def test_a_request_that_the_store_does_not_take(bucket: Bucket) -> None:
+    bucket.fail(r"/o\?", "status", status=400, times=-1)
+    with pytest.raises(SourceError, match=r"^gs://logs: the store refuses to answer: HTTP 400: .*as ordered"):
+        read()
+    with pytest.raises(SourceError, match=r"^gs://-x/a: the store refuses to answer: .*start and end"):
+        read_events(["gs://-x/a"])
+
+
 def test_replaced_before_it_was_read(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "replace", content=log_lines(100, 101, 999).decode())
     log = read()

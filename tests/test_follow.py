@@ -183,6 +183,30 @@ def test_a_folder_takes_new_files_and_many_of_them(tmp_path: Path, monkeypatch: 
     assert sorted(look(log)) == [*range(10), *range(100, 110)]
 
 
+def test_a_file_that_cannot_be_read_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jsonl").write_bytes(log_lines(1 if name == "a" else 2))
+    monkeypatch.setattr(following, "HELD_FILES", 0)
+    said: list[str] = []
+    log = LiveLog([str(tmp_path)], notice=said.append)
+    assert look(log) == [1, 2]
+    real = os.open
+
+    def refused(path: str, *arguments: int) -> int:
+        if str(path).endswith("a.jsonl"):
+            raise PermissionError
+        return real(path, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refused)
+        append(tmp_path / "b.jsonl", log_lines(3))
+        assert [look(log), look(log)] == [[1, 2, 3]] * 2
+    assert len(said) == 1
+    assert "permission denied" in said[0]
+    append(tmp_path / "a.jsonl", log_lines(4))
+    assert sorted(look(log)) == [1, 2, 3, 4]
+
+
 def test_an_array_that_grows(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     objects = [json.loads(line) for line in log_lines(*range(6)).splitlines()]

@@ -70,6 +70,18 @@ def test_truncation_is_said_and_the_end_is_an_interruption(tmp_path: Path) -> No
     assert process.returncode == 130
 
 
+def test_it_ends_when_nobody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(log_lines(*range(20)))
+    with started(path, "--format", "json") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        with path.open("ab") as stream:
+            stream.write(log_lines(20))
+        assert process.wait(20) == 0
+
+
 def test_on_a_terminal_it_is_drawn_in_place(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20), job="first"))

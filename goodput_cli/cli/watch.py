@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,6 +45,10 @@ def seconds(text: str) -> float:
     if not 0.1 <= value <= 86_400:
         raise UsageError(f"{text!r} is not an interval; write seconds from 0.1 to 86400, such as 5")
     return value
+
+
+class _NobodyReads(Exception):
+    """Whoever read standard output has gone away."""
 
 
 INTERVAL = Checked("seconds", seconds)
@@ -96,7 +100,7 @@ def watch(
     notice = notices.append if on_screen else _say_safely
     answers = watch_logs(named, interval=interval, notice=notice, **question)
     show = _screen(notices, ", ".join(named), quiet) if on_screen else _stream(format_, quiet)
-    with show as showing:
+    with suppress(_NobodyReads), show as showing:
         shown = 0
         for update in answers:
             shown += showing(update)
@@ -128,7 +132,8 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
             said.add(("", update.waiting))
             return False
         text = render(update.analysis, page_of_terminal())
-        put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text)
+        if not put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
+            raise _NobodyReads
         written = True
         found = [] if quiet else [one for one in update.analysis.diagnostics if (one.code, one.message) not in said]
         said.update((one.code, one.message) for one in found)

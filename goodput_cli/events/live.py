@@ -37,6 +37,7 @@ class LiveLog:
         self._decoder = Decoder(load_zone(timezone))
         self._followers = follow(uris, self._context)
         self._readers: dict[str, LineReader | ObjectReader] = {}
+        self._failing: set[str] = set()  # said already
         self._looked = False
 
     def look(self) -> bool:
@@ -45,6 +46,7 @@ class LiveLog:
         Raises SourceError if a source cannot be read in the first look. Later it is said, and tried again.
         """
         changed = False
+        failing: set[str] = set()
         for follower in self._followers:
             try:
                 for batch in follower.look():
@@ -53,8 +55,10 @@ class LiveLog:
             except SourceError as error:
                 if not self._looked:
                     raise
-                self._context.say(f"{error} (trying again)")
-        self._looked = True
+                failing.add(str(error))
+        for sentence in sorted(failing - self._failing):
+            self._context.say(f"{sentence} (trying again)")
+        self._failing, self._looked = failing, True
         return changed
 
     def log(self) -> EventLog:

@@ -83,8 +83,14 @@ class FileFollower:
         for identity, file in list(self._files.items()):
             if identity not in present:
                 yield from self._leftover(identity, file)
+        failed: SourceError | None = None
         for identity, path in present.items():
-            yield from self._grown(identity, path)
+            try:
+                yield from self._grown(identity, path)
+            except SourceError as error:  # one file must not keep the others from being read
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     def close(self) -> None:
         """See `Follower.close`."""

@@ -45,6 +45,10 @@ class DeniedError(StoreError):
     """The store knows who asks and refuses, or does not know who asks."""
 
 
+class RefusedError(StoreError):
+    """The request makes no sense to the store (no bucket has such a name), or needs what nobody gave."""
+
+
 class TransientError(StoreError):
     """It may work the next time: too many requests, a server in trouble, a connection that broke.
 

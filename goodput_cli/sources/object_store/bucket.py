@@ -19,7 +19,7 @@ from goodput_cli.sources.base import Batch, ReadContext, scheme_of
 from goodput_cli.sources.blocks import line_blocks
 from goodput_cli.sources.inflate import until_damaged
 from goodput_cli.sources.object_store.ahead import read_ahead
-from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, StoredObject
+from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, RefusedError, StoredObject
 from goodput_cli.sources.object_store.names import choose, fixed_part, has_magic
 from goodput_cli.sources.object_store.retry import GaveUpError, try_again
 
@@ -153,6 +153,8 @@ class _Place:
             return try_again(work, self.stop)
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
+        except RefusedError as error:
+            raise SourceError(f"{uri}: the store refuses to answer: {error}") from error
 
 
 class _Reading:

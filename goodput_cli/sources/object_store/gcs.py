@@ -20,6 +20,7 @@ from goodput_cli.sources.object_store.base import (
     DeniedError,
     ListPage,
     MissingError,
+    RefusedError,
     StoredObject,
     TransientError,
 )
@@ -99,9 +100,11 @@ def _asked(request: Callable[[], Result]) -> Result:
     except (Forbidden, Unauthorized, InvalidOperation) as error:
         raise DeniedError(_reason(error)) from error
     except Exception as error:
-        if not _is_transient(error):
-            raise
-        raise TransientError(_reason(error), _asked_pause(error)) from error
+        if _is_transient(error):
+            raise TransientError(_reason(error), _asked_pause(error)) from error
+        if isinstance(error, GoogleAPICallError | GoogleAuthError | ValueError):
+            raise RefusedError(_reason(error)) from error
+        raise
 
 
 def _is_transient(error: Exception) -> bool:

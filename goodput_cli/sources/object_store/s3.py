@@ -13,6 +13,7 @@ from goodput_cli.sources.object_store.base import (
     DeniedError,
     ListPage,
     MissingError,
+    RefusedError,
     StoredObject,
     TransientError,
 )
@@ -28,6 +29,7 @@ Result = TypeVar("Result")
 
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _GONE = (404, 412)
+_DENIED = (401, 403)
 
 
 class AmazonStore:
@@ -90,7 +92,7 @@ def _asked(request: Callable[[], Result]) -> Result:
         raise TransientError(_one_line(error)) from error
     except BotoCoreError as error:
         if type(error).__name__ != "IncompleteReadError":
-            raise SourceError(f"s3://: {_one_line(error)}") from error
+            raise RefusedError(_one_line(error)) from error
         raise TransientError(_one_line(error)) from error
 
 
@@ -100,7 +102,7 @@ def _refused(error: Any) -> Exception:
         return MissingError(_one_line(error))
     if status in _TRANSIENT or error.response.get("Error", {}).get("Code") == "SlowDown":
         return TransientError(_one_line(error))
-    return DeniedError(_one_line(error))
+    return DeniedError(_one_line(error)) if status in _DENIED else RefusedError(_one_line(error))
 
 
 def _one_line(error: Exception) -> str:
