@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
@@ -258,3 +260,32 @@ def test_memory_is_bounded() -> None:
     time.sleep(0.2)
     assert len(started) <= 15
     results.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"),
+    [
+        (None, "no Google Cloud credentials found"),
+        ({"type": "authorized_user"}, "run `gcloud auth application-default login`"),
+        (
+            {
+                "type": "authorized_user",
+                "client_id": "c",
+                "client_secret": "s",
+                "refresh_token": "r",
+                "token_uri": "http://127.0.0.1:1/token",
+            },
+            "does not answer; check the network",
+        ),
+    ],
+)
+def test_a_key_file_that_does_not_help(tmp_path: Path, key: dict[str, str] | None, sentence: str) -> None:
+    path = tmp_path / "key.json"
+    if key is not None:
+        path.write_text(json.dumps(key), encoding="utf-8")
+    started = time.monotonic()
+    done = goodput(["analyze", "gs://logs/a"], {"GOOGLE_APPLICATION_CREDENTIALS": str(path)})
+    assert done.returncode == 1
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+    assert time.monotonic() - started < 20
