@@ -30,8 +30,7 @@ T = TypeVar("T")
 class Connection:
     """A way to ask for pages, and the project that the credentials belong to (None: they name none).
 
-    list_entries: gRPC's callable for ListLogEntries, with `future` for calls that can be cancelled. Its pages
-    hold their entries as bytes (`wire.page_class`).
+    list_entries: gRPC's callable for ListLogEntries. Its pages hold their entries as bytes (`wire.page_class`).
     """
 
     list_entries: Any

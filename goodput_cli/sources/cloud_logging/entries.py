@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import repeat
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,8 @@ Column = Iterable[Any]
 
 def decode(entries: Sequence[bytes]) -> list[Record]:
     """Records in order, with `insertId`, `logName`, `timestamp` (nine digits, UTC), `resource` and the payload."""
+    if len(set(map(len, entries))) == 1:
+        return _decode_equally_long(entries)
     by_length: defaultdict[int, list[int]] = defaultdict(list)
     for at, entry in enumerate(entries):
         by_length[len(entry)].append(at)
@@ -80,7 +82,7 @@ def _value(value: Any) -> Any:
     return None if kind in (None, "null_value") else getattr(value, kind)
 
 
-def _decode_equally_long(entries: list[bytes]) -> list[Record]:
+def _decode_equally_long(entries: Sequence[bytes]) -> list[Record]:
     decoded: list[Any] = [None] * len(entries)
     left = np.arange(len(entries))
     table = np.frombuffer(b"".join(entries), dtype=np.uint8).reshape(len(entries), -1)
@@ -89,7 +91,9 @@ def _decode_equally_long(entries: list[bytes]) -> list[Record]:
         if shape is None:
             break
         rows = table[left]
-        alike = ((rows ^ rows[0]) & shape.care == 0).all(axis=1)
+        alike = _alike(rows, shape.care)
+        if len(left) == len(entries) and alike.all():
+            return _records(rows, entries[0], shape)
         for at, record in zip(left[alike].tolist(), _records(rows[alike], entries[left[0]], shape), strict=True):
             decoded[at] = record
         left = left[~alike]
@@ -100,12 +104,20 @@ def _decode_equally_long(entries: list[bytes]) -> list[Record]:
     return decoded
 
 
+def _alike(rows: Bytes, care: Bytes) -> NDArray[np.bool_]:
+    """bool[n]: which of the rows equal the first one in all bits that matter."""
+    different = np.bitwise_xor(rows, rows[0])
+    different &= care
+    alike: NDArray[np.bool_] = ~different.any(axis=1)
+    return alike
+
+
 def _records(rows: Bytes, sample: bytes, shape: Shape) -> list[Record]:
     """The records of entries of one shape; rows uint8[n, length]."""
     first = parse(sample)
     payload = first.get("jsonPayload", {})
-    outside: dict[str, Column] = {key: repeat(value, len(rows)) for key, value in first.items()}
-    inside: dict[str, Column] = {key: repeat(value, len(rows)) for key, value in payload.items()}
+    outside: dict[str, Column] = {key: repeat(value) for key, value in first.items()}
+    inside: dict[str, Column] = {key: repeat(value) for key, value in payload.items()}
     for slot in shape.slots:
         part = rows[:, slot.start : slot.end]
         if slot.kind is SlotKind.RECEIVED or (part == part[0]).all():
@@ -116,11 +128,22 @@ def _records(rows: Bytes, sample: bytes, shape: Shape) -> list[Record]:
             outside[slot.kind.value] = _texts(part)
         else:
             inside[slot.key] = _numbers(part) if slot.kind is SlotKind.NUMBER else _texts(part)
-    if inside:
-        keys = tuple(inside)
-        outside["jsonPayload"] = [dict(zip(keys, row)) for row in zip(*inside.values())]  # noqa: B905 - all n long
-    names = tuple(outside)
-    return [dict(zip(names, row)) for row in zip(*outside.values())]  # noqa: B905 - all n long
+    content = "jsonPayload" if "jsonPayload" in first else "textPayload"
+    outside[content] = _dicts(inside, len(rows)) if content == "jsonPayload" else repeat(first[content], len(rows))
+    columns = [outside[key] for key in ("insertId", "logName", "timestamp", "resource", content)]
+    return [
+        {"insertId": identifier, "logName": name, "timestamp": time, "resource": resource, content: payload}
+        for identifier, name, time, resource, payload in zip(*columns, strict=False)
+    ]
+
+
+def _dicts(columns: dict[str, Column], size: int) -> list[Record]:
+    """`size` dicts with a value of each column, which may be longer."""
+    if not columns:
+        return [{} for _ in range(size)]
+    keys = tuple(columns)
+    rows = islice(zip(*columns.values(), strict=False), size)
+    return list(map(dict, map(zip, repeat(keys), rows)))  # faster than a comprehension
 
 
 def _numbers(part: Bytes) -> list[float]:

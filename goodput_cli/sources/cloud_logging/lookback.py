@@ -25,11 +25,11 @@ class Beginning:
         self._start_ns: int | None = None
 
     def look(self, records: list[Record]) -> None:
-        """Look at some of the entries, in any order."""
-        first = min(records, key=lambda record: record["timestamp"])
+        """Look at some of the entries, the oldest first."""
+        first = records[0]
         if self.oldest is None or first["timestamp"] < self.oldest["timestamp"]:
             self.oldest = first
-        if self._start_ns is None:
+        if self._start_ns is None and ns_of(first["timestamp"]) - ns_of(self.oldest["timestamp"]) <= _SOON_NS:
             start = next((one for one in records if _is_start(one.get("jsonPayload", {}))), None)
             self._start_ns = ns_of(start["timestamp"]) if start else None
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from goodput_cli.sources.cloud_logging.ahead import Caller
 from goodput_cli.sources.cloud_logging.faults import Fault, kind_of, sentence
 from goodput_cli.sources.cloud_logging.query import LogQuery
 
@@ -50,7 +51,7 @@ class PageReader:
         patience: Patience | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._list_entries = list_entries
+        self._caller = Caller(list_entries)
         self._waiting = waiting
         self._patience = patience or PATIENCE
         self._sleep = sleep
@@ -62,25 +63,26 @@ class PageReader:
         """
         request = _request(query, size)
         call = self._start(request)
-        try:
-            while True:
-                page = self._result(call, request, query)
-                token = page.next_page_token
-                if token:
-                    request = _request(query, size, token)
-                    call = self._start(request)
-                yield page
-                if not token:
-                    return
-        finally:
-            call.cancel()
+        while True:
+            page = self._result(call, request, query)
+            token = page.next_page_token
+            if token:
+                request = _request(query, size, token)
+                call = self._start(request)
+            yield page
+            if not token:
+                return
+
+    def close(self) -> None:
+        """Nothing more will be asked."""
+        self._caller.close()
 
     def any_entry(self, query: LogQuery) -> bool:
         """Whether the query finds anything."""
         return any(len(page.entries) > 0 for page in self.pages(query, size=1))
 
     def _start(self, request: Any) -> Any:
-        return self._list_entries.future(request, timeout=self._patience.deadline)
+        return self._caller.start(request, self._patience.deadline)
 
     def _result(self, call: Any, request: Any, query: LogQuery) -> Any:
         """The page; asks again for the same one as long as there is hope."""

@@ -82,9 +82,12 @@ def _read_one(connection: Connection, query: LogQuery, context: ReadContext, cou
     patient = Patient(context)
     pages = PageReader(connection.list_entries, patient.waiting)
     beginning = Beginning()
-    for records in read_cached(LogReader(pages, patient), query, context):
-        count.entries += len(records)
-        beginning.look(records)
-        yield RecordBatch(f"{SCHEME}://{query.project}/{query.log_id}", records)
-    if context.wanted.since_ns is None:
-        report_cut(pages, query, beginning, context)
+    try:
+        for records in read_cached(LogReader(pages, patient), query, context):
+            count.entries += len(records)
+            beginning.look(records)
+            yield RecordBatch(f"{SCHEME}://{query.project}/{query.log_id}", records)
+        if context.wanted.since_ns is None:
+            report_cut(pages, query, beginning, context)
+    finally:
+        pages.close()
