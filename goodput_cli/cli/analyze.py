@@ -10,7 +10,7 @@ import click
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.thresholds import ThresholdExpression
-from goodput_cli.cli.console import say
+from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import (
     GroupedCommand,
     method_options,
@@ -111,11 +111,7 @@ def _analyze(
 
     stdin = _standard_input() if "-" in sources else None
     with reading_progress(wanted=show_progress) as progress:
-        return analyze_logs(sources, thresholds=thresholds, stdin=stdin, progress=progress, notice=_tell, **question)
-
-
-def _tell(sentence: str) -> None:
-    say(safe(sentence))
+        return analyze_logs(sources, thresholds=thresholds, stdin=stdin, progress=progress, notice=tell, **question)
 
 
 def _standard_input() -> BinaryIO:

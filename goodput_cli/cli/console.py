@@ -10,6 +10,7 @@ from typing import TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Page
+from goodput_cli.report.text import safe
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 160
@@ -32,6 +33,11 @@ def say(line: str) -> None:
     """A line on standard error; if nobody can hear it, the exit code has to do."""
     with contextlib.suppress(GoodputError):
         _write(sys.stderr, line + "\n", "standard error")
+
+
+def tell(sentence: str) -> None:
+    """A sentence on standard error that may hold text from outside."""
+    say(safe(sentence))
 
 
 def put(text: str) -> bool:

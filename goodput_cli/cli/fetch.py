@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goodput_cli.cli.console import say
+from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import TEXT, GroupedCommand, option, source_options
 from goodput_cli.cli.progress import reading_progress
 from goodput_cli.errors import ProblemsFound, UsageError
@@ -55,7 +55,7 @@ def fetch(
     from goodput_cli.fetch import fetch as fetch_logs
 
     sources = _sources([*source, *log_file], job_name, update=given["update"])
-    notice = None if quiet else _tell
+    notice = None if quiet else tell
     with reading_progress(wanted=not (quiet or no_progress)) as progress:
         manifest = fetch_logs(
             sources, given.pop("output"), job_name=job_name, progress=progress, notice=notice, **given
@@ -77,7 +77,3 @@ def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[st
             "no SOURCE: name one, or a job in Cloud Logging with --job-name", click.get_current_context()
         )
     return [_CLOUD_LOGGING]
-
-
-def _tell(sentence: str) -> None:
-    say(safe(sentence))
