@@ -81,6 +81,16 @@ def test_an_entry_that_comes_late_is_found(server: LoggingServer, age: int) -> N
     assert entries_read() == sorted(entries_read(), key=entries_read().index)
 
 
+def test_a_server_that_does_not_know_when_it_got_an_entry(server: LoggingServer) -> None:
+    server.add(*steps(9000))
+    read()
+    server.add(step(9999, 100.25))
+    server.fault("INVALID_ARGUMENT")
+    ids = entries_read()
+    assert "idlate-9999" in ids
+    assert len(ids) == len(set(ids)) == 9002
+
+
 def test_the_cache_gives_the_answer_of_no_cache(server: LoggingServer) -> None:
     server.add(*steps(5000))
     read()

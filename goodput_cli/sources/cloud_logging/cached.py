@@ -17,6 +17,7 @@ from typing import Any
 from goodput_cli.sources.base import ReadContext
 from goodput_cli.sources.cache import CacheFile, CacheWriter, Coverage, DamagedCacheError, Held, identity, with_start
 from goodput_cli.sources.cloud_logging.credentials import ENDPOINT_VARIABLE
+from goodput_cli.sources.cloud_logging.faults import RefusedError
 from goodput_cli.sources.cloud_logging.query import LogQuery, rfc3339
 from goodput_cli.sources.cloud_logging.reading import LogReader, ns_of
 
@@ -62,7 +63,11 @@ def _late(reader: LogReader, query: LogQuery, known: Coverage) -> Iterator[list[
     before = _overlap_start(known)
     if before <= (query.since_ns or 0):
         return
-    yield from reader.read(replace(query, before_ns=before, received_ns=known.fetched_ns - CLOCK_MARGIN_NS))
+    older = replace(query, before_ns=before)
+    try:
+        yield from reader.read(replace(older, received_ns=known.fetched_ns - CLOCK_MARGIN_NS))
+    except RefusedError:  # a server that cannot tell when it got an entry: look at all of them
+        yield from reader.read(older)
 
 
 class _CachedReading:

@@ -18,6 +18,10 @@ class Fault(Enum):
     FINAL = "give up"
 
 
+class RefusedError(SourceError):
+    """The server does not take the query."""
+
+
 _BY_CODE = {
     "RESOURCE_EXHAUSTED": Fault.QUOTA,
     "UNAVAILABLE": Fault.PASSING,
@@ -54,7 +58,7 @@ def sentence(error: Any, query: LogQuery) -> GoodputError:
     if code == "NOT_FOUND":
         return SourceError(f"{where}: there is no such project or log; check cloud-logging://PROJECT/LOG_ID")
     if code == "INVALID_ARGUMENT":
-        return SourceError(f"{where}: the project or log name is not accepted: {_short(details)}")
+        return RefusedError(f"{where}: the project or log name is not accepted: {_short(details)}")
     if code == "RESOURCE_EXHAUSTED":
         hint = "try again later, or read the log's sink in a bucket (gs://…)"
         return SourceError(f"{where}: the read quota stays used up (60 reads a minute); {hint}")
