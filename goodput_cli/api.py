@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
@@ -69,6 +69,10 @@ def analyze(
     thresholds: Sequence[ThresholdExpression | str] = (),
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
+    log_name: str | None = None,
+    lookback_days: float | None = None,
+    use_cache: bool = True,
+    notice: Callable[[str], None] | None = None,
 ) -> Analysis:
     """Read the logs and account for every second of one job.
 
@@ -82,6 +86,8 @@ def analyze(
     (default: the shortest window); they fill `Analysis.rolling`. no_hindsight: everything as it was known at the
     window's end, rolling windows at the end of each (accounting §7).
     thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`.
+    log_name, lookback_days, use_cache: for Cloud Logging: which log, how far back (None: as far as the job goes), and
+    whether entries read before may be kept and used. notice: takes sentences for the person who waits.
 
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.
@@ -104,9 +110,11 @@ def analyze(
     )
     expressions = _expressions(thresholds)
     from goodput_cli.events.read import read_events
+    from goodput_cli.sources.base import Wanted
 
+    wanted = Wanted(job_name, log_name, lookback_days, use_cache)
     uris = [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
-    log = read_events(uris, timezone=timezone, stdin=stdin, progress=progress)
+    log = read_events(uris, timezone=timezone, stdin=stdin, progress=progress, wanted=wanted, notice=notice)
     return analyze_log(log, question, job_name, expressions)
 
 

@@ -16,6 +16,7 @@ from analyses import HOSTILE, hostile, primer
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.thresholds import evaluate
+from goodput_cli.cli.console import tell
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
@@ -65,7 +66,8 @@ def test_every_option_reaches_the_library(library: Library) -> None:
     arguments = (
         "analyze a b --log-file c -j job --run last --timezone Europe/Berlin --reference-step-time 2.50 "
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
-        "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight"
+        "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight "
+        "--log-name l --lookback 7.5 --no-cache"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -86,6 +88,10 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "window": ("1h", "auto"),
             "every": "10m",
             "no_hindsight": True,
+            "log_name": "l",
+            "lookback_days": 7.5,
+            "use_cache": False,
+            "notice": tell,
             "stdin": None,
             "progress": None,
         }

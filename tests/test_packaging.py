@@ -43,10 +43,9 @@ def test_every_dependency_is_pinned_within_its_range(requirement: Requirement) -
 
 
 def test_whatever_the_package_imports_is_declared() -> None:
-    declared = {canonicalize_name(Requirement(text).name) for text in PROJECT["project"]["dependencies"]}
-    declared |= {
-        canonicalize_name(Requirement(text).name) for text in PROJECT["project"]["optional-dependencies"]["zst"]
-    }
+    extras = PROJECT["project"]["optional-dependencies"]
+    listed = [*PROJECT["project"]["dependencies"], *(text for name in extras if name != "dev" for text in extras[name])]
+    declared = {canonicalize_name(Requirement(text).name) for text in listed}
     installed = packages_distributions()
     for name in sorted(imported_modules(ROOT / "goodput_cli") - set(sys.stdlib_module_names) - {"goodput_cli"}):
         providers = {canonicalize_name(provider) for provider in installed.get(name, [name])}

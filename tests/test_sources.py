@@ -127,10 +127,8 @@ def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_schemes() -> None:
     with pytest.raises(UsageError, match="unknown kind of source ftp://"):
         read_events(["ftp://x/y"])
-    with pytest.raises(SourceError, match="no source for gs:// is installed"):
-        read_events(["gs://bucket/prefix"])
-    with pytest.raises(SourceError, match="no source for cloud-logging:// is installed"):
-        read_events(["cloud-logging:///log"])
+    with pytest.raises(SourceError, match="no source for hdfs:// is installed"):
+        read_events(["hdfs://host/prefix"])
     with pytest.raises(UsageError, match="unknown time zone"):
         read_events([], timezone="Mars/Phobos")
 

@@ -34,6 +34,24 @@ _READING = {
         "Everything before the break counts, what came after is lost: the job may seem to end too early.",
         "Fetch the file again, or wait until its writer has closed it.",
     ),
+    "object_replaced": Code(
+        "warning",
+        "An object of a bucket was written again while it was read, and is read as it was when it was listed.",
+        "None, if the listed state could still be had; the message says what is missing otherwise.",
+        "Read again once its writer has finished.",
+    ),
+    "object_deleted": Code(
+        "error",
+        "An object of a bucket was deleted between the listing and the reading.",
+        "Its lines do not count; the others do.",
+        "Look who deletes the logs; a longer retention, or a snapshot (goodput fetch), keeps them.",
+    ),
+    "lookback_truncated": Code(
+        "warning",
+        "Cloud Logging was not read back to the job's beginning, or may hold older entries.",
+        "What came before is not in the window: the job seems to start later than it did.",
+        "Raise --lookback; entries beyond the log's retention are gone.",
+    ),
     "bad_value": Code(
         "error",
         "An event holds a value that cannot be what its key says: a time out of range, a step that is no number.",

@@ -10,6 +10,7 @@ from typing import TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Page
+from goodput_cli.report.text import safe
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 160
@@ -34,9 +35,15 @@ def say(line: str) -> None:
         _write(sys.stderr, line + "\n", "standard error")
 
 
-def put(text: str) -> None:
-    """Text on standard output. A reader that has gone away (`| head`) is no error; a full disk is: `GoodputError`."""
-    _write(sys.stdout, text, "standard output")
+def tell(sentence: str) -> None:
+    """A sentence on standard error that may hold text from outside."""
+    say(safe(sentence))
+
+
+def put(text: str) -> bool:
+    """Text on standard output. A reader that has gone away (`| head`) is no error, but False; a full disk is one:
+    `GoodputError`."""
+    return _write(sys.stdout, text, "standard output")
 
 
 def page_of_terminal() -> Page:
@@ -65,7 +72,7 @@ def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # open as long as the process
 
 
-def _write(stream: TextIO, text: str, name: str) -> None:
+def _write(stream: TextIO, text: str, name: str) -> bool:
     try:
         stream.write(text)
         stream.flush()
@@ -74,3 +81,5 @@ def _write(stream: TextIO, text: str, name: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
             raise GoodputError(f"{name} cannot be written: {error.strerror or error}") from error
+        return False
+    return True

@@ -29,6 +29,8 @@ COMMANDS = {
     "steps": "goodput_cli.cli.steps",
     "jobs": "goodput_cli.cli.jobs",
     "check": "goodput_cli.cli.check",
+    "fetch": "goodput_cli.cli.fetch",
+    "watch": "goodput_cli.cli.watch",
 }
 """Command -> the module that holds it, in the order in which `--help` shows them."""
 

@@ -17,6 +17,9 @@ from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names
 
+MAX_DAYS = 36_500
+"""The longest look-back: Cloud Logging keeps no log for a hundred years."""
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
@@ -104,6 +107,14 @@ def factor(text: str) -> float:
     return value
 
 
+def days(text: str) -> float:
+    """A number of days above 0."""
+    value = _number(text)
+    if value is None or not 0 < value <= MAX_DAYS:
+        raise UsageError(f"{text!r} is not a number of days; write one such as 7 or 0.5")
+    return value
+
+
 def run_number(text: str) -> str:
     """`last`, or a number from 1."""
     plain = text.strip().lower()
@@ -145,6 +156,7 @@ SPAN = Checked("start/end", when.parse_span, keep_text=True)
 ZONE = Checked("zone", when.parse_zone, keep_text=True)
 STEP_TIME = Checked("seconds|auto", positive_seconds_or_auto)
 FACTOR = Checked("number", factor)
+DAYS = Checked("days", days)
 RUN = Checked("n|last", run_number)
 WINDOW = Checked("duration", window_length)
 LENGTH = Checked("duration", length)
@@ -162,6 +174,26 @@ def source_options(command: Decorated) -> Decorated:
         click.argument("source", nargs=-1, type=FILE),
         option(group, "--job-name", "-j", metavar="NAME", type=TEXT, help="The job, where the logs hold several."),
         option(group, "--log-file", metavar="FILE", type=FILE, multiple=True, help="One more SOURCE."),
+        option(
+            group, "--log-name", metavar="ID", type=TEXT, help="The log in Cloud Logging; default: both usual names."
+        ),
+        option(
+            group,
+            "--lookback",
+            "lookback_days",
+            metavar="DAYS",
+            type=DAYS,
+            help="How far back to read Cloud Logging.  [default: the job's start]",
+        ),
+        option(
+            group,
+            "--no-cache",
+            "use_cache",
+            is_flag=True,
+            flag_value=False,
+            default=True,
+            help="Read Cloud Logging anew and keep nothing of it.",
+        ),
         option(group, "--run", metavar="N|last", type=RUN, help="One run of a job name that was used several times."),
         option(
             group,

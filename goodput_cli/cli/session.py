@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 import click
 
-from goodput_cli.cli.console import say
+from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
 from goodput_cli.cli.outputs import Outputs, TextRenderer, plan_outputs
 from goodput_cli.cli.progress import reading_progress
@@ -58,15 +58,20 @@ class Session(Generic[Answer]):
 
         with reading_progress(wanted=self._shows_progress) as progress:
             question = {**self.question, **more}
-            return analyze(list(self.sources), stdin=self._stdin(), progress=progress, **question)
+            return analyze(list(self.sources), stdin=self._stdin(), progress=progress, notice=tell, **question)
 
     def read(self) -> EventLog:
         """Read the sources, for commands that ask about all jobs in them."""
         from goodput_cli.events.read import read_events
+        from goodput_cli.sources.base import Wanted
 
+        wanted = Wanted(*(self.question[name] for name in ("job_name", "log_name", "lookback_days", "use_cache")))
         with reading_progress(wanted=self._shows_progress) as progress:
             zone = self.question.get("timezone", "UTC")
-            return read_events(self.sources, timezone=zone, stdin=self._stdin(), progress=progress)
+            stdin = self._stdin()
+            return read_events(
+                self.sources, timezone=zone, stdin=stdin, progress=progress, wanted=wanted, notice=tell
+            )
 
     def answer(self, answer: Answer, diagnostics: Iterable[Diagnostic] = ()) -> int:
         """Write the answer, say the diagnostics, and return the exit code: 5 where `--strict` finds a problem."""

@@ -79,11 +79,11 @@ class Decoder:
             for inner in self._by_shape(self._unwrap(group, parsed.nulls)):
                 self._decode_shape(inner)
 
-    def finish(self) -> EventLog:
-        """Everything that was added, as one log; the decoder is empty then."""
+    def finish(self, *, more: bool = False) -> EventLog:
+        """Everything that was added, as one log. more: whether more will be added; the next log holds all of it."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         table = build_table(
-            self._rows.columns(),
+            self._rows.columns(more=more),
             jobs=self._jobs.values(),
             labels=output.labels.values(),
             sources=sources,

@@ -50,6 +50,10 @@ class GrowingColumn:
             return constant(self._size, self._value, self._dtype)
         return self._room[: self._size]
 
+    def snapshot(self) -> NDArray[Any]:
+        """A copy of the rows so far, which does not change when more are added."""
+        return self.rows() if self._room is None else self.rows().copy()
+
     def finish(self) -> NDArray[Any]:
         """The column, in no more memory than it needs; this one must not be used any more."""
         if self._room is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -16,7 +16,7 @@ from goodput_cli.events.lines import LineReader, Parsed
 from goodput_cli.events.schema import EventLog
 from goodput_cli.events.templates import Templates
 from goodput_cli.events.timestamps import load_zone
-from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, source_for
+from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Wanted, source_for
 
 
 def read_events(
@@ -25,18 +25,21 @@ def read_events(
     timezone: str = "UTC",
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
+    wanted: Wanted | None = None,
+    notice: Callable[[str], None] | None = None,
 ) -> EventLog:
     """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add) into one table.
 
     Rows of all jobs, in order of arrival, duplicates included. `timezone` is the zone of timestamps without one,
     `stdin` the stream behind `-` (default: the standard input of the process). What a line gets wrong is a diagnostic
-    of the result, never an exception.
+    of the result, never an exception. `wanted` is for places that can be asked for a part; `notice` takes sentences for
+    the person who waits.
 
     Raises SourceError if one of the sources cannot be read, UsageError for an unknown time zone or kind of source.
     """
     zone = load_zone(timezone)
     notices: list[Diagnostic] = []
-    context = ReadContext(notices.append, stdin, progress)
+    context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
     found = [source_for(uri).read(uri, context) for uri in uris]
     decoder = Decoder(zone)
     with _garbage_collection_paused():

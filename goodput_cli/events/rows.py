@@ -119,13 +119,15 @@ class RowBuilder:
         assert same is not None
         self._ends.append(same)
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """All rows as whole columns; the builder is of no use then.
+    def columns(self, *, more: bool = False) -> dict[str, NDArray[Any]]:
+        """All rows as whole columns. more: whether rows will still be added; the columns are copies then, else the
+        builder is of no use afterwards.
 
         A column of one value takes no memory; `end` is the very array `time` if no event has an end of its own.
         """
-        whole = {name: column.finish() for name, column in self._done.items()}
-        whole["end"] = whole["time"] if self._ends is None else self._ends.finish()
+        take = GrowingColumn.snapshot if more else GrowingColumn.finish
+        whole = {name: take(column) for name, column in self._done.items()}
+        whole["end"] = whole["time"] if self._ends is None else take(self._ends)
         return {name: whole[name] for name in COLUMNS}
 
 

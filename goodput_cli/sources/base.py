@@ -52,6 +52,23 @@ class Progress(Protocol):
         """`count` more bytes have been read (as stored: compressed bytes of a compressed file)."""
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What part of a place is wanted, for places that can be asked for a part.
+
+    job_name, log_name: None where the question names none. lookback_days: how far back to read; None: as far as the
+    job goes. use_cache: whether what was read before may be kept and used. since_ns, received_ns: a reader that has
+    everything up to the one (ns since 1970 UTC), read at the other, wants what is newer, or came later.
+    """
+
+    job_name: str | None = None
+    log_name: str | None = None
+    lookback_days: float | None = None
+    use_cache: bool = True
+    since_ns: int | None = None
+    received_ns: int | None = None
+
+
 @dataclass
 class ReadContext:
     """What a source may use while it reads.
@@ -59,17 +76,25 @@ class ReadContext:
     stdin: the stream behind `-`; None: the standard input of the process.
     report: takes a diagnostic about the source itself (a file that ends too early).
     seen: identities of what has been read, so that a file named twice is read once.
+    notice: takes a sentence for the person who waits (a quota that is used up); None: nobody listens.
     """
 
     report: Callable[[Diagnostic], None]
     stdin: BinaryIO | None = None
     progress: Progress | None = None
     seen: set[object] = field(default_factory=set)
+    wanted: Wanted = Wanted()
+    notice: Callable[[str], None] | None = None
 
     def advance(self, count: int) -> None:
         """Pass on that `count` more bytes have been read."""
         if self.progress is not None:
             self.progress.advance(count)
+
+    def say(self, sentence: str) -> None:
+        """Tell the person who waits."""
+        if self.notice is not None:
+            self.notice(sentence)
 
 
 class Source(Protocol):
@@ -83,11 +108,15 @@ class Source(Protocol):
         """
 
 
-_BUILT_IN = {FILE_SCHEME: "goodput_cli.sources.files:FileSource"}
+_BUILT_IN = {
+    "cloud-logging": "goodput_cli.sources.cloud_logging.source:CloudLoggingSource",
+    FILE_SCHEME: "goodput_cli.sources.files:FileSource",
+    "gs": "goodput_cli.sources.object_store.bucket:BucketSource",
+    "s3": "goodput_cli.sources.object_store.bucket:BucketSource",
+}
 _KNOWN_ELSEWHERE = {
-    "gs": "download the objects first, for example with `gcloud storage cp`, and name the files",
-    "s3": "download the objects first, for example with `aws s3 cp`, and name the files",
-    "cloud-logging": "write the entries to a file first with `gcloud logging read --format=json`, and name the file",
+    "az": "download the objects first, for example with `az storage blob download-batch`, and name the files",
+    "hdfs": "copy the files first with `hdfs dfs -get`, and name the copies",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 

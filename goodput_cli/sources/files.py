@@ -6,20 +6,23 @@ import glob
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.base import Batch, ReadContext
 from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
-from goodput_cli.sources.inflate import DamagedStreamError, unpack
+from goodput_cli.sources.inflate import until_damaged
 
 STDIN = "-"
 STDIN_NAME = "stdin"
 LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson")
+PARQUET_ENDING = ".parquet"
+MANIFEST_ENDING = ".manifest"
+"""Of what stands beside a snapshot (`sources.snapshot`)."""
 PACKED_ENDINGS = ("", ".gz", ".zst")
-_FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
+FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
 
 
 class FileSource:
@@ -29,7 +32,7 @@ class FileSource:
         """See `Source.read`. Raises SourceError for what is missing, forbidden or holds no logs."""
         if uri == STDIN:
             return self._read_stdin(context)
-        paths = [path for path in find_files(_local_path(uri)) if _first_time(path, context)]
+        paths = [path for path in find_files(local_path(uri)) if _first_time(path, context)]
         return (batch for path in paths for batch in _read_path(path, context))
 
     def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
@@ -50,7 +53,7 @@ def find_files(path: str) -> list[str]:
         return [path]
     found = sorted(glob.glob(path, recursive=True))
     if not found:
-        raise SourceError(f"{_shown(path)}: the glob matches no file; check the folder and the spelling")
+        raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
     files = [name for name in found if not os.path.isdir(name)]
     return files or [name for folder in found for name in _logs_in_folder(folder)]
 
@@ -59,7 +62,7 @@ def _logs_in_folder(folder: str) -> list[str]:
     found = sorted(_walk(folder, set()))
     if not found:
         endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
-        raise SourceError(f"{_shown(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
+        raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
     return found
 
 
@@ -72,15 +75,15 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
-        raise _unreadable(folder, error) from error
+        raise unreadable(folder, error) from error
     for entry in entries:
         if entry.is_dir():
             yield from _walk(entry.path, visited)
-        elif entry.name.lower().endswith(_FOLDER_ENDINGS):
+        elif entry.name.lower().endswith(FOLDER_ENDINGS):
             yield entry.path
 
 
-def _local_path(uri: str) -> str:
+def local_path(uri: str) -> str:
     if not uri.lower().startswith("file://"):
         return uri
     parts = urlsplit(uri)
@@ -94,38 +97,46 @@ def _first_time(path: str, context: ReadContext) -> bool:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
     identity = (status.st_dev, status.st_ino)
     if identity in context.seen:
         return False
     context.seen.add(identity)
     if not os.access(path, os.R_OK):
-        raise _unreadable(path, PermissionError())
+        raise unreadable(path, PermissionError())
     return True
 
 
 def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
+    if os.path.exists(path + MANIFEST_ENDING):
+        _report_again(path, context)
+    if path.lower().endswith(PARQUET_ENDING):
+        from goodput_cli.sources.snapshot import read_parquet
+
+        yield from read_parquet(shown_path(path), path)
+        return
     with _opened(path) as stream:
-        yield from _read_stream(_shown(path), stream, context)
+        yield from _read_stream(shown_path(path), stream, context)
+
+
+def _report_again(path: str, context: ReadContext) -> None:
+    """What the sources of a snapshot had to say is still true of it."""
+    from goodput_cli.sources.snapshot import read_manifest
+
+    manifest = read_manifest(Path(path))
+    for diagnostic in manifest.diagnostics if manifest is not None else ():
+        context.report(diagnostic)
 
 
 def _opened(path: str) -> BinaryIO:
     try:
         return open(path, "rb")
     except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
+        raise unreadable(path, error) from error
 
 
 def _read_stream(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[Batch]:
-    yield from line_blocks(name, _until_damaged(name, stream, context))
-
-
-def _until_damaged(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
-    try:
-        yield from unpack(name, _chunks(name, stream, context))
-    except DamagedStreamError as damage:
-        message = f"{name}: {damage}; everything before that place counts, what came after is lost"
-        context.report(Diagnostic("truncated_file", "error", message, 1, (name,)))
+    yield from line_blocks(name, until_damaged(name, _chunks(name, stream, context), context.report))
 
 
 def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
@@ -133,15 +144,15 @@ def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes
         try:
             chunk = stream.read(BLOCK_BYTES)
         except OSError as error:
-            raise _unreadable(name, error) from error
+            raise unreadable(name, error) from error
         if not chunk:
             return
         context.advance(len(chunk))
         yield chunk
 
 
-def _unreadable(path: str, error: OSError | ValueError) -> SourceError:
-    shown = _shown(path)
+def unreadable(path: str, error: OSError | ValueError) -> SourceError:
+    shown = shown_path(path)
     if isinstance(error, FileNotFoundError):
         return SourceError(f"{shown}: no such file; check the path (relative paths start at the current folder)")
     if isinstance(error, PermissionError):
@@ -150,6 +161,6 @@ def _unreadable(path: str, error: OSError | ValueError) -> SourceError:
     return SourceError(f"{shown}: cannot be read: {reason}")
 
 
-def _shown(path: str) -> str:
+def shown_path(path: str) -> str:
     """A path as people see it: bytes of a name that are not UTF-8 are spelled out."""
     return path.encode("utf-8", "backslashreplace").decode()

@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import SourceError
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -41,6 +42,15 @@ def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
         zstandard = _zstandard(source)
         return _inflate(packed, _zstd_pieces, lambda: zstandard.ZstdDecompressor().decompressobj(), ZSTD_MAGIC)
     return packed
+
+
+def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagnostic], None]) -> Iterator[bytes]:
+    """The plain bytes as of `unpack`, up to where the stream is cut or damaged; that place is a diagnostic."""
+    try:
+        yield from unpack(source, chunks)
+    except DamagedStreamError as damage:
+        message = f"{source}: {damage}; everything before that place counts, what came after is lost"
+        report(Diagnostic("truncated_file", "error", message, 1, (source,)))
 
 
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

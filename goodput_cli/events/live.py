@@ -1,0 +1,86 @@
+"""A log that is still being written: decoded as it grows, everything read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import SourceError
+from goodput_cli.events.decode import Decoder
+from goodput_cli.events.documents import ObjectReader, document_reader
+from goodput_cli.events.lines import LineReader, Parsed
+from goodput_cli.events.schema import EventLog
+from goodput_cli.events.timestamps import load_zone
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext, Wanted
+from goodput_cli.sources.follow import follow
+
+
+class LiveLog:
+    """Follows sources; `look` reads what is new, `log` is everything so far.
+
+    notice: takes sentences for the person who watches (a file that was truncated, a network that fails).
+    Raises UsageError for sources that cannot be followed and for an unknown time zone.
+    """
+
+    def __init__(
+        self,
+        uris: Sequence[str],
+        *,
+        timezone: str = "UTC",
+        wanted: Wanted | None = None,
+        notice: Callable[[str], None] | None = None,
+    ) -> None:
+        self._notices: dict[tuple[str, str], Diagnostic] = {}
+        self._context = ReadContext(self._report, wanted=wanted or Wanted(), notice=notice)
+        self._decoder = Decoder(load_zone(timezone))
+        self._followers = follow(uris, self._context)
+        self._readers: dict[str, LineReader | ObjectReader] = {}
+        self._failing: set[str] = set()  # said already
+        self._looked = False
+
+    def look(self) -> bool:
+        """Read what is new; whether there was anything.
+
+        Raises SourceError if a source cannot be read in the first look. Later it is said, and tried again.
+        """
+        changed = False
+        failing: set[str] = set()
+        for follower in self._followers:
+            try:
+                for batch in follower.look():
+                    self._add(batch)
+                    changed = True
+            except SourceError as error:
+                if not self._looked:
+                    raise
+                failing.add(str(error))
+        for sentence in sorted(failing - self._failing):
+            self._context.say(f"{sentence} (trying again)")
+        self._failing, self._looked = failing, True
+        return changed
+
+    def log(self) -> EventLog:
+        """All events so far, and what was noticed."""
+        log = self._decoder.finish(more=True)
+        return EventLog(log.table, log.formats, (*self._notices.values(), *log.diagnostics))
+
+    def close(self) -> None:
+        """Let go of files that are held open."""
+        for follower in self._followers:
+            follower.close()
+
+    def _add(self, batch: Batch) -> None:
+        if not isinstance(batch, RawBatch):
+            self._decoder.add(batch.source, Parsed(batch.records, np.zeros(len(batch.records), dtype=np.int64)))
+            return
+        reader = self._readers.get(batch.source)
+        if reader is None or batch.first_line == 1:
+            if reader is not None:
+                self._decoder.add(batch.source, reader.finish())
+            reader = self._readers[batch.source] = document_reader(batch.data)
+        self._decoder.add(batch.source, reader.feed(batch))
+
+    def _report(self, found: Diagnostic) -> None:
+        self._notices[found.code, found.message] = found

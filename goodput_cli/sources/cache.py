@@ -1,0 +1,218 @@
+"""Records that were read once, kept in the user's cache folder: one file per question, replaced whole.
+
+A file is a sequence of gzip members: the first holds a header line, each other one some records, a line each. Files
+are only ever replaced by a rename, so a reader sees an old state or a new one and needs no lock. Writers take a lock
+for the moment of the replacement, and add to what another process may have written since.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import os
+import tempfile
+import uuid
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+FOLDER_VARIABLE = "GOODPUT_CACHE_DIR"
+VERSION = 1
+LEVEL = 1  # logs pack ten to one at any level, and this one costs next to nothing
+_HEADER_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 20
+
+Record = dict[str, Any]
+
+
+class DamagedCacheError(Exception):
+    """The file is no cache file of this version, or a part of it is lost."""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a cache holds: every record from `start_ns` (None: the beginning) to `newest_ns`, ns since 1970 UTC, that
+    the server had at `fetched_ns`."""
+
+    start_ns: int | None
+    newest_ns: int
+    fetched_ns: int
+
+    def joined(self, other: Coverage) -> Coverage:
+        """What two caches hold together, claiming no more than is sure."""
+        starts = (self.start_ns, other.start_ns)
+        return Coverage(
+            None if None in starts else min(start for start in starts if start is not None),
+            max(self.newest_ns, other.newest_ns),
+            min(self.fetched_ns, other.fetched_ns),
+        )
+
+
+@dataclass(frozen=True)
+class Held:
+    """The state of a cache file when it was opened. state: changes with every replacement."""
+
+    coverage: Coverage
+    state: str
+    offset: int
+
+
+def identity(record: Record) -> tuple[str, str, str]:
+    """What two copies of an entry have in common."""
+    return record["logName"], record["timestamp"], record["insertId"]
+
+
+def cache_folder() -> Path:
+    """`$GOODPUT_CACHE_DIR`, or `goodput` in the user's cache folder."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "goodput"
+
+
+class CacheFile:
+    """The cache of one question. Every method raises OSError where the folder cannot be used."""
+
+    def __init__(self, kind: str, key: Mapping[str, str | None]) -> None:
+        self._key = dict(key)
+        digest = hashlib.sha256(orjson.dumps(self._key, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+        self.path = cache_folder() / kind / f"{digest}.jsonl.gz"
+
+    def load(self) -> Held | None:
+        """The header; None if nothing is held, or nothing that can be used."""
+        try:
+            with open(self.path, "rb") as stream:
+                return self._header(stream)
+        except (FileNotFoundError, DamagedCacheError):
+            return None
+
+    def _header(self, stream: IO[bytes]) -> Held:
+        head = stream.read(_HEADER_BYTES)
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            header = orjson.loads(unpacker.decompress(head))
+            if header["version"] != VERSION or header["key"] != self._key:
+                raise DamagedCacheError
+            return Held(Coverage(**header["coverage"]), header["state"], len(head) - len(unpacker.unused_data))
+        except (zlib.error, ValueError, KeyError, TypeError) as error:
+            raise DamagedCacheError from error
+
+    def records(self) -> Iterator[list[Record]]:
+        """All records that are held now, in lists. Raises DamagedCacheError if some cannot be read."""
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(self._header(stream).offset)
+                yield from _read_members(stream)
+        except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
+            raise DamagedCacheError from error
+
+    def discard(self) -> None:
+        """Forget what is held."""
+        self.path.unlink(missing_ok=True)
+
+    def writer(self, before: Held | None) -> CacheWriter:
+        """What adds records to the state `before`."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return CacheWriter(self, before)
+
+    def pack_header(self, coverage: Coverage) -> bytes:
+        """The first member of a file."""
+        header = {"version": VERSION, "key": self._key, "coverage": asdict(coverage), "state": uuid.uuid4().hex}
+        return gzip.compress(orjson.dumps(header) + b"\n", LEVEL)
+
+
+class CacheWriter:
+    """Collects records in a file of its own; `commit` adds them to the cache at once."""
+
+    def __init__(self, cache: CacheFile, before: Held | None) -> None:
+        self._cache = cache
+        self._before = before
+        self._stream = tempfile.TemporaryFile(dir=cache.path.parent)  # noqa: SIM115 - closed by commit
+        self._whole = 0
+
+    def add(self, records: list[Record]) -> None:
+        """Some more records. Interrupted, it has added none of them."""
+        if not records:
+            return
+        self._stream.seek(self._whole)
+        self._stream.write(gzip.compress(b"\n".join(map(orjson.dumps, records)) + b"\n", LEVEL))
+        self._whole = self._stream.tell()
+
+    def close(self) -> None:
+        """Forget what was added and not committed."""
+        self._stream.close()
+
+    def commit(self, coverage: Coverage) -> None:
+        """Replace the cache by what it holds and what was added; `coverage` is of both together."""
+        with _locked(self._cache.path.with_suffix(".lock")):
+            now = self._cache.load()
+            if now is not None and (self._before is None or now.state != self._before.state):
+                self._leave_out_known()  # another process wrote meanwhile
+                coverage = coverage.joined(now.coverage)
+            elif now is None and self._before is not None:
+                return  # somebody cleared the cache: what is new alone would be half of it
+            self._replace(coverage, now)
+        self.close()
+
+    def _leave_out_known(self) -> None:
+        known = {identity(record) for records in self._cache.records() for record in records}
+        added = [record for records in self._added() for record in records if identity(record) not in known]
+        self._stream.seek(0)
+        self._stream.truncate()
+        self._whole = 0
+        self.add(added)
+
+    def _added(self) -> Iterator[list[Record]]:
+        self._stream.truncate(self._whole)
+        self._stream.seek(0)
+        return _read_members(self._stream)
+
+    def _replace(self, coverage: Coverage, now: Held | None) -> None:
+        path = self._cache.path
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            with open(temporary, "xb") as target:
+                target.write(self._cache.pack_header(coverage))
+                if now is not None:
+                    with open(path, "rb") as old:
+                        _copy(old, target, now.offset)
+                self._stream.truncate(self._whole)
+                _copy(self._stream, target, 0)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def with_start(coverage: Coverage, start_ns: int | None) -> Coverage:
+    """The same from another beginning on."""
+    return replace(coverage, start_ns=start_ns)
+
+
+def _copy(source: IO[bytes], target: IO[bytes], offset: int) -> None:
+    source.seek(offset)
+    while block := source.read(_BLOCK_BYTES):
+        target.write(block)
+
+
+def _read_members(stream: IO[bytes]) -> Iterator[list[Record]]:
+    with gzip.GzipFile(fileobj=stream) as lines:
+        while block := lines.readlines(_BLOCK_BYTES):
+            yield orjson.loads(b"".join((b"[", b",".join(block), b"]")))
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Alone among processes. Where the system has no such locks, the last writer wins: nothing breaks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with open(path, "a") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield

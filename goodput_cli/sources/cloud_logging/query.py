@@ -1,0 +1,81 @@
+"""What is asked of Cloud Logging, as text of its query language. A value from a person is a value, never language."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import quote, unquote
+
+NS_PER_SECOND = 1_000_000_000
+METRICS_LOG = "ml_diagnostics_metric"
+"""The log whose entries name their job in the labels of the resource, not in the payload (formats D)."""
+
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+@dataclass(frozen=True)
+class LogQuery:
+    """Entries of one log of a project. All times in ns since 1970 UTC; None: no bound.
+
+    job_name: only entries of this job (Cloud Logging compares without regard to case; the analysis picks exactly).
+    since_ns (included), before_ns (excluded): the entry's timestamp. received_ns: when Cloud Logging got it.
+    """
+
+    project: str
+    log_id: str
+    job_name: str | None = None
+    since_ns: int | None = None
+    before_ns: int | None = None
+    received_ns: int | None = None
+
+    @property
+    def log_name(self) -> str:
+        """`projects/PROJECT/logs/LOG_ID`, the identifier escaped as Cloud Logging has it."""
+        return f"projects/{self.project}/logs/{quote(self.log_id, safe='')}"
+
+    def text(self) -> str:
+        """The filter: clauses that all must hold."""
+        clauses = [f"logName={quoted(self.log_name)}"]
+        if self.job_name is not None:
+            clauses.append(f"{_job_field(self.log_id)}={quoted(self.job_name)}")
+        if self.since_ns is not None:
+            clauses.append(f'timestamp>="{rfc3339(self.since_ns)}"')
+        if self.before_ns is not None:
+            clauses.append(f'timestamp<"{rfc3339(self.before_ns)}"')
+        if self.received_ns is not None:
+            clauses.append(f'receiveTimestamp>="{rfc3339(self.received_ns)}"')
+        return " AND ".join(clauses)
+
+
+def _job_field(log_id: str) -> str:
+    return "resource.labels.node_id" if log_id == METRICS_LOG else "jsonPayload.job_name"
+
+
+def quoted(value: str) -> str:
+    """A string of the query language that means exactly `value`."""
+    return '"' + "".join(_ESCAPES.get(one) or _plain(one) for one in value) + '"'
+
+
+def _plain(character: str) -> str:
+    """A character as it is, or escaped where it is a control character or half of a pair."""
+    return character if character.isprintable() or ord(character) > 0xFFFF else f"\\u{ord(character):04x}"
+
+
+def rfc3339(ns: int) -> str:
+    """An instant with nine digits, in UTC: such texts sort as the instants do."""
+    seconds, fraction = divmod(max(ns, 0), NS_PER_SECOND)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
+
+
+def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[str, ...]:
+    """The logs to look in: the one that is named, or both that the libraries write a job to by convention."""
+    named = log_name or log_id
+    if named:
+        return (_identifier(named),)
+    return (f"{job_name}-goodput", f"goodput_{job_name}")
+
+
+def _identifier(name: str) -> str:
+    """The log's identifier, also where the whole `projects/P/logs/ID` was given."""
+    _, found, identifier = name.partition("/logs/")
+    return unquote(identifier) if found else name

@@ -1,0 +1,230 @@
+"""Sources that grow: each look gives only what is new since the one before.
+
+Files are followed byte by byte, whatever name they have meanwhile; buckets object by object; Cloud Logging entry by
+entry, those that come late included.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.sources.base import FILE_SCHEME, Batch, RawBatch, ReadContext, RecordBatch, scheme_of, source_for
+from goodput_cli.sources.files import STDIN, find_files, local_path, shown_path, unreadable
+from goodput_cli.sources.tail import Tail
+
+HELD_FILES = 200
+"""Files that are kept open, to read what is written to them after they were renamed or removed."""
+MAX_IDLE = 30
+"""After so many looks without anything new a file that was renamed or removed is let go."""
+REMOTE_SECONDS = 15.0
+"""Buckets and Cloud Logging are asked at most this often: reads of a project are counted (60 a minute)."""
+
+Identity = tuple[int, int]
+
+
+class Follower(Protocol):
+    """Something that grows."""
+
+    def look(self) -> Iterator[Batch]:
+        """What is new since the last look. Raises SourceError as `Source.read` does; the next look may go well."""
+
+    def close(self) -> None:
+        """Let go of what is held open."""
+
+
+def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
+    """What follows these sources. Raises UsageError for those that cannot be followed."""
+    paths = [uri for uri in uris if scheme_of(uri) == FILE_SCHEME]
+    if STDIN in paths:
+        raise UsageError("-: standard input cannot be followed; name the file that the log is written to")
+    files: list[Follower] = [FileFollower([local_path(path) for path in paths], context)] if paths else []
+    return files + [_remote(uri, context) for uri in uris if scheme_of(uri) != FILE_SCHEME]
+
+
+def _remote(uri: str, context: ReadContext) -> Follower:
+    kinds: dict[str, Callable[[str, ReadContext], Follower]] = {
+        "gs": BucketFollower,
+        "s3": BucketFollower,
+        "cloud-logging": EntryFollower,
+    }
+    if scheme_of(uri) not in kinds:
+        source_for(uri)  # says so if there is no such scheme
+        raise UsageError(f"{uri}: cannot be followed; files, gs://, s3:// and cloud-logging:// can")
+    return _Seldom(kinds[scheme_of(uri)](uri, context))
+
+
+@dataclass
+class _Open:
+    """A file that is followed; stream: its descriptor, None where too many are open."""
+
+    tail: Tail
+    path: str
+    stream: int | None
+
+
+class FileFollower:
+    """Follows files, folders and globs: new files, growth, truncation, renaming and replacement."""
+
+    def __init__(self, paths: Sequence[str], context: ReadContext) -> None:
+        self._paths = paths
+        self._context = context
+        self._files: dict[Identity, _Open] = {}
+        self._looked = False
+
+    def look(self) -> Iterator[Batch]:
+        """See `Follower.look`. What is missing is an error in the first look only: later it was renamed or removed."""
+        present = self._present()
+        self._looked = True
+        for identity, file in list(self._files.items()):
+            if identity not in present:
+                yield from self._leftover(identity, file)
+        failed: SourceError | None = None
+        for identity, path in present.items():
+            try:
+                yield from self._grown(identity, path)
+            except SourceError as error:  # one file must not keep the others from being read
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def close(self) -> None:
+        """See `Follower.close`."""
+        for file in self._files.values():
+            if file.stream is not None:
+                os.close(file.stream)
+        self._files.clear()
+
+    def _present(self) -> dict[Identity, str]:
+        present: dict[Identity, str] = {}
+        for path in self._paths:
+            try:
+                for name in find_files(path):
+                    present.setdefault(_identity(name), name)
+            except SourceError:
+                if not self._looked:
+                    raise
+        return present
+
+    def _leftover(self, identity: Identity, file: _Open) -> Iterator[RawBatch]:
+        """The last lines of a file that has lost its name."""
+        if file.stream is None or file.tail.idle > MAX_IDLE:
+            if file.stream is not None:
+                os.close(file.stream)
+            del self._files[identity]
+            return
+        file.tail.name = f"{shown_path(file.path)} (rotated)"
+        yield from file.tail.read_new(file.stream, self._context)
+
+    def _grown(self, identity: Identity, path: str) -> Iterator[RawBatch]:
+        file = self._files.setdefault(identity, _Open(Tail(shown_path(path)), path, None))
+        if file.path != path:
+            file.path, file.tail.name = path, shown_path(path)
+        if file.stream is not None:
+            yield from file.tail.read_new(file.stream, self._context)
+            return
+        descriptor = _opened(path)
+        keep = sum(one.stream is not None for one in self._files.values()) < HELD_FILES
+        try:
+            if _identity_of(os.fstat(descriptor)) == identity:  # else it was replaced just now: the next look
+                yield from file.tail.read_new(descriptor, self._context)
+                file.stream = descriptor if keep else None
+        finally:
+            if file.stream != descriptor:
+                os.close(descriptor)
+
+
+def _identity(path: str) -> Identity:
+    try:
+        return _identity_of(os.stat(path))
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def _identity_of(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+class BucketFollower:
+    """Follows a bucket: objects that are new, or new versions of old ones. An object is read as a whole."""
+
+    def __init__(self, uri: str, context: ReadContext) -> None:
+        self._uri = uri
+        self._context = context
+        self._source = source_for(uri)
+
+    def look(self) -> Iterator[Batch]:
+        """See `Follower.look`: `seen` in the context holds the versions that were read."""
+        return self._source.read(self._uri, self._context)
+
+    def close(self) -> None:
+        """See `Follower.close`: nothing is held."""
+
+
+class EntryFollower:
+    """Follows a log of Cloud Logging: what is newer, what came late, and nothing twice."""
+
+    def __init__(self, uri: str, context: ReadContext) -> None:
+        self._uri = uri
+        self._context = context
+        self._newest_ns: int | None = None
+        self._looked_ns: int | None = None
+        self._known: set[int] = set()
+
+    def look(self) -> Iterator[Batch]:
+        """See `Follower.look`. The source reads an overlap again, so that late entries are found."""
+        now = time.time_ns()
+        wanted = self._context.wanted
+        if self._newest_ns is not None:
+            wanted = replace(wanted, since_ns=self._newest_ns, received_ns=self._looked_ns)
+        context = replace(self._context, wanted=wanted, seen=set())
+        for batch in source_for(self._uri).read(self._uri, context):
+            fresh = self._fresh(batch) if isinstance(batch, RecordBatch) else batch
+            if fresh is not None:
+                yield fresh
+        self._looked_ns = now
+
+    def close(self) -> None:
+        """See `Follower.close`: nothing is held."""
+
+    def _fresh(self, batch: RecordBatch) -> RecordBatch | None:
+        from goodput_cli.sources.cloud_logging.reading import ns_of
+
+        records = []
+        for record in batch.records:
+            identity = hash((record.get("logName"), record["timestamp"], record.get("insertId")))
+            if identity not in self._known:
+                self._known.add(identity)
+                records.append(record)
+        if not records:
+            return None
+        newest = ns_of(max(record["timestamp"] for record in records))
+        self._newest_ns = max(newest, self._newest_ns or newest)
+        return RecordBatch(batch.source, records)
+
+
+class _Seldom:
+    """Looks only when `REMOTE_SECONDS` have passed since the last time."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self._last = float("-inf")
+
+    def look(self) -> Iterator[Batch]:
+        if time.monotonic() - self._last >= REMOTE_SECONDS:
+            self._last = time.monotonic()
+            yield from self._follower.look()
+
+    def close(self) -> None:
+        self._follower.close()

@@ -1,0 +1,86 @@
+"""Who we are to Google Cloud: found once, up front, within seconds even where the metadata server never answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from threading import Thread
+from typing import Any, TypeVar
+
+from goodput_cli.errors import SourceError
+
+FIND_SECONDS = 3.0
+"""How long to look for credentials. The metadata server of a real VM answers within milliseconds."""
+TOKEN_SECONDS = 15.0
+"""How long a sign-in over the network may take."""
+_PATIENCE = {"GCE_METADATA_TIMEOUT": "1", "GCE_METADATA_DETECT_RETRIES": "1"}
+"""The library reads these when it looks for a metadata server: 12 s become 1."""
+_SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+
+Result = TypeVar("Result")
+
+
+def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None]:
+    """The credentials of this environment, with a token, and the project they belong to (None: they name none).
+
+    Raises SourceError, with `place` in front, if there are none, they are refused, or nobody answers in time.
+    """
+    from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
+
+    try:
+        credentials, project = _within(FIND_SECONDS, lambda: _ask_library(scopes))
+        on_a_vm = "compute_engine" in type(credentials).__module__
+        _within(FIND_SECONDS if on_a_vm else TOKEN_SECONDS, lambda: _make_token(credentials))
+    except DefaultCredentialsError as error:
+        raise SourceError(f"{place}: no Google Cloud credentials found; {_SIGN_IN}") from error
+    except RefreshError as error:
+        raise SourceError(f"{place}: the credentials are not accepted any more; {_SIGN_IN}") from error
+    except (GoogleAuthError, TimeoutError) as error:
+        hint = "the server that gives credentials does not answer; check the network, or"
+        raise SourceError(f"{place}: {hint} {_SIGN_IN}") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"{place}: the credentials cannot be used ({error}); {_SIGN_IN}") from error
+    return credentials, project
+
+
+def _ask_library(scopes: Sequence[str]) -> tuple[Any, str | None]:
+    import google.auth
+
+    added = [name for name in _PATIENCE if name not in os.environ]
+    os.environ.update({name: _PATIENCE[name] for name in added})
+    credentials: Any
+    try:
+        credentials, project = google.auth.default(scopes=scopes)
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+    return credentials, project
+
+
+def _make_token(credentials: Any) -> None:
+    """A login that has ended is found here, not in the first read."""
+    from google.auth.transport.requests import Request
+
+    if not credentials.valid:
+        credentials.refresh(Request())
+
+
+def _within(seconds: float, work: Callable[[], Result]) -> Result:
+    """The result of `work`; TimeoutError if it takes longer. What goes on then never keeps the process alive."""
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return results[0]

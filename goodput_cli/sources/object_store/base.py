@@ -1,0 +1,87 @@
+"""What a store of objects has to offer, and the ways in which it can fail.
+
+To add one: a class with the methods of `ObjectStore` that raises nothing but the errors below, and its scheme in
+`bucket.py`. Waiting, trying again, reading ahead and finding objects are the same for all and not its business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+CONNECT_SECONDS = 5.0
+READ_SECONDS = 20.0
+"""How long to wait for a connection, and between bytes."""
+CONNECTIONS = 32
+"""Connections that are kept: at least one for each thread."""
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """One version of one object. size: bytes as stored; version: what pins reads to this content."""
+
+    name: str
+    size: int
+    version: str
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """Some objects of a listing; next_token: where the next page begins, None after the last."""
+
+    objects: tuple[StoredObject, ...]
+    next_token: str | None
+
+
+class StoreError(Exception):
+    """A request to a store failed; args: the reason, for people."""
+
+
+class MissingError(StoreError):
+    """There is no such bucket or object, or not in this version any more."""
+
+
+class DeniedError(StoreError):
+    """The store knows who asks and refuses, or does not know who asks."""
+
+
+class RefusedError(StoreError):
+    """The request makes no sense to the store (no bucket has such a name), or needs what nobody gave."""
+
+
+class TransientError(StoreError):
+    """It may work the next time: too many requests, a server in trouble, a connection that broke.
+
+    pause: seconds that the store asks to wait, if it does.
+    """
+
+    def __init__(self, reason: str, pause: float | None = None) -> None:
+        super().__init__(reason)
+        self.pause = pause
+
+
+class ObjectStore(Protocol):
+    """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s.
+
+    list_permission, get_permission: what it takes to be answered, as people who grant it call it.
+    """
+
+    @property
+    def list_permission(self) -> str:
+        """What listing needs."""
+
+    @property
+    def get_permission(self) -> str:
+        """What reading an object needs."""
+
+    def list_page(self, bucket: str, prefix: str, token: str | None, /) -> ListPage:
+        """The objects whose names begin with `prefix`, from `token` on."""
+
+    def newest(self, bucket: str, name: str, /) -> StoredObject | None:
+        """The version of an object that a reader would get now; None if there is none."""
+
+    def get(self, bucket: str, wanted: StoredObject, start: int, end: int, /) -> bytes:
+        """Bytes `start` up to `end` (exclusive) of exactly that version, as stored: nothing is unpacked on the way.
+
+        Raises MissingError if the version is gone.
+        """

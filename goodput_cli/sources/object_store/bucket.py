@@ -1,0 +1,245 @@
+"""The source behind `gs://` and its like: finds objects, fetches many at once, gives their lines in order.
+
+Objects are cut into parts, and parts are fetched ahead of the reader by several threads: thousands of small objects
+and one large one are the same work, and no more than `HELD_PARTS` parts are ever in memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from threading import Event
+from typing import NamedTuple, TypeVar
+
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.sources.base import Batch, ReadContext, scheme_of
+from goodput_cli.sources.blocks import line_blocks
+from goodput_cli.sources.inflate import until_damaged
+from goodput_cli.sources.object_store.ahead import read_ahead
+from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, RefusedError, StoredObject
+from goodput_cli.sources.object_store.names import choose, fixed_part, has_magic
+from goodput_cli.sources.object_store.retry import GaveUpError, try_again
+
+Result = TypeVar("Result")
+
+WORKERS = 16
+PART_BYTES = 4 << 20
+HELD_PARTS = 24
+"""Parts being fetched or waiting to be read: 96 MiB at the most."""
+MAX_REPLACED = 3
+"""How often an object may be replaced while it is read before that is an error."""
+
+_STORES = {
+    "gs": "goodput_cli.sources.object_store.gcs:GoogleStore",
+    "s3": "goodput_cli.sources.object_store.s3:AmazonStore",
+}
+
+
+class Part(NamedTuple):
+    """Bytes `start` up to `end` of an object."""
+
+    wanted: StoredObject
+    start: int
+    end: int
+
+
+class _ReplacedError(Exception):
+    """The version that was listed is gone, another is there; args: the newer one, how many bytes came before."""
+
+
+def open_store(scheme: str) -> ObjectStore:
+    """The store for a scheme; its client is imported only here."""
+    module, name = _STORES[scheme].split(":")
+    store: ObjectStore = getattr(importlib.import_module(module), name)()
+    return store
+
+
+class BucketSource:
+    """Reads `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`; s3:// alike."""
+
+    def __init__(self, open_store: Callable[[str], ObjectStore] = open_store) -> None:
+        self._open_store = open_store
+        self._stores: dict[str, ObjectStore] = {}  # signing in once does for all reads
+
+    def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
+        """See `Source.read`. Raises SourceError for what is missing or forbidden, or where the network gives up.
+
+        An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
+        """
+        bucket, path = _parse(uri)
+        scheme = scheme_of(uri)
+        if scheme not in self._stores:
+            self._stores[scheme] = self._open_store(scheme)
+        place = _Place(self._stores[scheme], scheme, bucket, Event())
+        found = choose(uri, path, place.listed(uri, path))
+        wanted = [one for one in found if place.first_time(one, context)]
+        return _Reading(place, context).batches(wanted)
+
+
+def _parse(uri: str) -> tuple[str, str]:
+    bucket, _, path = uri.partition("://")[2].partition("/")
+    if not bucket:
+        raise UsageError(f"{uri}: names no bucket; write {scheme_of(uri)}://BUCKET/OBJECT, a folder or a glob")
+    if has_magic(bucket):
+        raise UsageError(f"{uri}: a bucket's name is no glob; only what follows it may be one")
+    return bucket, path
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A bucket of a store, with errors as sentences that name the object."""
+
+    store: ObjectStore
+    scheme: str
+    bucket: str
+    stop: Event
+
+    def uri(self, name: str) -> str:
+        return f"{self.scheme}://{self.bucket}/{name}"
+
+    def identity(self, wanted: StoredObject) -> tuple[str, ...]:
+        return (self.scheme, self.bucket, wanted.name, wanted.version)
+
+    def first_time(self, wanted: StoredObject, context: ReadContext) -> bool:
+        identity = self.identity(wanted)
+        if identity in context.seen:
+            return False
+        context.seen.add(identity)
+        return True
+
+    def listed(self, uri: str, path: str) -> list[StoredObject]:
+        """All objects that begin with the fixed part of the path; the one itself where listing is forbidden."""
+        try:
+            return list(self._pages(uri, fixed_part(path)))
+        except DeniedError as error:
+            single = None if has_magic(path) or not path else self._single(path)
+            if single is None:
+                raise SourceError(f"{uri}: {_forbidden(error, self.store.list_permission)}") from error
+            return [single]
+        except MissingError as error:
+            raise SourceError(f"{uri}: there is no bucket {self.bucket}; check the name and the project") from error
+
+    def _pages(self, uri: str, prefix: str) -> Iterator[StoredObject]:
+        token: str | None = None
+        while True:
+            page = self._persist(uri, partial(self.store.list_page, self.bucket, prefix, token))
+            yield from page.objects
+            token = page.next_token
+            if not token:
+                return
+
+    def _single(self, name: str) -> StoredObject | None:
+        try:
+            return self.newest(name)
+        except (DeniedError, MissingError):
+            return None
+
+    def newest(self, name: str) -> StoredObject | None:
+        return self._persist(self.uri(name), lambda: self.store.newest(self.bucket, name))
+
+    def get(self, part: Part) -> bytes:
+        """The bytes of a part. Raises SourceError, or MissingError where the version is gone."""
+        uri = self.uri(part.wanted.name)
+        try:
+            return self._persist(uri, lambda: self.store.get(self.bucket, *part))
+        except DeniedError as error:
+            raise SourceError(f"{uri}: {_forbidden(error, self.store.get_permission)}") from error
+
+    def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
+        try:
+            return try_again(work, self.stop)
+        except GaveUpError as error:
+            raise SourceError(f"{uri}: {error}; check the network and try again later") from error
+        except RefusedError as error:
+            raise SourceError(f"{uri}: the store refuses to answer: {error}") from error
+
+
+class _Reading:
+    """The lines of many objects, fetched ahead."""
+
+    def __init__(self, place: _Place, context: ReadContext) -> None:
+        self._place = place
+        self._context = context
+        self._deleted: list[str] = []
+
+    def batches(self, wanted: Sequence[StoredObject]) -> Iterator[Batch]:
+        """All lines of all objects, in the order given."""
+        parts = (part for one in wanted for part in _parts(one))
+        fetched = read_ahead(parts, self._place.get, self._place.stop, WORKERS, HELD_PARTS)
+        unread = {self._place.identity(one) for one in wanted}
+        try:
+            for one in wanted:
+                taken = (next(fetched).result for _ in _parts(one))
+                yield from self._object(one, taken)
+                unread.discard(self._place.identity(one))
+        finally:
+            fetched.close()
+            self._context.seen -= unread  # who follows the bucket asks for them again
+        if wanted and len(self._deleted) == len(wanted):
+            raise SourceError(f"{self._deleted[0]}: was deleted before it could be read, and there is nothing else")
+
+    def _object(self, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
+        name = self._place.uri(wanted.name)
+        replaced = 0
+        while True:
+            try:
+                yield from self._version(name, wanted, ahead)
+                return
+            except _ReplacedError as change:
+                for _ in ahead:  # the other parts of the old version
+                    pass
+                replaced += 1
+                wanted = self._newer(name, change, replaced)
+                ahead = (partial(self._place.get, part) for part in _parts(wanted))
+
+    def _version(self, name: str, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
+        """The lines of one version; all parts of `ahead` are taken, unless _ReplacedError is raised."""
+        chunks = self._chunks(name, wanted, ahead)
+        yield from line_blocks(name, until_damaged(name, chunks, self._context.report))
+        for _ in ahead:  # what lies behind a damaged place
+            pass
+
+    def _chunks(self, name: str, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[bytes]:
+        before = 0
+        for result in ahead:
+            try:
+                data = result()
+            except MissingError as error:
+                newer = self._place.newest(wanted.name)
+                if newer is None:
+                    self._report_deleted(name, before)
+                    return
+                raise _ReplacedError(newer, before) from error
+            self._context.advance(len(data))
+            before += len(data)
+            yield data
+
+    def _newer(self, name: str, change: _ReplacedError, times: int) -> StoredObject:
+        newer, before = change.args
+        if times > MAX_REPLACED:
+            raise SourceError(f"{name}: is replaced faster than it can be read; copy it, and read the copy")
+        self._place.first_time(newer, self._context)
+        if before:  # otherwise it is as if the bucket had been listed a moment later
+            message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"
+            self._context.report(Diagnostic("object_replaced", "warning", message, 1, (name,)))
+        assert isinstance(newer, StoredObject)
+        return newer
+
+    def _report_deleted(self, name: str, before: int) -> None:
+        what = "what came before counts, the rest is lost" if before else "its lines are missing"
+        message = f"{name}: was deleted while the bucket was read; {what}"
+        self._context.report(Diagnostic("object_deleted", "error", message, 1, (name,)))
+        if not before:
+            self._deleted.append(name)
+
+
+def _parts(wanted: StoredObject) -> Iterator[Part]:
+    for start in range(0, wanted.size, PART_BYTES):
+        yield Part(wanted, start, min(start + PART_BYTES, wanted.size))
+
+
+def _forbidden(error: DeniedError, permission: str) -> str:
+    return f"permission denied ({error}); ask for the permission {permission}, or sign in as someone who has it"

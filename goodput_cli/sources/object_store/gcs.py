@@ -1,0 +1,130 @@
+"""Google Cloud Storage, by its own client. `STORAGE_EMULATOR_HOST` (tests) points it at another server."""
+
+from __future__ import annotations
+
+import http.client
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from google.api_core.exceptions import Forbidden, GoogleAPICallError, NotFound, PreconditionFailed, Unauthorized
+from google.auth.exceptions import GoogleAuthError, InvalidOperation
+from google.cloud.storage import Client
+from google.cloud.storage.exceptions import DataCorruption
+
+from goodput_cli.sources.google_credentials import find_credentials
+from goodput_cli.sources.object_store.base import (
+    CONNECT_SECONDS,
+    CONNECTIONS,
+    READ_SECONDS,
+    DeniedError,
+    ListPage,
+    MissingError,
+    RefusedError,
+    StoredObject,
+    TransientError,
+)
+
+Result = TypeVar("Result")
+
+TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+_LIST_FIELDS = "items(name,size,generation),nextPageToken"
+_SCOPES = ("https://www.googleapis.com/auth/devstorage.read_only",)
+EMULATOR = "STORAGE_EMULATOR_HOST"
+
+
+class GoogleStore:
+    """See `ObjectStore`. A version is a generation."""
+
+    list_permission = "storage.objects.list"
+    get_permission = "storage.objects.get"
+
+    def __init__(self) -> None:
+        if os.environ.get(EMULATOR):
+            self._client = Client(project="emulated")
+        else:
+            credentials, _project = find_credentials("gs://", _SCOPES)
+            self._client = Client(project="-", credentials=credentials)  # reading needs no project
+        _widen(self._client)
+
+    def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
+        """See `ObjectStore.list_page`."""
+
+        def request() -> ListPage:
+            found = self._client.list_blobs(
+                bucket, prefix=prefix, page_token=token, fields=_LIST_FIELDS, timeout=TIMEOUT, retry=None
+            )
+            page = next(found.pages, ())
+            objects = tuple(_stored(blob) for blob in page)
+            return ListPage(objects, found.next_page_token)
+
+        return _asked(request)
+
+    def newest(self, bucket: str, name: str) -> StoredObject | None:
+        """See `ObjectStore.newest`."""
+        holder = self._client.bucket(bucket)
+        blob = _asked(lambda: holder.get_blob(name, timeout=TIMEOUT, retry=None))
+        return None if blob is None else _stored(blob)
+
+    def get(self, bucket: str, wanted: StoredObject, start: int, end: int) -> bytes:
+        """See `ObjectStore.get`. A whole object is checked against its checksum, a part against its length."""
+        blob = self._client.bucket(bucket).blob(wanted.name, generation=int(wanted.version))
+        whole = start == 0 and end == wanted.size
+        part: dict[str, int] = {} if whole else {"start": start, "end": end - 1}
+        options: dict[str, Any] = {"raw_download": True, "single_shot_download": True}
+        data: bytes = _asked(lambda: blob.download_as_bytes(**part, **options, timeout=TIMEOUT, retry=None))
+        if len(data) != end - start:
+            raise TransientError(f"{len(data)} bytes came instead of {end - start}")
+        return data
+
+
+def _stored(blob: Any) -> StoredObject:
+    return StoredObject(blob.name, int(blob.size or 0), str(blob.generation))
+
+
+def _widen(client: Any) -> None:
+    """Room for a connection per thread: the usual ten are thrown away and made again by more threads than that."""
+    session = client._http
+    for scheme in ("https://", "http://"):
+        adapter = type(session.get_adapter(scheme))
+        session.mount(scheme, adapter(pool_connections=2, pool_maxsize=CONNECTIONS))
+
+
+def _asked(request: Callable[[], Result]) -> Result:
+    """The answer to a request, its errors as those of `ObjectStore`."""
+    try:
+        return request()
+    except (NotFound, PreconditionFailed) as error:
+        raise MissingError(_reason(error)) from error
+    except (Forbidden, Unauthorized, InvalidOperation) as error:
+        raise DeniedError(_reason(error)) from error
+    except Exception as error:
+        if _is_transient(error):
+            raise TransientError(_reason(error), _asked_pause(error)) from error
+        if isinstance(error, GoogleAPICallError | GoogleAuthError | ValueError):
+            raise RefusedError(_reason(error)) from error
+        raise
+
+
+def _is_transient(error: Exception) -> bool:
+    if isinstance(error, GoogleAPICallError):
+        return error.code in _TRANSIENT
+    if isinstance(error, GoogleAuthError):
+        return bool(getattr(error, "retryable", False))
+    from_network = isinstance(error, OSError | http.client.HTTPException | DataCorruption)
+    # errors inside a body come as those of a library that is none of our dependencies
+    return from_network or type(error).__module__.partition(".")[0] == "urllib3"
+
+
+def _asked_pause(error: Exception) -> float | None:
+    response = getattr(error, "response", None)
+    text = getattr(response, "headers", {}).get("Retry-After", "")
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 6 else None
+
+
+def _reason(error: Exception) -> str:
+    """One short line about an error of the client."""
+    text = getattr(error, "message", None) or str(error)
+    code = f"HTTP {error.code}: " if isinstance(error, GoogleAPICallError) and error.code else ""
+    return code + " ".join(str(text).split())[:300]

@@ -1,0 +1,109 @@
+"""Amazon S3 and what speaks its language, by boto3. `AWS_ENDPOINT_URL_S3` points it at another server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from goodput_cli.errors import SourceError
+from goodput_cli.sources.object_store.base import (
+    CONNECT_SECONDS,
+    CONNECTIONS,
+    READ_SECONDS,
+    DeniedError,
+    ListPage,
+    MissingError,
+    RefusedError,
+    StoredObject,
+    TransientError,
+)
+
+try:
+    import boto3
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+except ImportError as error:
+    raise SourceError("s3://: install what reads it with `pip install 'goodput-cli[s3]'`") from error
+
+Result = TypeVar("Result")
+
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+_GONE = (404, 412)
+_DENIED = (401, 403)
+
+
+class AmazonStore:
+    """See `ObjectStore`. A version is an ETag: the same for the same content."""
+
+    list_permission = "s3:ListBucket"
+    get_permission = "s3:GetObject"
+
+    def __init__(self) -> None:
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"total_max_attempts": 1},  # trying again is the same for all stores
+            max_pool_connections=CONNECTIONS,
+        )
+        try:
+            self._client: Any = boto3.client("s3", config=config)
+        except BotoCoreError as error:
+            raise SourceError(f"s3://: the settings for AWS cannot be used ({error}); see `aws configure`") from error
+
+    def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
+        """See `ObjectStore.list_page`."""
+        place = {"ContinuationToken": token} if token else {}
+        found = _asked(lambda: self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, **place))
+        objects = (StoredObject(one["Key"], one["Size"], one["ETag"]) for one in found.get("Contents", ()))
+        return ListPage(tuple(objects), found.get("NextContinuationToken"))
+
+    def newest(self, bucket: str, name: str) -> StoredObject | None:
+        """See `ObjectStore.newest`."""
+        try:
+            found = _asked(lambda: self._client.head_object(Bucket=bucket, Key=name))
+        except MissingError:
+            return None
+        return StoredObject(name, found["ContentLength"], found["ETag"])
+
+    def get(self, bucket: str, wanted: StoredObject, start: int, end: int) -> bytes:
+        """See `ObjectStore.get`."""
+        part = {} if start == 0 and end == wanted.size else {"Range": f"bytes={start}-{end - 1}"}
+
+        def request() -> bytes:
+            found = self._client.get_object(Bucket=bucket, Key=wanted.name, IfMatch=wanted.version, **part)
+            content: bytes = found["Body"].read()
+            return content
+
+        data = _asked(request)
+        if len(data) != end - start:
+            raise TransientError(f"{len(data)} bytes came instead of {end - start}")
+        return data
+
+
+def _asked(request: Callable[[], Result]) -> Result:
+    """The answer to a request, its errors as those of `ObjectStore`."""
+    try:
+        return request()
+    except ClientError as error:
+        raise _refused(error) from error
+    except NoCredentialsError as error:
+        raise SourceError("s3://: no AWS credentials found; run `aws configure`, or set AWS_ACCESS_KEY_ID") from error
+    except HTTPClientError as error:  # the connection, a time limit, a body that is cut
+        raise TransientError(_one_line(error)) from error
+    except BotoCoreError as error:
+        if type(error).__name__ != "IncompleteReadError":
+            raise RefusedError(_one_line(error)) from error
+        raise TransientError(_one_line(error)) from error
+
+
+def _refused(error: Any) -> Exception:
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status in _GONE:
+        return MissingError(_one_line(error))
+    if status in _TRANSIENT or error.response.get("Error", {}).get("Code") == "SlowDown":
+        return TransientError(_one_line(error))
+    return DeniedError(_one_line(error)) if status in _DENIED else RefusedError(_one_line(error))
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

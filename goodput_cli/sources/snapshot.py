@@ -1,0 +1,179 @@
+"""Snapshots: a local file with everything that some sources held, and a manifest beside it that says what it is.
+
+`run.jsonl.gz` holds the lines as they were (entries of Cloud Logging as a sink would have written them);
+`run.parquet` the same lines in a column `record`, beside what identifies an entry. `run.jsonl.gz.manifest` is JSON.
+Each is written under a temporary name and renamed, the manifest last: one that does not fit its file is not used.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import GoodputError, SourceError, UsageError
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.files import MANIFEST_ENDING, PARQUET_ENDING
+
+ENDINGS = (".jsonl.gz", ".jsonl", PARQUET_ENDING)
+VERSION = 1
+RECORD_COLUMN = "record"
+_ROWS = 20_000
+
+Identity = tuple[str, str, str] | bytes
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a snapshot holds.
+
+    sources: as they were named. job_name, log_name, lookback_days: what was asked of Cloud Logging (the filter).
+    start, end: of the events, RFC 3339; None without events. lines: how many. fetched_at: RFC 3339, when reading began.
+    complete: False after an interruption. newest_ns: the newest timestamp per log of Cloud Logging, ns since 1970 UTC.
+    fetched_ns: when reading began. bytes: size of the snapshot. diagnostics: what the sources had to say.
+    """
+
+    sources: tuple[str, ...]
+    job_name: str | None
+    log_name: str | None
+    lookback_days: float | None
+    start: str | None
+    end: str | None
+    lines: int
+    fetched_at: str
+    complete: bool
+    newest_ns: dict[str, int]
+    fetched_ns: int
+    bytes: int
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def check_name(path: Path) -> None:
+    """Raises UsageError for a name that is none of a snapshot, SourceError where its kind cannot be written."""
+    if not path.name.lower().endswith(ENDINGS):
+        raise UsageError(f"{path}: a snapshot is called {', '.join('*' + ending for ending in ENDINGS)}")
+    if _is_parquet(path):
+        _parquet(str(path))
+
+
+def manifest_path(path: Path) -> Path:
+    """Where the manifest of a snapshot stands."""
+    return path.with_name(path.name + MANIFEST_ENDING)
+
+
+def read_manifest(path: Path) -> Manifest | None:
+    """The manifest of a snapshot; None if there is none, or one that does not belong to this file."""
+    try:
+        found = orjson.loads(manifest_path(path).read_bytes())
+        if found.pop("version") != VERSION or found["bytes"] != path.stat().st_size:
+            return None
+        found["sources"] = tuple(found["sources"])
+        found["diagnostics"] = tuple(
+            Diagnostic(**{**one, "where": tuple(one["where"])}) for one in found["diagnostics"]
+        )
+        return Manifest(**found)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Write the manifest of a snapshot."""
+    text = orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2)
+    _write_whole(manifest_path(path), lambda stream: stream.write(text + b"\n"))
+
+
+def write_lines(path: Path, lines: Sequence[bytes]) -> int:
+    """Write a snapshot whole or not at all. Returns its size in bytes. Raises GoodputError."""
+    if _is_parquet(path):
+        return _write_whole(path, lambda stream: _write_parquet(str(path), stream, lines))
+    if path.name.lower().endswith(".gz"):
+        return _write_whole(path, lambda stream: _write_gzip(stream, lines))
+    return _write_whole(path, lambda stream: stream.writelines(line + b"\n" for line in lines))
+
+
+def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
+    """The lines of a snapshot in Parquet, in blocks. Raises SourceError for another kind of file."""
+    parquet = _parquet(name)
+    try:
+        file = parquet.ParquetFile(path)
+        first_line = 1
+        for batch in file.iter_batches(_ROWS, columns=[RECORD_COLUMN]):
+            lines = batch.column(0).to_pylist()
+            yield RawBatch(name, first_line, b"\n".join(lines) + b"\n")
+            first_line += len(lines)
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise SourceError(f"{name}: is no snapshot that `goodput fetch` wrote, or a damaged one: {error}") from error
+
+
+def identity_of(line: bytes) -> Identity:
+    """What two copies of a line have in common: log, timestamp and insertId of an entry, else the line."""
+    entry = _entry(line)
+    return line if entry is None else (entry["logName"], entry["timestamp"], entry["insertId"])
+
+
+def timestamp_of(line: bytes) -> str | None:
+    """The timestamp of an entry of Cloud Logging; None for other lines."""
+    entry = _entry(line)
+    return None if entry is None else entry["timestamp"]
+
+
+def _entry(line: bytes) -> dict[str, str] | None:
+    if b'"insertId"' not in line:
+        return None
+    try:
+        entry = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    names = ("insertId", "logName", "timestamp")
+    return entry if isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names) else None
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.name.lower().endswith(PARQUET_ENDING)
+
+
+def _parquet(name: str) -> Any:
+    try:
+        return importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        hint = "install what does with `pip install 'goodput-cli[parquet]'`, or use *.jsonl.gz"
+        raise SourceError(f"{name}: nothing here handles Parquet; {hint}") from error
+
+
+def _write_gzip(stream: IO[bytes], lines: Sequence[bytes]) -> None:
+    with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:
+        packed.writelines(line + b"\n" for line in lines)
+
+
+def _write_parquet(name: str, stream: IO[bytes], lines: Sequence[bytes]) -> None:
+    pyarrow = importlib.import_module("pyarrow")
+    entries = [_entry(line) or {} for line in lines]
+    columns = {key: pyarrow.array([one.get(key) for one in entries], pyarrow.string()) for key in
+               ("timestamp", "insertId", "logName")}  # fmt: skip
+    columns[RECORD_COLUMN] = pyarrow.array(lines, pyarrow.binary())
+    _parquet(name).write_table(pyarrow.table(columns), stream, compression="zstd", row_group_size=_ROWS)
+
+
+def _write_whole(path: Path, write: Any) -> int:
+    """Write beside the file and rename: nobody ever sees half of it. Returns the size in bytes."""
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with open(temporary, "xb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+            size = stream.tell()
+        os.replace(temporary, target)
+        return size
+    except OSError as error:
+        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
