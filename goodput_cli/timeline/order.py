@@ -87,8 +87,8 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     """Rank of each row within its instant: the kind, but an attempt never begins before another's end.
 
     Kinds that begin an attempt move with the start line: at the instant at which one life ends and the next begins,
-    the first start-up event is the new life's. End edges stay: they close what the old life left open; but a start and an end line of one
-    instant stay together.
+    the first start-up event is the new life's. End edges stay: they close what the old life left open; but a start
+    and an end line of one instant stay together.
     """
     rank = group.kind.astype(np.int64)
     starting = distinct(group.time[group.kind == Kind.START])
