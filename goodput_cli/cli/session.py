@@ -69,9 +69,7 @@ class Session(Generic[Answer]):
         with reading_progress(wanted=self._shows_progress) as progress:
             zone = self.question.get("timezone", "UTC")
             stdin = self._stdin()
-            return read_events(
-                self.sources, timezone=zone, stdin=stdin, progress=progress, wanted=wanted, notice=tell
-            )
+            return read_events(self.sources, timezone=zone, stdin=stdin, progress=progress, wanted=wanted, notice=tell)
 
     def answer(self, answer: Answer, diagnostics: Iterable[Diagnostic] = ()) -> int:
         """Write the answer, say the diagnostics, and return the exit code: 5 where `--strict` finds a problem."""
