@@ -112,7 +112,15 @@ def test_a_full_disk_is_a_sentence() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_an_interrupt_is_130() -> None:
     command = [sys.executable, "-m", "goodput_cli", "analyze", "-"]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+    # A job in the background of a shell inherits interrupts as ignored: the child gets them back.
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+    )
     assert process.stdin is not None
     log = SAMPLE.read_bytes()
     for _ in range(70):  # more than a pipe holds: once all is taken, reading has begun
@@ -123,6 +131,20 @@ def test_an_interrupt_is_130() -> None:
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130
     assert b"Traceback" not in said
+
+
+def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'goodput_cli.cli.main': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from goodput_cli.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, b"Interrupted.\n")
 
 
 def test_a_missing_file_is_a_sentence() -> None:

@@ -16,7 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import goodput_cli
-from goodput_cli.cli.main import DISTRIBUTION, main
+from goodput_cli.__main__ import main
+from goodput_cli.cli.main import DISTRIBUTION
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -153,11 +153,21 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     assert progress is not None
     shown = progress.load_row.copy()
     naming = np.flatnonzero((table.kind == Kind.SAVED) | (table.kind == Kind.FINISHED) | (table.kind == Kind.LOAD))
-    for attempt in progress.without_load.tolist():
-        earlier = naming[naming < attempts.begin_row[attempt]]
-        same = earlier[table.step[earlier] == began[attempt]]
-        own = naming[(attempts.of_row[naming] == attempt) & (table.step[naming] == began[attempt])]
-        shown[attempt] = same[-1] if len(same) else (own[0] if len(own) else -1)
+    without = progress.without_load
+    if len(without) == 0 or len(naming) == 0:
+        return shown
+    ranks = np.unique(np.concatenate((table.step[naming], began[without])), return_inverse=True)[1]
+    size = len(table) + 1
+    key = ranks[: len(naming)] * size + naming
+    order = np.argsort(key)
+    key, naming = key[order], np.append(naming[order], -1)
+    wanted = ranks[len(naming) - 1 :]
+    place = np.searchsorted(key, wanted * size + attempts.begin_row[without])
+    rank_at = np.append(key // size, -1)
+    own = (rank_at[place] == wanted) & (attempts.of_row[naming[place]] == without)
+    shown[without] = np.where(own, naming[place], -1)
+    same = (place > 0) & (rank_at[place - 1] == wanted)
+    shown[without[same]] = naming[place[same] - 1]
     return shown
 
 

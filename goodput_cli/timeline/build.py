@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline import claims as claiming
 from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, PROGRESS_KINDS, Attempts, endings_of_attempts, find_attempts
@@ -39,6 +40,7 @@ from goodput_cli.timeline.training import (
 from goodput_cli.timeline.usual import Usual, usual_step_times
 
 I64 = NDArray[np.int64]
+_MOST_NS = 2.0**62
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,7 @@ def _account(
         last = last_step_of_job(table, attempts, records, usual, cover)
     pieces = kept_pieces(judged, piece_ends, net, startup, cover, last)
     if reference is not None:
+        _check_amount(pieces, reference)
         pieces = with_slowdown(pieces, reference)
     elif records is not None:
         kept_credited = np.append(judged.credited[judged.kept > 0], True)[: len(pieces)]
@@ -257,6 +260,17 @@ def _split(
         whole = join((claims, claiming.wasted(judged, partial, splits)))
         cover = sweep(whole, *window)
     return whole, cover, net, usual, startup, ends
+
+
+def _check_amount(pieces: Pieces, reference_ns: Fraction) -> None:
+    """UsageError if kept steps x reference is more than can be counted in ns (292 years): a mistyped reference, or
+    step numbers that are no steps."""
+    steps = float(pieces.steps.sum())
+    if steps * float(reference_ns) > _MOST_NS:
+        raise UsageError(
+            f"{steps:g} kept steps x a reference step time of {float(reference_ns) / 1e9:g} s is longer than any job; "
+            "check the reference step time, and whether the log counts steps"
+        )
 
 
 def _reference(

@@ -99,9 +99,9 @@ def _beginnings(
     first = np.flatnonzero(run_heads(owner))
     stepping = owner[first]
     unloaded = load_row[stepping] < 0
-    saves = np.flatnonzero(table.kind == Kind.SAVED)
+    earlier = _Earlier(table)
     for attempt, record in zip(stepping[unloaded].tolist(), rows[first[unloaded]].tolist(), strict=True):
-        step = _resumed_without_load(table, attempts, attempt, record, saves)
+        step = _resumed_without_load(table, attempts, attempt, record, earlier)
         if step is None:
             began[attempt], time[attempt], row[attempt] = table.step[record], table.time[record], record
         else:
@@ -109,27 +109,54 @@ def _beginnings(
     return began, time, row
 
 
-def _resumed_without_load(table: EventTable, attempts: Attempts, attempt: int, record: int, saves: Rows) -> int | None:
+class _Earlier:
+    """What stands before a row of a checkpoint log: None where nothing of the kind does."""
+
+    def __init__(self, table: EventTable) -> None:
+        self._saves, self._loads, self._finished = (
+            np.flatnonzero(table.kind == kind) for kind in (Kind.SAVED, Kind.LOAD, Kind.FINISHED)
+        )
+        self._step = table.step
+        self._highest = np.maximum.accumulate(table.step[self._finished])
+
+    def saved(self, row: int) -> int | None:
+        """The step of the last save."""
+        place = int(np.searchsorted(self._saves, row))
+        return int(self._step[self._saves[place - 1]]) if place else None
+
+    def loaded(self, row: int) -> int | None:
+        """The step of the last load."""
+        place = int(np.searchsorted(self._loads, row))
+        return int(self._step[self._loads[place - 1]]) if place else None
+
+    def finished(self, row: int) -> int | None:
+        """The highest step that was finished."""
+        place = int(np.searchsorted(self._finished, row))
+        return int(self._highest[place - 1]) if place else None
+
+
+def _resumed_without_load(
+    table: EventTable, attempts: Attempts, attempt: int, record: int, earlier: _Earlier
+) -> int | None:
     """The step at which an attempt without a load began when it was up; None: at its first record."""
+    step, begin = int(table.step[record]), int(attempts.begin_row[attempt])
     if attempt == 0:
-        return 0 if attempts.started[0] and table.step[record] > 0 else None
-    before = int(np.searchsorted(saves, attempts.begin_row[attempt])) - 1
-    saved = int(table.step[saves[before]]) if before >= 0 else _unsaved(table, attempts, attempt, record)
-    return saved if table.step[record] > saved else None
+        resumed: int | None = 0 if attempts.started[0] else None
+    else:
+        resumed = earlier.saved(begin)
+        if resumed is None:
+            resumed = _unsaved(step, begin, bool(attempts.started[attempt]), earlier)
+    return resumed if resumed is not None and step > resumed else None
 
 
-def _unsaved(table: EventTable, attempts: Attempts, attempt: int, record: int) -> int:
+def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | None:
     """Where an attempt began when nothing was saved before it: at the last step loaded before, else at 0. But if it
-    goes on above all that earlier attempts finished, the log leaves saves out: not before its first record."""
-    kind = table.kind[: attempts.begin_row[attempt]]
-    loads = np.flatnonzero(kind == Kind.LOAD)
-    if len(loads):
-        return int(table.step[loads[-1]])
-    if not attempts.started[attempt]:
-        return int(table.step[record])
-    finished = np.flatnonzero(kind == Kind.FINISHED)
-    highest = int(table.step[finished].max()) if len(finished) else int(table.step[record])
-    return 0 if table.step[record] <= highest else int(table.step[record])
+    goes on above all that earlier attempts finished, the log leaves saves out: at its first record (None)."""
+    loaded, finished = earlier.loaded(begin), earlier.finished(begin)
+    if loaded is not None:
+        return loaded
+    goes_on = finished is not None and step > finished
+    return 0 if started and not goes_on else None
 
 
 def _new_highs(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I64, begin_row: Rows) -> Mask:

@@ -39,18 +39,19 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
     if len(stepping) == 0:
         return Lineage(limit, reached)
     place = len(stepping) - 1
-    began_there, last_there = began[stepping], last[stepping]
-    steps_began, steps_last = began_there.tolist(), last_there.tolist()
+    search: _Search | None = None
+    steps_began, steps_last = began[stepping].tolist(), last[stepping].tolist()
     limit[stepping[place]] = ALL_KEPT
     while place > 0:
         resumed = steps_began[place]
         if steps_began[place - 1] <= resumed <= steps_last[place - 1]:  # nearly always: spare the search
             maker: int | None = place - 1
         else:
-            maker = _maker(stepping, began_there, last_there, place, resumed, stride)
+            search = search or _Search(began[stepping], last[stepping], [stride(a) for a in stepping.tolist()])
+            maker = search.maker(place, resumed)
         has_reached = maker is not None
-        if maker is None:
-            maker = _farthest(began_there[:place], last_there[:place], resumed)
+        if maker is None and search is not None:
+            maker = search.farthest(place, resumed)
         if maker is None:
             break
         limit[stepping[maker]] = resumed
@@ -59,25 +60,38 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
     return Lineage(limit, reached)
 
 
-def _maker(
-    stepping: NDArray[np.intp], began: I64, last: I64, place: int, resumed: int, stride: Callable[[int], int]
-) -> int | None:
-    """The latest attempt before `place` that began at or below the resumed step and reached it."""
-    block = 64
-    stop = place
-    while stop > 0:
-        start = max(stop - block, 0)
-        for candidate in np.flatnonzero(began[start:stop] <= resumed)[::-1].tolist():
-            if last[start + candidate] >= resumed - stride(int(stepping[start + candidate])):
-                return int(start + candidate)
-        stop, block = start, block * 2
-    return None
+class _Search:
+    """Look-ups among the attempts before a place. What a search passes over it never meets again, for the next one
+    begins where this one ended; running maxima say at once when there is nothing to find."""
 
+    def __init__(self, began: I64, last: I64, stride: list[int]) -> None:
+        self._began, self._last = began, last
+        self._reach = last + np.array(stride, dtype=np.int64)
+        self._highest_reach = np.maximum.accumulate(self._reach)
+        self._highest_began = np.maximum.accumulate(began)
+        farthest = last == np.maximum.accumulate(last)
+        self._farthest = np.maximum.accumulate(np.where(farthest, np.arange(len(last)), 0))
 
-def _farthest(began: I64, last: I64, resumed: int) -> int | None:
-    """Of the attempts that began at or below the resumed step, the one that came farthest; the latest of equals."""
-    able = np.flatnonzero(began <= resumed)
-    if len(able) == 0:
+    def maker(self, place: int, resumed: int) -> int | None:
+        """The latest attempt before `place` that began at or below the resumed step and reached it."""
+        if self._highest_reach[place - 1] < resumed:
+            return None
+        block, stop = 64, place
+        while stop > 0:
+            start = max(stop - block, 0)
+            able = (self._began[start:stop] <= resumed) & (self._reach[start:stop] >= resumed)
+            found = np.flatnonzero(able)
+            if len(found):
+                return start + int(found[-1])
+            stop, block = start, block * 2
         return None
-    farthest = last[able] == last[able].max()
-    return int(able[farthest][-1])
+
+    def farthest(self, place: int, resumed: int) -> int | None:
+        """Of those that began at or below the resumed step, the one that came farthest; the latest of equals."""
+        if self._highest_began[place - 1] <= resumed:
+            return int(self._farthest[place - 1])
+        able = np.flatnonzero(self._began[:place] <= resumed)
+        if len(able) == 0:
+            return None
+        last = self._last[able]
+        return int(able[last == last.max()][-1])
