@@ -44,7 +44,7 @@ def fetch(
     timezone: str,
     **given: Any,
 ) -> int:
-    """Keep a local snapshot of logs, once, that every command reads.
+    """Keep a local snapshot of logs that every command reads.
 
     SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
     what it holds. Analysing it gives the same answer as its sources.

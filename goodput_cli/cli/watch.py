@@ -84,7 +84,7 @@ def watch(
     strict: bool,
     **question: Any,
 ) -> int:
-    """Follow a running job: its log is read as it grows, and the answer is drawn again.
+    """Follow a running job: the answer is drawn again as its log grows.
 
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
     renamed or replaced meanwhile. Unless --as-of says otherwise, time in which nothing was logged counts.
