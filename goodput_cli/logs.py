@@ -9,9 +9,7 @@ for job in list_jobs(read_events(["logs/"]), make_question()).jobs:
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +20,7 @@ from goodput_cli.analysis.jobs import JobList, JobSummary, SortKey, arranged, no
 from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.api import Question, account_for
+from goodput_cli.collection import garbage_collection_paused
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
@@ -49,7 +48,7 @@ def list_jobs(
     NotEnoughData: no events, or none of `job_name`. UsageError: the question fits none of the jobs.
     """
     log = _of_interest(log, job_name)
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         answers = [_summary(job, question) for job in _each(log, told)]
     _raise_if_all([error for _, error in answers], UsageError)
     jobs = [answer for answer, _ in answers]
@@ -62,7 +61,7 @@ def check_log(
 ) -> CheckReport:
     """Everything that is wrong with the log, and with each of its jobs. Errors as in `list_jobs`."""
     log = _of_interest(log, job_name)
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         checked = [_checked(job, question) for job in _each(log, told)]
     _raise_if_all([one.error for one in checked], UsageError)
     names = [one.job for one in checked]
@@ -132,15 +131,3 @@ def _raise_if_all(errors: list[GoodputError | None], kind: type[GoodputError]) -
     """A question that fits no job at all is wrong usage, not a list of nothing."""
     if errors and all(isinstance(error, kind) for error in errors) and errors[0] is not None:
         raise errors[0]
-
-
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """The events of a large log are many objects without cycles: searching them after each job is in vain."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -9,12 +9,10 @@ import click
 from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import TEXT, GroupedCommand, option, source_options
 from goodput_cli.cli.progress import reading_progress
+from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.report.text import safe
-
-_CLOUD_LOGGING = "cloud-logging://"
-_PROBLEMS = ("warning", "error")
 
 
 @click.command(
@@ -65,7 +63,7 @@ def fetch(
         say(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
         for line in diagnostic_lines(manifest.diagnostics, every_place=False):
             say(line)
-    problems = any(found.severity in _PROBLEMS for found in manifest.diagnostics)
+    problems = has_problems(manifest.diagnostics)
     return ProblemsFound.exit_code if strict and problems else 0
 
 
@@ -76,4 +74,4 @@ def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[st
         raise click.UsageError(
             "no SOURCE: name one, or a job in Cloud Logging with --job-name", click.get_current_context()
         )
-    return [_CLOUD_LOGGING]
+    return [CLOUD_LOGGING]

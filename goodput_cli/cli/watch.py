@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.console import page_of_terminal, put, say
 from goodput_cli.cli.options import (
     FORMAT,
@@ -23,6 +22,7 @@ from goodput_cli.cli.options import (
     source_options,
     time_options,
 )
+from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import load_renderer
 from goodput_cli.report.messages import diagnostic_lines
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from goodput_cli.live import Update
 
 _ENTER, _LEAVE, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
-_CLOUD_LOGGING = "cloud-logging://"
 _LAST_NOTICES = 3
 
 
@@ -91,7 +90,7 @@ def watch(
     """
     from goodput_cli.live import watch as watch_logs
 
-    named = [*source, *log_file] or ([_CLOUD_LOGGING] if question["job_name"] else [])
+    named = [*source, *log_file] or ([CLOUD_LOGGING] if question["job_name"] else [])
     if not named:
         raise click.UsageError("no SOURCE: name the log to follow, as in 'goodput watch run.jsonl'")
     question["as_of"] = question["as_of"] or "now"
@@ -104,15 +103,11 @@ def watch(
         shown = 0
         for update in answers:
             shown += showing(update)
-            if strict and update.analysis is not None and _problems(update.analysis):
+            if strict and update.analysis is not None and has_problems(update.analysis.diagnostics):
                 return ProblemsFound.exit_code
             if updates is not None and shown >= updates:
                 break
     return 0
-
-
-def _problems(analysis: Analysis) -> bool:
-    return any(found.severity in ("warning", "error") for found in analysis.diagnostics)
 
 
 @contextmanager

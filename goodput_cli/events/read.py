@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import BinaryIO
 
 import numpy as np
 
+from goodput_cli.collection import garbage_collection_paused
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import ObjectReader, document_reader
@@ -42,24 +41,12 @@ def read_events(
     context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
     found = [source_for(uri).read(uri, context) for uri in uris]
     decoder = Decoder(zone)
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         for batches in found:
             for source, parsed in _parsed(batches):
                 decoder.add(source, parsed)
         log = decoder.finish()
     return EventLog(log.table, log.formats, (*notices, *log.diagnostics))
-
-
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Records hold no cycles, so searching them for some is in vain; it took a quarter of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _parsed(batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
