@@ -26,6 +26,7 @@ from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv_report import text_cell
 from goodput_cli.report.markdown import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
+from goodput_cli.report.table import render as render_table
 from goodput_cli.report.titles import TITLES, title
 from goodput_cli.timeline.categories import CATEGORIES
 
@@ -33,7 +34,9 @@ SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "schema.json").read
 
 
 def render(name: str, analysis: Analysis, **page: Any) -> str:
-    return load_renderer(name)(analysis, Page(**page))
+    text = load_renderer(name)(analysis, Page(**page))
+    assert isinstance(text, str)
+    return text
 
 
 def as_json(analysis: Analysis) -> dict[str, Any]:
@@ -62,7 +65,7 @@ def failing() -> Analysis:
     ],
 )
 def test_tables_as_people_see_them(name: str, analysis: Analysis, page: Page) -> None:
-    check_golden(name, load_renderer("table")(analysis, page))
+    check_golden(name, render_table(analysis, page))
 
 
 @pytest.mark.parametrize(("name", "analysis"), [("primer", primer()), ("hostile", hostile()), ("failing", failing())])

@@ -54,7 +54,9 @@ def sheet(**changes: Any) -> Sheet:
 
 
 def render(name: str, shown: Sheet, **page: Any) -> str:
-    return load_sheet_renderer(name)(shown, Page(**page))
+    text = load_sheet_renderer(name)(shown, Page(**page))
+    assert isinstance(text, str)
+    return text
 
 
 @pytest.mark.parametrize(("ending", "name"), [("txt", "table"), ("md", "markdown"), ("csv", "csv"), ("json", "json")])

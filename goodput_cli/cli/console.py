@@ -40,23 +40,27 @@ def tell(sentence: str) -> None:
     say(safe(sentence))
 
 
-def put(text: str) -> bool:
-    """Text on standard output. A reader that has gone away (`| head`) is no error, but False; a full disk is one:
-    `GoodputError`."""
-    return _write(sys.stdout, text, "standard output")
+def put(content: str | bytes) -> bool:
+    """Text or bytes on standard output. A reader that has gone away (`| head`) is no error, but False; a full disk is
+    one: `GoodputError`."""
+    return _write(sys.stdout, content, "standard output")
+
+
+def is_terminal() -> bool:
+    """Whether standard output is one."""
+    return sys.stdout.isatty()
 
 
 def page_of_terminal() -> Page:
     """How the table may look on standard output: as wide as the terminal (COLUMNS wins; 80 where there is none),
     coloured on a terminal unless NO_COLOR is set, ASCII where the encoding cannot draw bars."""
-    is_terminal = sys.stdout.isatty()
     columns = os.environ.get("COLUMNS", "")
     width = _FALLBACK_WIDTH
     if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6:
         width = int(columns) or _FALLBACK_WIDTH
-    elif is_terminal:
+    elif is_terminal():
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
-    colour = is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    colour = is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout))
 
 
@@ -72,9 +76,12 @@ def _nowhere() -> TextIO:
     return open(os.devnull, "w", encoding="utf-8")  # open as long as the process
 
 
-def _write(stream: TextIO, text: str, name: str) -> bool:
+def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
     try:
-        stream.write(text)
+        if isinstance(content, bytes):
+            stream.buffer.write(content)
+        else:
+            stream.write(content)
         stream.flush()
     except OSError as error:
         # The interpreter flushes again when it exits: give it somewhere to flush to.

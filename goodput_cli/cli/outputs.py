@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from goodput_cli.cli.console import page_of_terminal, put
+from goodput_cli.cli.console import is_terminal, page_of_terminal, put
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.report.base import Page, format_of
+from goodput_cli.report.base import Page, format_of, is_binary
 
 DEFAULT_FORMAT = "table"
 Answer = TypeVar("Answer")
-TextRenderer = Callable[[Answer, Page], str]
-"""What writes an answer (an `Analysis`, a `Sheet`) as text of one format."""
+AnswerRenderer = Callable[[Answer, Page], str | bytes]
+"""What writes an answer (an `Analysis`, a `Sheet`) in one format."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,14 @@ class OutputFile(Generic[Answer]):
     """One `-o`: the file, and what writes it."""
 
     path: Path
-    renderer: TextRenderer[Answer]
+    renderer: AnswerRenderer[Answer]
 
 
 @dataclass(frozen=True)
 class Outputs(Generic[Answer]):
     """Everything one command writes. stdout: None where standard output stays empty."""
 
-    stdout: TextRenderer[Answer] | None
+    stdout: AnswerRenderer[Answer] | None
     files: tuple[OutputFile[Answer], ...]
     force: bool
 
@@ -46,7 +46,7 @@ def plan_outputs(
     format_name: str | None,
     paths: Sequence[str],
     sources: Sequence[str],
-    load: Callable[[str], TextRenderer[Answer]],
+    load: Callable[[str], AnswerRenderer[Answer]],
     *,
     force: bool,
 ) -> Outputs[Answer]:
@@ -54,7 +54,7 @@ def plan_outputs(
 
     load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
     `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
-    named twice. `GoodputError`: a folder that does not exist or cannot be written to.
+    named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
     files = tuple(OutputFile(Path(path), load(format_of(path))) for path in paths)
     for file in files:
@@ -62,16 +62,18 @@ def plan_outputs(
     if len({file.path.resolve() for file in files}) < len(files):
         raise UsageError("two --output options name the same file")
     name = format_name or (None if files else DEFAULT_FORMAT)
+    if name and is_binary(name) and is_terminal():
+        raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
     return Outputs(load(name) if name else None, files, force)
 
 
-def write_whole(path: Path, text: str, *, force: bool) -> None:
-    """Write a UTF-8 file under a temporary name beside it and rename it: nobody ever sees half a report."""
+def write_whole(path: Path, content: str | bytes, *, force: bool) -> None:
+    """Write a file (text as UTF-8) under a temporary name beside it and rename it: nobody ever sees half a report."""
     target = path.resolve()  # through a link, the file behind it
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as stream:
-            stream.write(text)
+        with open(temporary, "xb") as stream:
+            stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
             stream.flush()
             os.fsync(stream.fileno())
         if not force and target.exists():

@@ -11,7 +11,7 @@ import click
 
 from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
-from goodput_cli.cli.outputs import Outputs, TextRenderer, plan_outputs
+from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import ProblemsFound, SourceError
@@ -95,7 +95,7 @@ class Session(Generic[Answer]):
         return sys.stdin.buffer
 
 
-def open_session(given: Mapping[str, Any], load: Callable[[str], TextRenderer[Answer]]) -> Session[Answer]:
+def open_session(given: Mapping[str, Any], load: Callable[[str], AnswerRenderer[Answer]]) -> Session[Answer]:
     """A session from a command's parsed options; nothing is read yet, but where to write is checked.
 
     load: from a format's name to the function that writes the command's answer in it.

@@ -24,7 +24,7 @@ from goodput_cli.cli.options import (
 )
 from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.report.base import load_renderer
+from goodput_cli.report.base import is_binary, load_renderer
 from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.report.text import safe, safe_lines
 
@@ -113,6 +113,8 @@ def watch(
 @contextmanager
 def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     """Updates one below the other where something is new, diagnostics once on standard error."""
+    if is_binary(format_):
+        raise UsageError(f"watch writes text, and {format_} is not; use goodput analyze -o FILE for it")
     render = load_renderer(format_)
     said: set[tuple[str, str]] = set()
     written = False
@@ -142,7 +144,8 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
 @contextmanager
 def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
-    render = load_renderer("table")
+    from goodput_cli.report.table import render
+
     last = ""
 
     def show(update: Update) -> bool:

@@ -1,4 +1,4 @@
-"""The plug-in point for renderers: a name, the file endings it stands for, and a function `Analysis -> str`.
+"""The plug-in point for renderers: a name, the file endings it stands for, and a function `Analysis -> str` (or bytes).
 
 A renderer of another package registers under the entry-point group `goodput_cli.renderers`: the entry point's name is
 the format's name and its file ending, its object the function. Modules are imported only when their format is asked.
@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from goodput_cli.errors import UsageError
 
@@ -32,18 +32,28 @@ class Page:
 
 
 class Renderer(Protocol):
-    """An analysis as text, ending with a newline. Only formats for the eye look at the page."""
+    """An analysis as text, ending with a newline, or as bytes. Only formats for the eye look at the page.
 
-    def __call__(self, analysis: Analysis, page: Page) -> str: ...
+    `UsageError` where an extra is missing or the analysis has nothing that the format could show.
+    """
+
+    def __call__(self, analysis: Analysis, page: Page) -> str | bytes: ...
+
+
+class BuiltIn(NamedTuple):
+    """module: holds `render`. endings: of files. binary: `render` gives bytes, which no terminal should see."""
+
+    module: str
+    endings: tuple[str, ...]
+    binary: bool = False
 
 
 _BUILT_IN = {
-    "table": ("goodput_cli.report.table", ("txt",)),
-    "json": ("goodput_cli.report.json_report", ("json",)),
-    "csv": ("goodput_cli.report.csv_report", ("csv",)),
-    "markdown": ("goodput_cli.report.markdown", ("md", "markdown")),
+    "table": BuiltIn("goodput_cli.report.table", ("txt",)),
+    "json": BuiltIn("goodput_cli.report.json_report", ("json",)),
+    "csv": BuiltIn("goodput_cli.report.csv_report", ("csv",)),
+    "markdown": BuiltIn("goodput_cli.report.markdown", ("md", "markdown")),
 }
-"""Format name -> module that holds its `render`, and file endings."""
 
 
 def format_names() -> list[str]:
@@ -52,20 +62,27 @@ def format_names() -> list[str]:
 
 
 def format_of(path: str) -> str:
-    """The format that a file's ending stands for. `UsageError` if none does."""
-    ending = PurePath(path).suffix.lower().lstrip(".")
-    by_ending = {end: name for name, (_, endings) in _BUILT_IN.items() for end in endings}
-    name = by_ending.get(ending) or (ending if ending in _plug_ins() else None)
-    if name is None:
-        known = ", ".join(f".{end}" for end in [*by_ending, *sorted(_plug_ins())])
+    """The format that a file's ending stands for: `report.json`, or a longer one such as `run.events.parquet` where a
+    format claims it. `UsageError` if none does."""
+    file = PurePath(path).name.lower()
+    by_ending = {ending: name for name, built_in in _BUILT_IN.items() for ending in built_in.endings}
+    by_ending = {**{name: name for name in _plug_ins()}, **by_ending}
+    matching = [ending for ending in by_ending if file.endswith(f".{ending}") and len(file) > len(ending) + 1]
+    if not matching:
+        known = ", ".join(f".{ending}" for ending in by_ending)
         raise UsageError(f"{path}: the file's ending does not say which format to write; use one of {known}")
-    return name
+    return by_ending[max(matching, key=len)]
+
+
+def is_binary(name: str) -> bool:
+    """Whether the format is one of ours that gives bytes."""
+    return name in _BUILT_IN and _BUILT_IN[name].binary
 
 
 def load_renderer(name: str) -> Renderer:
     """The function that writes a format. `UsageError` if there is no such format, or its plug-in cannot be loaded."""
     if name in _BUILT_IN:
-        renderer: Renderer = import_module(_BUILT_IN[name][0]).render
+        renderer: Renderer = import_module(_BUILT_IN[name].module).render
         return renderer
     plug_in = _plug_ins().get(name)
     if plug_in is None:

@@ -18,9 +18,9 @@ _MODULES = {
 
 
 class SheetRenderer(Protocol):
-    """A sheet as text, ending with a newline."""
+    """A sheet as text, ending with a newline, or as bytes."""
 
-    def __call__(self, sheet: Sheet, page: Page) -> str: ...
+    def __call__(self, sheet: Sheet, page: Page) -> str | bytes: ...
 
 
 def load_sheet_renderer(name: str) -> SheetRenderer:
