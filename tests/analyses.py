@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import goodput_cli
 from goodput_cli.analysis.results import (
     Analysis,
     AtRisk,
@@ -37,6 +40,13 @@ def amount(category: str, ns: int, total: int, label: str | None = None) -> Cate
     return CategoryTime(category, label, ns, 100 * ns / total if total else float("nan"))
 
 
+@cache
+def primer_timeline() -> Timeline:
+    """The timeline of the same example, for what is drawn."""
+    log = Path(__file__).parent.parent / "sample_logs" / "primer-50-percent.jsonl"
+    return goodput_cli.analyze(log, reference_step_time=120).timeline
+
+
 def primer(**changes: Any) -> Analysis:
     """The worked example of accounting §6, as its figures stand there."""
     total = 200 * MINUTE
@@ -59,7 +69,7 @@ def primer(**changes: Any) -> Analysis:
         thresholds=(),
         not_recorded=("tpu_initialization", "training_prep", "data_loading_sync", "custom_badput_events"),
         diagnostics=(),
-        timeline=cast("Timeline", None),
+        timeline=primer_timeline(),
         table=empty_table(),
     )
     return replace(analysis, **changes)

@@ -9,7 +9,7 @@ import sys
 from typing import TextIO
 
 from goodput_cli.errors import GoodputError
-from goodput_cli.report.base import Page
+from goodput_cli.report.base import Depth, Page
 from goodput_cli.report.text import safe
 
 _FALLBACK_WIDTH = 80
@@ -61,7 +61,14 @@ def page_of_terminal() -> Page:
     elif is_terminal():
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
     colour = is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout))
+    return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout), _depth())
+
+
+def _depth() -> Depth:
+    """How many colours the terminal says it has (COLORTERM, TERM)."""
+    if os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return "truecolor"
+    return "256" if "256" in os.environ.get("TERM", "") else "standard"
 
 
 def _can_draw(stream: TextIO) -> bool:

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from goodput_cli.errors import UsageError
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "goodput_cli.renderers"
 
 
+Depth = Literal["standard", "256", "truecolor"]
+"""Colours of a terminal: 16, 256 or all."""
+
+
 @dataclass(frozen=True)
 class Page:
     """Where the text will be read. width: columns. colour: whether escape sequences may be used. unicode: whether bars
-    and rules may use more than ASCII."""
+    and rules may use more than ASCII. depth: how many colours there are, where there are any."""
 
     width: int = 80
     colour: bool = False
     unicode: bool = True
+    depth: Depth = "standard"
 
 
 class Renderer(Protocol):

@@ -23,8 +23,9 @@ _ENDINGS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One category as people read it. share: percent of the window, for a bar; never below 0."""
+    """One category as people read it. name: with the label. share: percent of the window, for a bar; never below 0."""
 
+    category: str
     name: str
     title: str
     ns: int
@@ -191,7 +192,7 @@ def _restores_are_inferred(analysis: Analysis) -> bool:
 def _row(analysis: Analysis, amount: CategoryTime) -> Row:
     share = max(finite(amount.percent) or 0.0, 0.0)
     text = _percent(analysis, amount)
-    return Row(amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput)
+    return Row(amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput)
 
 
 def _percent(analysis: Analysis, amount: CategoryTime) -> str:

@@ -14,7 +14,8 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
 from goodput_cli.report.rolling_sheet import rolling_lines
-from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, put, sparkline
+from goodput_cli.report.strip_text import strip_lines
+from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, colour_of, put, sparkline
 from goodput_cli.report.text import duration, safe, seconds_text, shorten
 
 _ROOM_FOR_TITLES = 132
@@ -30,6 +31,9 @@ def render(analysis: Analysis, page: Page) -> str:
     _print_job(console, analysis, width)
     console.print()
     _print_headline(console, analysis)
+    console.print()
+    for line in strip_lines(analysis, min(page.width, width) - 2, page):
+        put(console, line)
     console.print()
     put(console, _categories(analysis, width, page))
     _print_beside(console, analysis)
@@ -71,15 +75,15 @@ def _categories(analysis: Analysis, width: int, page: Page) -> Table:
     ]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
     bar_width = max(0, min(_BAR_WIDTH, width - 1 - sum(widths) - GAP * len(widths) - 1))
-    bars = ["", *(bar(row.share, bar_width, page.unicode) for row in rows), ""]
+    drawn = [Text(bar(row.share, bar_width, page.unicode), colour_of(row.category, page)) for row in rows]
     styles = ["dim", *("green" if row.is_goodput else "" for row in rows), "dim"]
     table = Table.grid(padding=(0, GAP, 0, 0))
     for position, column_width in enumerate(widths):
         text = position == 0 or (wide and position == 1)
         table.add_column(justify="left" if text else "right", no_wrap=True, min_width=column_width)
     table.add_column(no_wrap=True)
-    for cells, drawn, style in zip(lines, bars, styles, strict=True):
-        table.add_row(*(Text(cell, style=style) for cell in (*cells, drawn)))
+    for cells, drawn_bar, style in zip(lines, [Text(), *drawn, Text()], styles, strict=True):
+        table.add_row(*(Text(cell, style=style) for cell in cells), drawn_bar)
     return table
 
 

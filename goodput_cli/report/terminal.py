@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 
 from goodput_cli.report.base import Page
+from goodput_cli.report.palette import LOOKS
 
 NARROWEST = 72
 """Columns that every table takes for granted."""
@@ -25,7 +26,7 @@ def collecting_console(width: int, page: Page) -> Console:
         width=width,
         height=100,
         force_terminal=page.colour,
-        color_system="standard" if page.colour else None,
+        color_system=page.depth if page.colour else None,
         no_color=not page.colour,
         force_jupyter=False,
         legacy_windows=False,
@@ -45,6 +46,13 @@ def collected(console: Console) -> str:
     output = console.file
     assert isinstance(output, io.StringIO)
     return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
+
+
+def colour_of(category: str, page: Page) -> str:
+    """The category's colour as the terminal can show it; empty where it shows none."""
+    if not page.colour:
+        return ""
+    return LOOKS[category].basic if page.depth == "standard" else LOOKS[category].colour
 
 
 def bar(share: float, width: int, unicode: bool) -> str:
