@@ -72,7 +72,7 @@ def _below(name: str, command: click.Command, parent: click.Context | None) -> I
     yield name, command, context
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            found = command.get_command(context, child)
+            _, found, _ = command.resolve_command(context, [child])
             assert found is not None
             yield from _below(f"{name} {child}", found, context)
 

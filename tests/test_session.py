@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 from recorder_log import Recorder, outage
 
-from goodput_cli.cli.main import COMMANDS, run
+from goodput_cli.cli.main import COMMANDS, goodput, run
 
 Output = pytest.CaptureFixture[str]
 QUESTIONS = ["rolling", "timeline"]
@@ -85,10 +85,27 @@ def test_each_command_has_its_own_environment(log: Path, monkeypatch: pytest.Mon
     assert "windows" not in capsys.readouterr().out
 
 
-def test_commands_are_imported_only_when_they_are_asked_for() -> None:
-    code = "import sys; from goodput_cli.cli.main import run; run(['--version']); print(sorted(sys.modules))"
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["nonsense"]])
+def test_commands_are_imported_only_when_they_are_called(arguments: list[str]) -> None:
+    code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not any(f"'{module}'" in out for module in (*COMMANDS.values(), "numpy", "pandas"))
+    modules = [command.module for command in COMMANDS.values()]
+    assert not any(f"'{module}'" in out for module in (*modules, "numpy", "pandas"))
+    assert arguments == ["--version"] or "'importlib.metadata'" not in out, "slow to import"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_help_that_stands_for_a_command_is_its_own(name: str) -> None:
+    own = COMMANDS[name].load(name)
+    assert COMMANDS[name].summary == (own.help or "").partition("\n")[0]
+    for width in (20, 45, 65, 200):
+        assert goodput.commands[name].get_short_help_str(width) == own.get_short_help_str(width)
+    assert not own.hidden
+
+
+def test_a_command_that_is_misspelt_is_offered(capsys: Output) -> None:
+    assert run(["analyse"]) == 2
+    assert "analyze" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

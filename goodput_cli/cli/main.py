@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 
 import click
 
 from goodput_cli.cli.console import prepare_streams, say
-from goodput_cli.cli.lazy import LazyGroup
+from goodput_cli.cli.lazy import Elsewhere, LazyGroup
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.text import safe, safe_lines
 
@@ -22,17 +21,17 @@ DISTRIBUTION = "goodput-cli"
 INTERRUPTED = 130
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
 COMMANDS = {
-    "analyze": "goodput_cli.cli.analyze",
-    "rolling": "goodput_cli.cli.rolling",
-    "timeline": "goodput_cli.cli.timeline",
-    "disruptions": "goodput_cli.cli.disruptions",
-    "steps": "goodput_cli.cli.steps",
-    "jobs": "goodput_cli.cli.jobs",
-    "check": "goodput_cli.cli.check",
-    "fetch": "goodput_cli.cli.fetch",
-    "watch": "goodput_cli.cli.watch",
+    "analyze": Elsewhere("goodput_cli.cli.analyze", "Put every second of a training job in exactly one category."),
+    "rolling": Elsewhere("goodput_cli.cli.rolling", "Show goodput and badput in windows that move through the job."),
+    "timeline": Elsewhere("goodput_cli.cli.timeline", "Show what the job did when, and the lines that prove it."),
+    "disruptions": Elsewhere("goodput_cli.cli.disruptions", "List every disruption: what it lost, and the proof."),
+    "steps": Elsewhere("goodput_cli.cli.steps", "Show step times: statistics, slowest steps, slow regimes."),
+    "jobs": Elsewhere("goodput_cli.cli.jobs", "List every job in the logs, with its goodput."),
+    "check": Elsewhere("goodput_cli.cli.check", "Find what is wrong with event logs, and what to do about it."),
+    "fetch": Elsewhere("goodput_cli.cli.fetch", "Keep a local snapshot of logs that every command reads."),
+    "watch": Elsewhere("goodput_cli.cli.watch", "Follow a running job: the answer is drawn again as its log grows."),
 }
-"""Command -> the module that holds it, in the order in which `--help` shows them."""
+"""Every command, in the order in which `--help` shows them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -70,7 +69,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 @click.group(
     cls=LazyGroup,
-    modules=COMMANDS,
+    elsewhere=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
     Examples:
@@ -111,6 +110,8 @@ def _say_bug(error: Exception) -> int:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(DISTRIBUTION)
     except PackageNotFoundError:

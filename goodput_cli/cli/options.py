@@ -15,7 +15,7 @@ from goodput_cli.analysis import when
 from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.errors import UsageError
-from goodput_cli.report.base import format_names
+from goodput_cli.report.base import format_names, is_format
 
 MAX_DAYS = 36_500
 """The longest look-back: Cloud Logging keeps no log for a hundred years."""
@@ -140,7 +140,7 @@ def length(text: str) -> str:
 def format_name(text: str) -> str:
     """The name of a format that can be written."""
     name = text.strip().lower()
-    if name not in format_names():
+    if not is_format(name):
         raise UsageError(f"there is no format {text!r}; use one of {', '.join(format_names())}")
     return name
 

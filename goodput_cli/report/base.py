@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from goodput_cli.analysis.results import Analysis
 
 ENTRY_POINT_GROUP = "goodput_cli.renderers"
@@ -66,6 +67,11 @@ def format_names() -> list[str]:
     return [*_BUILT_IN, *(name for name in sorted(_plug_ins()) if name not in _BUILT_IN)]
 
 
+def is_format(name: str) -> bool:
+    """Whether a format can be asked for. Plug-ins are looked for only where it is none of our own."""
+    return name in _BUILT_IN or name in _plug_ins()
+
+
 def format_of(path: str) -> str:
     """The format that a file's ending stands for: `report.json`, or a longer one such as `run.events.parquet` where a
     format claims it. `UsageError` if none does."""
@@ -101,4 +107,6 @@ def load_renderer(name: str) -> Renderer:
 
 @cache
 def _plug_ins() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # slow to import, and to ask: only if a plug-in may be meant
+
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

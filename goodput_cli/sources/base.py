@@ -10,7 +10,6 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import Any, BinaryIO, Protocol
 
 from goodput_cli.diagnostics import Diagnostic
@@ -134,6 +133,8 @@ def source_for(uri: str) -> Source:
         module, name = _BUILT_IN[scheme].split(":")
         source: Source = getattr(importlib.import_module(module), name)()
         return source
+    from importlib.metadata import entry_points  # slow to import, and to ask: only if a plug-in is meant
+
     plugged_in = {point.name.lower(): point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if scheme in plugged_in:
         return _load(scheme, plugged_in[scheme])
