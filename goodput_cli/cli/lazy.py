@@ -1,4 +1,4 @@
-"""A group whose commands are imported only when they are called: until then a name and a line of help stand for each."""
+"""A group whose commands are imported only when they are called: until then a name and a line of help stand for one."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.report.text import finite, iso, well_formed
@@ -35,9 +34,7 @@ def disruption_dict(row: Disruption) -> dict[str, Any]:
         "regained_after_seconds": _seconds(row.regained_after_ns),
         "ranks_before": row.ranks_before,
         "ranks_after": row.ranks_after,
-        "evidence": {
-            name: None if place is None else well_formed(place) for name, place in asdict(row.evidence).items()
-        },
+        "evidence": {name: None if place is None else well_formed(place) for name, place in vars(row.evidence).items()},
     }
 
 

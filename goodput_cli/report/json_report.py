@@ -1,7 +1,8 @@
 """JSON, `schema_version` 1: docs/schema.json describes every key.
 
 Every key is always there; what does not apply is null. Text is written in ASCII with JSON escapes, so that nothing in
-a log can act on a terminal that shows it.
+a log can act on a terminal that shows it. A window or a disruption takes one line: there may be thousands, which are
+quick to write so, and `grep` is of use.
 """
 
 from __future__ import annotations
@@ -17,11 +18,20 @@ from goodput_cli.report.rolling_sheet import rolling_dicts
 from goodput_cli.report.text import finite, iso, well_formed
 
 SCHEMA_VERSION = 1
+_ONE_ITEM_A_LINE = ("rolling", "disruptions")
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as one JSON object."""
-    return json.dumps(as_dict(analysis), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    lines = ",\n".join(f'  "{key}": {_written(key, value)}' for key, value in as_dict(analysis).items())
+    return f"{{\n{lines}\n}}\n"
+
+
+def _written(key: str, value: Any) -> str:
+    """The value of a key of the outermost object."""
+    if key in _ONE_ITEM_A_LINE and value:
+        return "[\n    " + ",\n    ".join(json.dumps(item, allow_nan=False) for item in value) + "\n  ]"
+    return json.dumps(value, indent=2, allow_nan=False).replace("\n", "\n  ")  # no line end is within a string
 
 
 def as_dict(analysis: Analysis) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1)  # UTC
 _MS, _SECOND, _MINUTE, _HOUR = 1_000_000, 10**9, 60 * 10**9, 3600 * 10**9
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
@@ -31,6 +31,8 @@ def safe_lines(text: str) -> str:
 
 def well_formed(text: str) -> str:
     """The same text with lone surrogates replaced by U+FFFD, so that it can be encoded."""
+    if text.isascii():
+        return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
@@ -118,7 +120,7 @@ def telling_decimals(value: float, limit: float, least: int = 2) -> int:
 def iso(ns: int) -> str:
     """An instant as ISO-8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact."""
     seconds, rest = divmod(ns, _SECOND)
-    moment = (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S")
+    moment = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     digits = f"{rest:09d}"
     while digits.endswith("000"):
         digits = digits[:-3]
