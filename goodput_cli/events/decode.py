@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.block import LazyRecords
 from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records, all_formats
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records
+from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
 from goodput_cli.events.lines import Parsed
 from goodput_cli.events.notes import Notes

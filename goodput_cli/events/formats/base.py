@@ -1,14 +1,12 @@
 """The plug-in point for log formats, and what a format has at hand while it translates.
 
-To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`. Foreign formats are
-asked before our own.
+To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +20,6 @@ from goodput_cli.events.templates import Columns
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 
-ENTRY_POINT_GROUP = "goodput_cli.formats"
 EVENT_TYPE = "event_type"
 JOB_NAME = "job_name"
 
@@ -135,23 +132,3 @@ class Format(Protocol):
 
     def translate(self, records: Records, output: Output, /) -> Mask:
         """Add the rows of `records`. Returns bool[n]: the records that it made something of, be it a diagnostic."""
-
-
-def all_formats(notes: Notes) -> tuple[Format, ...]:
-    """Installed formats, foreign ones first; one that cannot be loaded is a diagnostic."""
-    from goodput_cli.events.formats.orbax import Orbax
-    from goodput_cli.events.formats.recorder import Recorder
-    from goodput_cli.events.formats.resiliency import Resiliency
-
-    foreign = [_load(point, notes) for point in entry_points(group=ENTRY_POINT_GROUP)]
-    return (*(one for one in foreign if one is not None), Orbax(), Recorder(), Resiliency())
-
-
-def _load(point: Any, notes: Notes) -> Format | None:
-    try:
-        loaded: Format = point.load()()
-    except Exception as error:  # a foreign package may fail in any way
-        message = f"the log format {point.name} ({point.value}) could not be loaded and is not read: {error}"
-        notes.add("format_plugin_failed", message, 0, [])
-        return None
-    return loaded
