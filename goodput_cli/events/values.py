@@ -25,6 +25,8 @@ _US_PER_SECOND = 1_000_000
 _NS_PER_US = 1000
 _EXACT_FROM = 8192.0
 """From here on the fraction of a float64 has so few bits that its product with 10^6 is exact."""
+_NEAR_A_HALF = 1e-9
+"""The product is never wrong by more (2^-34), so that only a product so near to a half may be rounded wrongly."""
 _EXACT_INTEGERS = float(1 << 53)
 """Below this every whole number is a float64."""
 _MAX_DIGITS = 400
@@ -85,10 +87,11 @@ def epoch_column(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.b
     good = (seconds >= 0) & (seconds < MAX_SECONDS)
     seconds = np.where(good, seconds, 0.0)
     whole = np.floor(seconds)
-    fraction = seconds - whole
-    micros = np.rint(fraction * _US_PER_SECOND)
-    ns = whole.astype(np.int64) * NS_PER_SECOND + micros.astype(np.int64) * _NS_PER_US
-    for at in np.flatnonzero((seconds < _EXACT_FROM) & (fraction > 0)):
+    micros = (seconds - whole) * _US_PER_SECOND
+    nearest = np.rint(micros)
+    ns = whole.astype(np.int64) * NS_PER_SECOND + nearest.astype(np.int64) * _NS_PER_US
+    close = np.abs(np.abs(micros - nearest) - 0.5) < _NEAR_A_HALF
+    for at in np.flatnonzero(close & (seconds < _EXACT_FROM)):
         ns[at] = round_to_us(float(seconds[at]))
     return ns, good
 

@@ -6,7 +6,7 @@ To add a format, register a class like `Format` under the entry-point group `goo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,6 +63,10 @@ class Records:
     def characters(self, key: str) -> NDArray[np.uint8] | None:
         """uint8[n, width]: the texts of one of `keys` if they were read as timestamps of one layout."""
         return None if self.columns is None else self.columns.texts.get(key)
+
+    def parsed(self) -> Records:
+        """The same with every record parsed, for a format that looks at nearly all of their keys."""
+        return self if self.columns is None else replace(self, records=list(self.records), columns=None)
 
     def every(self) -> Mask:
         """bool[n], all true."""

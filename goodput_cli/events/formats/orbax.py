@@ -10,12 +10,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Mask, Output, Record, Records
+from goodput_cli.events.formats.orbax_columns import Saved, details_together, placed_together
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.events.values import MAX_NS, epoch_ns, number, round_to_us, whole_number, why_no_time
 
@@ -66,26 +66,54 @@ class Orbax:
 
     def translate(self, records: Records, output: Output) -> Mask:
         """A row per record: an interval with its step; `detail` is what else the record says, as (key, value) pairs."""
-        size = len(records)
-        kind = np.zeros(size, dtype=np.int8)
-        time, end, step = (np.zeros(size, dtype=np.int64) for _ in range(3))
-        good = records.every()
-        for at, record in enumerate(records.records):
-            layout = _LAYOUTS[record[EVENT_TYPE]]
-            try:
-                step[at] = _step(record)
-                placed = _interval(record, layout, int(records.stamp[at]))
-            except _UnusableError as why:
-                output.report("bad_value", f"{why}; dropped", records, [at])
-                good[at] = False
-                continue
-            if placed.unplaced:
-                output.report("unplaced_duration", placed.unplaced, records, [at])
-            good[at] = placed.interval is not None
-            kind[at], (time[at], end[at]) = layout.kind, placed.interval or (0, 0)
-        detail = output.details.codes([_detail(record) for record in records.records])
-        output.rows.add(records.origin, good, kind, Edge.INTERVAL, time, end=end, step=step, detail=detail)
-        return records.every()
+        records = records.parsed()
+        together = _all_together(records)
+        if together is None:
+            _one_by_one(records, output)
+            return records.every()
+        kind, found = together
+        detail = _details(records, output)
+        rows, every = output.rows, records.every()
+        rows.add(records.origin, every, kind, Edge.INTERVAL, found.time, end=found.end, step=found.step, detail=detail)
+        return every
+
+
+def _all_together(records: Records) -> tuple[Kind, Saved] | None:
+    """What nearly all logs hold: records of one type, with a start and a duration of the whole, and nothing odd."""
+    types = set(records.column(EVENT_TYPE))
+    if len(types) > 1:
+        return None
+    layout = _LAYOUTS[types.pop()]
+    saved = placed_together(records, layout.whole + _START, layout.whole + _DURATION, _STEP)
+    return None if saved is None else (layout.kind, saved)
+
+
+def _one_by_one(records: Records, output: Output) -> None:
+    """Records of which some may be odd: what is wrong with each is said."""
+    size = len(records)
+    kind = np.zeros(size, dtype=np.int8)
+    time, end, step = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    good = records.every()
+    for at, record in enumerate(records.records):
+        layout = _LAYOUTS[record[EVENT_TYPE]]
+        try:
+            step[at] = _step(record)
+            placed = _interval(record, layout, int(records.stamp[at]))
+        except _UnusableError as why:
+            output.report("bad_value", f"{why}; dropped", records, [at])
+            good[at] = False
+            continue
+        if placed.unplaced:
+            output.report("unplaced_duration", placed.unplaced, records, [at])
+        good[at] = placed.interval is not None
+        kind[at], (time[at], end[at]) = layout.kind, placed.interval or (0, 0)
+    detail = _details(records, output)
+    output.rows.add(records.origin, good, kind, Edge.INTERVAL, time, end=end, step=step, detail=detail)
+
+
+def _details(records: Records, output: Output) -> np.ndarray:
+    keys = [key for key in _DETAILS if key in records.keys]
+    return output.details.codes(details_together(records, keys, _plain))
 
 
 def _step(record: Record) -> int:
@@ -148,16 +176,6 @@ def _duration(record: Record, key: str) -> int:
     if seconds is None or seconds < 0:
         raise _UnusableError(f"`{key}` is no duration in seconds, from 0")
     return round_to_us(seconds)
-
-
-def _detail(record: Record) -> tuple[tuple[str, Any], ...]:
-    return tuple([(key, _plain(record[key])) for key in _details_among(tuple(record))])
-
-
-@lru_cache(maxsize=256)
-def _details_among(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The details that a record with these keys has, in the order of `_DETAILS`."""
-    return tuple(key for key in _DETAILS if key in keys)
 
 
 def _plain(value: Any) -> Any:
