@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 from reader_helpers import T0, log_file, step
 
 from goodput_cli.events import lines as line_reading
+from goodput_cli.events import rows
 from goodput_cli.events.block import Block
+from goodput_cli.events.growing import constant, is_constant
 from goodput_cli.events.numerals import END_SECOND, FIRST_SECOND, Numerals
 from goodput_cli.events.read import read_events
-from goodput_cli.events.schema import COLUMNS, EventLog
+from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
 from goodput_cli.events.swar import KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.templates import Columns, Templates, learn
 from goodput_cli.events.values import epoch_column
@@ -248,3 +250,27 @@ def test_records_of_columns_are_parsed_when_asked_for() -> None:
     assert [one["step_start_time"] for one in records] == [T0, T0 + 16 + 2 / 64]
     assert list(records[1:]) == [records[1]]
     assert io.BytesIO(block.text(np.array([1]))).readline() == ordinary(3)[1] + b"\n"
+
+
+def test_a_column_of_one_value_takes_no_memory_whatever_lines_there_are(tmp_path: Path) -> None:
+    """Saves are read in another way than steps; that must not cost the whole log four columns."""
+    data, _ = log_bytes(Scenario(lines=20_000, save_every=50))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    table = read_events([str(path)]).table
+    assert len(set(table.detail.tolist())) > 100
+    assert all(is_constant(getattr(table, name)) for name in ("job", "source", "rank", "entry"))
+
+
+@pytest.mark.parametrize("piece", [1, 3, 1 << 20])
+def test_names_are_numbered_in_order_of_first_use(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_PIECE", piece)
+    builder, codes = rows.RowBuilder(), np.array([3, -1, 1, 3, 1, 4], dtype=np.int32)
+    order, none = np.arange(6), constant(6, -1)
+    origin = rows.Origin(0, order, order + 1, none, constant(6, 0))
+    builder.add(origin, np.ones(6, dtype=bool), Kind.CUSTOM, Edge.POINT, order, label=codes)
+    builder.end_block()
+    labels = ("a", "b", "c", "d", "e")
+    table = rows.build_table(builder.columns(), jobs=("j",), labels=labels, sources=("f",), details=(), entries=())
+    assert table.labels == ("d", "b", "e")
+    assert table.label.tolist() == [0, -1, 1, 0, 1, 2]

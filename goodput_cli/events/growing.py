@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FIRST_ROOM = 1 << 12
+_STEP = 8
+"""A column grows by this part of itself."""
 
 
 def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
@@ -66,6 +68,7 @@ class GrowingColumn:
             self._room = np.empty(max(2 * size, _FIRST_ROOM), dtype=self._dtype)
             self._room[: self._size] = self._value
         if size > len(self._room):
-            # The memory is extended where it is, if it can be; nobody else holds the array.
-            self._room.resize(max(size, len(self._room) + len(self._room) // 2), refcheck=False)
+            # The memory is extended where it is, if it can be, so that small steps cost little; new memory is filled
+            # with zeros, so that large ones take what is never used. Nobody else holds the array.
+            self._room.resize(max(size, len(self._room) + len(self._room) // _STEP), refcheck=False)
         return self._room

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.growing import GrowingColumn, constant, is_constant
-from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind
+from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, taken
 
 T = TypeVar("T", bound=Hashable)
 Ints = NDArray[Any] | int
+_PIECE = 1 << 20
 _DEFAULTS: dict[str, int] = {"step": NO_STEP, "rank": NONE, "label": NONE, "detail": NONE}
 
 
@@ -31,7 +32,7 @@ class Interner(Generic[T]):
         """int32[n]: the number of each value."""
         distinct = {value: self.code(value) for value in dict.fromkeys(values)}
         if len(distinct) == 1:
-            return np.full(len(values), next(iter(distinct.values())), dtype=np.int32)
+            return constant(len(values), next(iter(distinct.values())))
         return np.array([distinct[value] for value in values], dtype=np.int32)
 
     def values(self) -> tuple[T, ...]:
@@ -51,7 +52,8 @@ class Origin:
 
     def take(self, rows: NDArray[Any]) -> Origin:
         """The records chosen by an index array or a mask."""
-        return Origin(self.source, self.order[rows], self.line[rows], self.entry[rows], self.job[rows])
+        entry, job = taken(self.entry, rows), taken(self.job, rows)
+        return Origin(self.source, self.order[rows], self.line[rows], entry, job)
 
 
 class RowBuilder:
@@ -175,7 +177,7 @@ def _column(name: str, value: Any, kept: NDArray[np.bool_], size: int, every: bo
         value = _DEFAULTS[name]
     if not isinstance(value, np.ndarray):
         return constant(size, int(value), COLUMNS[name])
-    chosen = value if every else constant(size, int(value[0]), COLUMNS[name]) if is_constant(value) else value[kept]
+    chosen = value if every else taken(value, kept)
     return chosen.astype(COLUMNS[name], copy=False)
 
 
@@ -200,9 +202,21 @@ def _only_used(codes: NDArray[np.int32], values: tuple[str, ...]) -> tuple[NDArr
     if is_constant(codes) and len(codes):
         code = int(codes[0])
         return (constant(len(codes), 0), (values[code],)) if code >= 0 else (codes, ())
-    first = np.full(len(values) + 1, len(codes), dtype=np.int64)  # the last place is that of NONE
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    order = [int(code) for code in np.argsort(first[:-1], kind="stable") if first[code] < len(codes)]
+    order = _first_uses(codes, len(values))
+    if order == list(range(len(values))):
+        return codes, values
     renamed = np.full(len(values) + 1, NONE, dtype=np.int32)
     renamed[order] = np.arange(len(order), dtype=np.int32)
     return renamed[codes], tuple(values[code] for code in order)
+
+
+def _first_uses(codes: NDArray[np.int32], count: int) -> list[int]:
+    """The codes below `count` that are used, in order of first use, found in pieces: a column may be long."""
+    order: dict[int, None] = {}
+    for begin in range(0, len(codes), _PIECE):
+        piece = codes[begin : begin + _PIECE]
+        first = np.full(count + 1, len(piece), dtype=np.int64)  # the last place is that of NONE
+        first[piece[::-1]] = np.arange(len(piece) - 1, -1, -1)
+        used = np.flatnonzero(first[:-1] < len(piece))
+        order |= dict.fromkeys(used[np.argsort(first[used])].tolist())
+    return list(order)

@@ -58,13 +58,13 @@ class Edge(IntEnum):
     INTERVAL = 3  # both in one line: `time` to `end`
 
 
-def _taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
+def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     """Some rows of a column. A column of one value that takes no memory (see `rows.constant`) stays one."""
     if column.strides == (0,) and len(column):
         size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
         return np.broadcast_to(column[:1].reshape(()), (size,))
-    taken: NDArray[Any] = column[rows]
-    return taken
+    chosen: NDArray[Any] = column[rows]
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class EventTable:
 
     def take(self, rows: NDArray[Any]) -> EventTable:
         """The rows chosen by an index array or a mask, in that order; the tuples stay as they are."""
-        taken: dict[int, NDArray[Any]] = {}  # by column: `end` may be the very column `time`
+        done: dict[int, NDArray[Any]] = {}  # by column: `end` may be the very column `time`
         columns: dict[str, Any] = {}
         for name in COLUMNS:
             column = getattr(self, name)
-            if id(column) not in taken:
-                taken[id(column)] = _taken(column, rows)
-            columns[name] = taken[id(column)]
+            if id(column) not in done:
+                done[id(column)] = taken(column, rows)
+            columns[name] = done[id(column)]
         return replace(self, **columns)
 
     def where(self, row: int) -> str:
