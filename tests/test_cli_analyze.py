@@ -212,11 +212,11 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(monkeypatch: pytest
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ("--fail-under 50", 0, "threshold goodput<50: passed (50.00 %)"),
-        ("--fail-under 50.01", 3, "threshold goodput<50.01: FAILED (50.00 %)"),
+        ("--fail-under 50", 0, "threshold goodput<50: passed (50.00 %, limit 50 %)"),
+        ("--fail-under 50.01", 3, "threshold goodput<50.01: FAILED (50.00 %, limit 50.01 %)"),
         ("--fail-if wasted_progress_from_disruption>=20", 3, "FAILED"),
         ("--fail-if wasted_progress_from_disruption>30m", 3, "FAILED"),
-        ("--warn-if goodput<90", 0, "threshold goodput<90: warning (50.00 %)"),
+        ("--warn-if goodput<90", 0, "threshold goodput<90: warning (50.00 %, limit 90 %)"),
         ("--fail-if custom:EVAL>3", 4, "threshold custom:EVAL>3: not recorded"),
         ("--warn-if custom:EVAL>3", 0, "not recorded"),
         ("--fail-under 90 --fail-if custom:EVAL>3", 4, "FAILED"),
@@ -255,7 +255,7 @@ def test_quiet_and_verbose(library: Library, capsys: Output) -> None:
     run("analyze run.jsonl -q --fail-under 10".split())
     assert capsys.readouterr().err == ""
     assert run("analyze run.jsonl -q --fail-under 99".split()) == 3
-    assert capsys.readouterr().err == "threshold goodput<99: FAILED (91.67 %)\n"
+    assert capsys.readouterr().err == "threshold goodput<99: FAILED (91.67 %, limit 99 %)\n"
     run(["analyze", "run.jsonl"])
     assert "+2 more" in capsys.readouterr().err
     run("analyze run.jsonl -v".split())

@@ -24,6 +24,7 @@ from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv_report import text_cell
+from goodput_cli.report.facts import threshold_reason
 from goodput_cli.report.markdown import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
 from goodput_cli.report.table import render as render_table
@@ -105,11 +106,17 @@ def test_the_table_shows_why_a_threshold_failed() -> None:
     text = render("table", failing())
     assert "84.9996 %" in text
     assert list(threshold_lines(failing().thresholds)) == [
-        "threshold goodput<85: FAILED (84.9996 %)",
-        "threshold queued>1h: not recorded: the log holds nothing to judge it by",
-        "threshold disruptions>3: passed (1)",
+        "threshold goodput<85: FAILED (84.9996 %, limit 85 %)",
+        "threshold queued>1h: not recorded (the log holds nothing to judge it by)",
+        "threshold disruptions>3: passed (1, limit 3)",
     ]
     assert len(list(threshold_lines(failing().thresholds, with_passes=False))) == 2
+
+
+def test_counts_that_are_no_whole_numbers_show_on_which_side_they_are() -> None:
+    analysis = primer(job=replace(primer().job, kept_steps=49.9999999))
+    (judged,) = evaluate([parse_threshold("kept_steps<50")], analysis)
+    assert threshold_reason(judged) == "49.9999999, limit 50"
 
 
 def test_a_reference_from_the_log_says_how_to_pin_it() -> None:
@@ -140,7 +147,17 @@ def test_json_adds_up_and_has_every_key() -> None:
 
 def test_json_is_as_the_contract_shows_it() -> None:
     value = as_json(primer(thresholds=evaluate([parse_threshold("goodput<90")], primer())))
-    assert value["thresholds"] == [{"expression": "goodput<90", "met": True, "value": 50.0}]
+    assert value["thresholds"] == [
+        {
+            "expression": "goodput<90",
+            "met": True,
+            "value": 50.0,
+            "limit": 90.0,
+            "unit": "%",
+            "fails": True,
+            "verdict": "failed",
+        }
+    ]
     assert value["goodput"] == {"seconds": 6000.0, "ns": 6_000_000_000_000, "percent": 50.0}
     assert value["job"]["kept_steps"] == 50
     assert isinstance(value["job"]["kept_steps"], int)

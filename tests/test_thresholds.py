@@ -13,7 +13,8 @@ from analyses import BASE, MINUTE, amount, empty_table, primer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.results import StepStatistics, Window
+from goodput_cli.analysis.reliability import Reliability
+from goodput_cli.analysis.results import AtRisk, Elastic, StepStatistics, Window
 from goodput_cli.analysis.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
@@ -35,6 +36,10 @@ from goodput_cli.timeline.categories import CATEGORIES
         ("mtbf<2h", "mtbf", None, "<", Fraction(7200), "s"),
         ("steps.p99>2.5", "steps.p99", None, ">", Fraction("2.5"), "s"),
         ("steps.count<100", "steps.count", None, "<", Fraction(100), ""),
+        ("mean_downtime>10m", "mean_downtime", None, ">", Fraction(600), "s"),
+        ("at_risk>90m", "at_risk", None, ">", Fraction(5400), "s"),
+        ("at_risk.steps>100", "at_risk.steps", None, ">", Fraction(100), ""),
+        ("elastic.stepping<95", "elastic.stepping", None, "<", Fraction(95), "%"),
     ],
 )
 def test_expressions(text: str, name: str, label: str | None, comparison: str, limit: Fraction, unit: str) -> None:
@@ -54,6 +59,7 @@ def test_every_category_can_be_asked() -> None:
     [
         "", "goodput", "goodput=90", "goodput<", "<90", "goodput<ninety", "goodput<1e400", "goodput<nan", "godput<90",
         "goodput<90kg", "disruptions>3%", "steps.p99>3%", "steps.count>3s", "custom:>3", "custom>3", "steps.p42>1",
+        "elastic.stepping<5m", "at_risk>5%", "mtbf>5%", "elastic<5",
         "goodput<90 and other>3", "goodput<" + "9" * 5000,
     ],
 )  # fmt: skip
@@ -101,6 +107,49 @@ def test_fail_under_is_goodput_below() -> None:
 def test_judgement(text: str, met: bool | None, value: float | None) -> None:
     (judged,) = evaluate([parse_threshold(text)], primer())
     assert (judged.met, judged.value) == (met, value)
+
+
+RELIABILITY = Reliability(2, 9 * 10**12, 4500.0, (100.0, 9000.0), 450.0, None, (BASE, BASE + 20 * MINUTE), 0.5)
+ELASTIC = Elastic(0.3, None, 0, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "met", "value"),
+    [
+        ("mtbf<2h", True, 4500.0),
+        ("mean_downtime>450", False, 450.0),
+        ("mean_time_to_regain>1h", None, None),
+        ("longest_unproductive>=20m", True, 1200.0),
+        ("at_risk>29.9s", True, 30.0),
+        ("at_risk.steps>12.5", False, 12.0),
+        ("elastic.stepping==30", True, 30.0),
+        ("elastic.available<30", None, None),
+        ("elastic.goodput<15", False, 15.0),
+        ("runs>1", False, 1.0),
+    ],
+)
+def test_what_stands_beside_the_ledger(text: str, met: bool | None, value: float | None) -> None:
+    analysis = primer(reliability=RELIABILITY, elastic=ELASTIC, at_risk=AtRisk(12.0, 30 * 10**9))
+    (judged,) = evaluate([parse_threshold(text)], analysis)
+    assert (judged.met, judged.value) == (met, value)
+
+
+def test_a_window_without_a_gap_has_a_longest_gap_of_zero_and_an_empty_one_has_none() -> None:
+    whole = replace(RELIABILITY, longest_unproductive=None)
+    empty = Window(BASE, BASE + MINUTE, MINUTE)
+    (judged,) = evaluate([parse_threshold("longest_unproductive>0")], primer(reliability=whole))
+    assert (judged.met, judged.value) == (False, 0.0)
+    assert evaluate([parse_threshold("longest_unproductive>0")], primer(reliability=whole, window=empty))[0].met is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fails", "verdict"),
+    [("goodput<90", True, "failed"), ("goodput<90", False, "warning"), ("goodput<9", True, "passed"),
+     ("goodput<9", False, "passed"), ("queued>1", True, "not_recorded"), ("queued>1", False, "not_recorded")],
+)  # fmt: skip
+def test_verdicts(text: str, fails: bool, verdict: str) -> None:
+    analysis = primer(not_recorded=("queued",))
+    assert evaluate([parse_threshold(text, fails=fails)], analysis)[0].verdict == verdict
 
 
 def test_the_window_without_exclusions_is_the_100_percent() -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from goodput_cli.timeline.build import Timeline
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
+Verdict = Literal["failed", "warning", "passed", "not_recorded"]
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,15 @@ class Threshold:
     value: float | None
     limit: float
     unit: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the expression did: fail the run, warn, nothing (passed), or it could not be judged."""
+        if self.met is None:
+            return "not_recorded"
+        if not self.met:
+            return "passed"
+        return "failed" if self.fails else "warning"
 
 
 @dataclass(frozen=True)

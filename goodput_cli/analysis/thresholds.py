@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.analysis.results import Analysis, Elastic, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.timeline.categories import CATEGORIES
 
 ACCEPTED = "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s' or 'disruptions>3'"
 
-Dimension = Literal["share", "time", "count"]
-"""What a name measures: time that has a share of the window; a plain time; a plain number."""
+Dimension = Literal["share", "ratio", "time", "count"]
+"""What a name measures: time that has a share of the window; a share of something else; a plain time; a number."""
 
 CUSTOM = "custom_badput_events"
 OVERLAPPED = "data_loading_async"
@@ -30,16 +30,18 @@ _DIMENSIONS: dict[str, Dimension] = {
     "goodput": "share",
     **dict.fromkeys(CATEGORIES, "share"),
     OVERLAPPED: "share",
-    "disruptions": "count",
-    "attempts": "count",
-    "kept_steps": "count",
-    "mtbf": "time",
+    **dict.fromkeys(("disruptions", "attempts", "runs", "kept_steps"), "count"),
+    **dict.fromkeys(("mtbf", "mean_downtime", "mean_time_to_regain", "longest_unproductive"), "time"),
+    "at_risk": "time",
+    "at_risk.steps": "count",
     "steps.count": "count",
     **{f"steps.{name}": "time" for name in ("ideal", "mean", "median", "p90", "p99")},
+    **{f"elastic.{name}": "ratio" for name in ("stepping", "available", "goodput")},
 }
 NAMES = tuple(_DIMENSIONS)
 """Every name an expression can hold, besides `custom:LABEL`."""
 
+_DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt,
@@ -75,7 +77,7 @@ class ThresholdExpression:
 
 
 def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
-    """`NAME OP VALUE[UNIT]`. Without a unit, goodput and categories are in %, times in s.
+    """`NAME OP VALUE[UNIT]`. Without a unit, goodput, categories and slices are in %, times in s.
 
     `UsageError`: not an expression, an unknown name, a unit that the name cannot have.
     """
@@ -84,8 +86,8 @@ def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
         raise UsageError(f"{text!r} is not a threshold; write {ACCEPTED}")
     name, label = _split_name(match[1], text)
     dimension = _DIMENSIONS[name]
-    unit = (match[4] or "").lower() or {"share": "%", "time": "s", "count": ""}[dimension]
-    allowed = {"share": ["%", *_SECONDS], "time": list(_SECONDS), "count": [""]}[dimension]
+    unit = (match[4] or "").lower() or _DEFAULT_UNITS[dimension]
+    allowed = {"share": ["%", *_SECONDS], "ratio": ["%"], "time": list(_SECONDS), "count": [""]}[dimension]
     if unit not in allowed:
         hint = f"write {', '.join(allowed)}" if dimension != "count" else "it is a plain number"
         raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; {hint}")
@@ -177,12 +179,44 @@ def _has_label(label: str, analysis: Analysis) -> bool:
 
 
 def _plain(name: str, analysis: Analysis) -> Fraction | None:
-    if name == "mtbf":
-        mtbf = analysis.reliability.mtbf_seconds if analysis.reliability else None
-        return None if mtbf is None else Fraction(repr(mtbf))
-    if name.startswith("steps."):
-        field = name.removeprefix("steps.")
-        value = getattr(analysis.steps, "count" if field == "count" else f"{field}_seconds")
-        # repr: the decimal that people see, so that 'steps.mean==0.1' can hold
-        return None if value is None or not math.isfinite(value) else Fraction(repr(value))
-    return Fraction(getattr(analysis.job, name))
+    """What is no share of the window, in s, in % or as a number."""
+    first, _, field = name.partition(".")
+    match first:
+        case "steps":
+            return _decimal(analysis.steps.count if field == "count" else getattr(analysis.steps, f"{field}_seconds"))
+        case "elastic":
+            return _slices(field, analysis.elastic)
+        case "at_risk":
+            risk = analysis.at_risk
+            return risk and (_decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9))
+        case "kept_steps":
+            return _decimal(analysis.job.kept_steps)
+        case "disruptions" | "attempts" | "runs":
+            return Fraction(getattr(analysis.job, name))
+        case _:
+            return _reliability(name, analysis)
+
+
+def _slices(field: str, elastic: Elastic) -> Fraction | None:
+    """In percent."""
+    if field == "goodput":
+        return _decimal(elastic.goodput_percent)
+    share = _decimal(getattr(elastic, field))
+    return None if share is None else 100 * share
+
+
+def _reliability(name: str, analysis: Analysis) -> Fraction | None:
+    """In seconds. A mean over no disruption is unknown; a window that is productive throughout has a longest
+    unproductive stretch of 0."""
+    found = analysis.reliability
+    if found is None or analysis.window.counted_ns <= 0:
+        return None
+    if name == "longest_unproductive":
+        start, end = found.longest_unproductive or (0, 0)
+        return Fraction(end - start, 10**9)
+    return _decimal(getattr(found, f"{name}_seconds"))
+
+
+def _decimal(value: float | None) -> Fraction | None:
+    """The decimal that people see (`repr`), so that 'steps.mean==0.1' can hold; None for NaN and infinities too."""
+    return None if value is None or not math.isfinite(value) else Fraction(repr(value))

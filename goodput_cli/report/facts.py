@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Threshold
+from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Threshold, Verdict
 from goodput_cli.analysis.thresholds import parse_threshold
 from goodput_cli.report.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 from goodput_cli.report.titles import REMARKS, title
@@ -18,6 +18,13 @@ _ENDINGS = {
     "terminated": "terminated",
     "crashed": "crashed",
     "not_logged": "end not logged",
+}
+
+_VERDICTS: dict[Verdict, str] = {
+    "failed": "FAILED",
+    "warning": "warning",
+    "passed": "passed",
+    "not_recorded": "not recorded",
 }
 
 
@@ -167,21 +174,34 @@ def reference_rows(analysis: Analysis) -> list[tuple[str, str]]:
 
 def threshold_verdict(threshold: Threshold) -> str:
     """`FAILED`, `warning`, `passed` or `not recorded`."""
-    if threshold.met is None:
-        return "not recorded"
-    if not threshold.met:
-        return "passed"
-    return "FAILED" if threshold.fails else "warning"
+    return _VERDICTS[threshold.verdict]
 
 
 def threshold_value(threshold: Threshold) -> str:
     """The value with enough digits to see on which side of the limit it lies; empty where it was not recorded."""
     if threshold.value is None:
         return ""
-    if threshold.unit == "":
+    if threshold.unit == "" and threshold.value == int(threshold.value):
         return number(threshold.value)
     decimals = telling_decimals(threshold.value, threshold.limit)
-    return f"{threshold.value:.{decimals}f} {threshold.unit}"
+    return f"{threshold.value:.{decimals}f} {threshold.unit}".rstrip()
+
+
+def threshold_limit(threshold: Threshold) -> str:
+    """The limit as exactly as it was given: `90 %`, `1800 s`, `3`."""
+    return f"{exact(threshold.limit)} {threshold.unit}".rstrip()
+
+
+def threshold_reason(threshold: Threshold) -> str:
+    """Why the verdict is what it is: `70.43 %, limit 90 %`."""
+    if threshold.value is None:
+        return "the log holds nothing to judge it by"
+    return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}"
+
+
+def threshold_line(threshold: Threshold) -> str:
+    """A threshold in a line: `goodput<90: FAILED (70.43 %, limit 90 %)`."""
+    return f"{threshold.expression}: {threshold_verdict(threshold)} ({threshold_reason(threshold)})"
 
 
 def _restores_are_inferred(analysis: Analysis) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Reference, StepStatistics
+from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Reference, StepStatistics, Threshold
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
@@ -61,10 +61,7 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
         "reliability": reliability_dict(analysis.reliability),
         "rolling": [] if analysis.rolling is None else rolling_dicts(analysis.rolling),
         "disruptions": [disruption_dict(row) for row in analysis.disruptions],
-        "thresholds": [
-            {"expression": well_formed(threshold.expression), "met": threshold.met, "value": finite(threshold.value)}
-            for threshold in analysis.thresholds
-        ],
+        "thresholds": [_threshold(threshold) for threshold in analysis.thresholds],
         "not_recorded": list(analysis.not_recorded),
         "diagnostics": [diagnostic_dict(found) for found in analysis.diagnostics],
     }
@@ -129,6 +126,18 @@ def _elastic(elastic: Elastic) -> dict[str, Any]:
         "available_slice_efficiency": finite(elastic.available),
         "unknown_seconds": None if unknown is None else unknown / 1e9,
         "goodput_x_stepping_percent": finite(elastic.goodput_percent),
+    }
+
+
+def _threshold(threshold: Threshold) -> dict[str, Any]:
+    return {
+        "expression": well_formed(threshold.expression),
+        "met": threshold.met,
+        "value": finite(threshold.value),
+        "limit": threshold.limit,
+        "unit": threshold.unit,
+        "fails": threshold.fails,
+        "verdict": threshold.verdict,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.diagnostics import Diagnostic
-from goodput_cli.report.facts import pin_option, threshold_value, threshold_verdict
+from goodput_cli.report.facts import pin_option, threshold_line
 from goodput_cli.report.text import safe, shorten
 
 PLACES = 3
@@ -36,13 +36,10 @@ def places_text(found: Diagnostic, most: int = PLACES) -> str:
 
 
 def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:
-    """One line per threshold: what was asked, how it ended, and the value."""
+    """One line per threshold: what was asked, how it ended, the value and the limit."""
     for threshold in thresholds:
-        if threshold.met is False and not with_passes:
-            continue
-        value = threshold_value(threshold)
-        reason = f" ({value})" if value else ": the log holds nothing to judge it by"
-        yield f"threshold {safe(threshold.expression)}: {threshold_verdict(threshold)}{reason}"
+        if with_passes or threshold.verdict != "passed":
+            yield f"threshold {safe(threshold_line(threshold))}"
 
 
 def reference_caution(analysis: Analysis) -> Iterator[str]:

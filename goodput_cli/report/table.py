@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.results import Analysis, Verdict
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
 from goodput_cli.report.rolling_sheet import rolling_lines
@@ -22,6 +22,7 @@ _ROOM_FOR_TITLES = 132
 _NAME_WIDTH = 39  # of the longest category name
 _LABEL_WIDTH = 52  # where there is room for titles
 _BAR_WIDTH = 30
+_VERDICT_STYLES: dict[Verdict, str] = {"failed": "bold red", "warning": "yellow", "passed": "green", "not_recorded": ""}
 
 
 def render(analysis: Analysis, page: Page) -> str:
@@ -31,6 +32,7 @@ def render(analysis: Analysis, page: Page) -> str:
     _print_job(console, analysis, width)
     console.print()
     _print_headline(console, analysis)
+    _print_thresholds(console, analysis, width)
     console.print()
     for line in strip_lines(analysis, min(page.width, width) - 2, page):
         put(console, line)
@@ -61,6 +63,25 @@ def _print_job(console: Console, analysis: Analysis, width: int) -> None:
 def _print_headline(console: Console, analysis: Analysis) -> None:
     share, amount = facts.headline(analysis)
     put(console, Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", amount))
+
+
+def _print_thresholds(console: Console, analysis: Analysis, width: int) -> None:
+    """One line a threshold: verdict, what was asked, the value and the limit."""
+    if not analysis.thresholds:
+        return
+    console.print()
+    rows = [
+        (one.verdict, facts.threshold_verdict(one), safe(one.expression), facts.threshold_reason(one))
+        for one in analysis.thresholds
+    ]
+    verdict_width, reason_width = (max(cell_len(row[position]) for row in rows) for position in (1, 3))
+    room = width - 1 - verdict_width - reason_width - 2 * GAP
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    for verdict, words, expression, reason in rows:
+        grid.add_row(Text(words, style=_VERDICT_STYLES[verdict]), Text(shorten(expression, room, "...")), Text(reason))
+    put(console, grid)
 
 
 def _categories(analysis: Analysis, width: int, page: Page) -> Table:
