@@ -147,7 +147,7 @@ def test_a_plain_page_is_ascii() -> None:
 
 def test_formats_of_other_packages_are_for_analyze() -> None:
     with pytest.raises(UsageError, match="for analyze"):
-        load_sheet_renderer("html")
+        load_sheet_renderer("openmetrics")
 
 
 def test_a_sparkline_keeps_the_lowest() -> None:

@@ -59,6 +59,7 @@ _BUILT_IN = {
     "json": BuiltIn("goodput_cli.report.json_report", ("json",)),
     "csv": BuiltIn("goodput_cli.report.csv_report", ("csv",)),
     "markdown": BuiltIn("goodput_cli.report.markdown", ("md", "markdown")),
+    "html": BuiltIn("goodput_cli.report.html_report", ("html", "htm")),
 }
 
 

@@ -14,6 +14,7 @@ _MODULES = {
     "json": "goodput_cli.report.sheet_json",
     "csv": "goodput_cli.report.sheet_csv",
     "markdown": "goodput_cli.report.sheet_markdown",
+    "html": "goodput_cli.report.sheet_html",
 }
 
 

@@ -1,0 +1,123 @@
+"""The frame of every HTML page: one self-contained file that asks nobody for anything.
+
+Text becomes a page only through Jinja's autoescape, and everything from a log through `safe` before. The page carries a
+content security policy that names its own style and scripts by their hashes: nothing else can run, load or be sent,
+even if something had slipped through.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from goodput_cli import __version__
+from goodput_cli.errors import UsageError
+from goodput_cli.report.text import finite, safe, shorten
+
+try:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+except ImportError as error:
+    raise UsageError("the HTML report needs its charts: pip install 'goodput-cli[report]'") from error
+
+_FOLDER = "goodput_cli.report.html"
+_LONG = 160
+"""Longer text of a log is folded: its beginning and end are shown, all of it when it is opened."""
+_ACTING_IN_SCRIPTS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+def document(template: str, *, scripts: Sequence[str] = (), **values: Any) -> str:
+    """A whole page, ending with a newline.
+
+    template: its file in `templates/`. scripts: inline scripts of ours, run in this order. values: what the template
+    shows; text in them may hold anything.
+    """
+    style = resource("style.css")
+    text = (
+        _environment()
+        .get_template(template)
+        .render(
+            **values,
+            style=Markup(style),
+            scripts=[Markup(_in_script(script)) for script in scripts],
+            policy=content_policy(style, [_in_script(script) for script in scripts]),
+            version=__version__,
+        )
+    )
+    return text.rstrip("\n") + "\n"
+
+
+@cache
+def resource(name: str) -> str:
+    """A file that lies beside this module."""
+    return files(_FOLDER).joinpath(name).read_text(encoding="utf-8")
+
+
+def script_data(value: Any) -> Markup:
+    """A value as JSON for a script element of data: nothing in it can end the element or be taken for markup."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for char, escaped in _ACTING_IN_SCRIPTS.items():
+        text = text.replace(char, escaped)
+    return Markup(text)
+
+
+def content_policy(style: str, scripts: Sequence[str]) -> str:
+    """The content security policy of a page: its own style and scripts, images inside the page, and nothing else.
+
+    Charts set style attributes on their own elements, which no hash can name; they load nothing, for images and fonts
+    have rules of their own.
+    """
+    hashes = " ".join(f"'{_hash(script)}'" for script in scripts) or "'none'"
+    rules = (
+        "default-src 'none'",
+        f"script-src {hashes}",
+        f"style-src-elem '{_hash(style)}'",
+        "style-src-attr 'unsafe-inline'",
+        "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
+    return "; ".join(rules)
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _in_script(script: str) -> str:
+    """A script of ours or of the chart library, in which no text can end the element that holds it."""
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("goodput_cli", "report/html/templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+    )
+    environment.filters["shorten"] = lambda text: shorten(safe(text), _LONG)
+    environment.filters["width"] = _width
+    environment.tests["long"] = lambda text: isinstance(text, str) and len(safe(text)) > _LONG
+    return environment
+
+
+def _visible(value: Any) -> Any:
+    """What a template shows, before it is escaped: text without anything that acts or hides."""
+    return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _width(share: float, full: float = 100) -> str:
+    """A share of 0 to 1 as a length in a drawing that is `full` wide; what is too small to be seen is made visible."""
+    known = finite(share) or 0.0
+    least = 0.4 if known > 0 else 0.0
+    return f"{min(max(known * full, least), full):.4g}"
