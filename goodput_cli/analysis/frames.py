@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.timeline_rows import segment_rows
+from goodput_cli.analysis.timeline_rows import evidence, places, segment_rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import CATEGORIES, Category
@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
     """The segments of [start, end) (ns): they touch, do not overlap and cover it.
 
-    Columns: start, end (UTC timestamps, ns), seconds (float), category, label (or missing), attempt (from 1, missing
-    where it is nobody's), first_step, last_step (missing where it is not about steps), slowdown_ns (int64).
+    Columns: start, end (UTC timestamps, ns), ns (int64), seconds (float), category, label (or missing), attempt (from
+    1, missing where it is nobody's), first_step, last_step (missing where it is not about steps), slowdown_ns (int64),
+    evidence (a list of the log lines that bound it).
     """
     import pandas as pd
 
@@ -31,6 +32,7 @@ def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
         {
             "start": pd.to_datetime(rows.start, unit="ns", utc=True),
             "end": pd.to_datetime(rows.end, unit="ns", utc=True),
+            "ns": rows.end - rows.start,
             "seconds": (rows.end - rows.start) / 1e9,
             "category": _names(rows.category, CATEGORIES),
             "label": _labels(timeline.table, rows.label, rows.category),
@@ -38,6 +40,7 @@ def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
             "first_step": _optional(rows.first, steps),
             "last_step": _optional(rows.stop - 1, steps),
             "slowdown_ns": rows.slowdown,
+            "evidence": pd.Series(list(evidence(timeline.table, rows)), dtype=object),
         }
     )
 
@@ -46,7 +49,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
     """The job's events in time order, each once.
 
     Columns: time, end (UTC timestamps, ns), kind (lower case names of `Kind`), edge (point, begin, end, interval),
-    step, rank, label (missing where there is none), source, line.
+    step, rank, label (missing where there is none), source, line, evidence (`source:line`, or an entry's insertId).
     """
     import pandas as pd
 
@@ -63,6 +66,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
             ),
             "source": _names(table.source, table.sources),
             "line": table.line,
+            "evidence": pd.Series(list(places(table, np.arange(len(table)))), dtype=object),
         }
     )
 

@@ -22,6 +22,7 @@ from goodput_cli.report.messages import reference_caution, threshold_lines
       goodput analyze run.jsonl
       goodput analyze logs/ more/*.jsonl.gz -j llm-7b --from -2h
       goodput analyze run.jsonl --reference-step-time 2.5 -o report.json -o report.md
+      goodput analyze run.jsonl -o segments.parquet -o run.events.parquet
       goodput analyze run.jsonl --fail-under 85 --fail-if 'wasted_progress_from_disruption>5%'
 
     \b

@@ -60,6 +60,8 @@ _BUILT_IN = {
     "csv": BuiltIn("goodput_cli.report.csv_report", ("csv",)),
     "markdown": BuiltIn("goodput_cli.report.markdown", ("md", "markdown")),
     "html": BuiltIn("goodput_cli.report.html_report", ("html", "htm")),
+    "parquet": BuiltIn("goodput_cli.report.parquet_segments", ("parquet", "segments.parquet"), binary=True),
+    "parquet-events": BuiltIn("goodput_cli.report.parquet_events", ("events.parquet",), binary=True),
 }
 
 

@@ -15,6 +15,7 @@ _MODULES = {
     "csv": "goodput_cli.report.sheet_csv",
     "markdown": "goodput_cli.report.sheet_markdown",
     "html": "goodput_cli.report.sheet_html",
+    "parquet": "goodput_cli.report.sheet_parquet",
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.timeline_rows import SegmentRows, folded
+from goodput_cli.analysis.timeline_rows import SegmentRows, evidence, folded
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.report.sheet import Cell, Column, Lazy, Sheet
 from goodput_cli.report.text import duration, iso, period, plural
@@ -99,9 +99,8 @@ def _segment_dicts(timeline: Timeline, rows: SegmentRows) -> Iterator[dict[str, 
         rows.start, rows.end, rows.category, rows.label, rows.attempt, rows.first, rows.stop, rows.slowdown,
     )  # fmt: skip
     lists = (column.tolist() for column in columns)
-    before, after = (_places(timeline.table, bounds) for bounds in (rows.row, rows.end_row))
-    for start, end, category, label, attempt, first, stop, slowdown, place, end_place in zip(
-        *lists, before, after, strict=True
+    for start, end, category, label, attempt, first, stop, slowdown, shown in zip(
+        *lists, evidence(timeline.table, rows), strict=True
     ):
         yield {
             "start": iso(start),
@@ -114,23 +113,8 @@ def _segment_dicts(timeline: Timeline, rows: SegmentRows) -> Iterator[dict[str, 
             "first_step": None if first == NO_STEP else first,
             "last_step": None if stop == NO_STEP else stop - 1,
             "slowdown_ns": slowdown,
-            "evidence": _each_once(place, end_place),
+            "evidence": shown,
         }
-
-
-def _places(table: EventTable, rows: Rows) -> Iterator[str | None]:
-    """`EventTable.where` of every row, None for -1."""
-    known = np.maximum(rows, 0)
-    columns = (rows, table.source[known], table.line[known])
-    for row, source, line in zip(*(column.tolist() for column in columns), strict=True):
-        if row < 0:
-            yield None
-        else:
-            yield f"{table.sources[source]}:{line}" if line > 0 else table.where(row)
-
-
-def _each_once(*places: str | None) -> list[str]:
-    return list(dict.fromkeys(place for place in places if place is not None))
 
 
 def _short_places(places: Sequence[str]) -> str:
@@ -206,7 +190,7 @@ def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow
     words += f" ({count} lines)" if count > 1 else ""
     end = event["end_ns"]
     step, last_step = event["step"], int(table.step[last])
-    places = _each_once(event["where"], table.where(last))
+    places = list(dict.fromkeys((event["where"], table.where(last))))
     return event["time_ns"], (
         event["time_ns"],
         end,
