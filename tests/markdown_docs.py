@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import doctest
+import io
 import os
 import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -146,6 +150,18 @@ def rewrite(block: Block, text: str) -> None:
     document = read(block.path)
     assert document.count(old) == 1, f"{block}: two examples are the same, or the document has changed meanwhile"
     block.path.write_text(document.replace(old, new), encoding="utf-8", newline="\n")
+
+
+def run_session(block: Block, names: dict[str, Any]) -> str:
+    """Run a block with `>>>` prompts, and return what a person would see: the prompts, and what each printed."""
+    shown = []
+    for example in doctest.DocTestParser().get_examples(block.text, str(block)):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example.source, str(block), "single"), names)
+        first, *more = example.source.splitlines()
+        shown.append("".join([f">>> {first}\n", *(f"... {line}\n" for line in more), printed.getvalue()]))
+    return "".join(shown)
 
 
 def _commands(block: Block) -> list[str]:

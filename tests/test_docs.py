@@ -47,8 +47,16 @@ from goodput_cli.sources.base import ReadContext
 from goodput_cli.timeline.categories import CATEGORIES
 
 DOCS = ROOT / "docs"
-CONSOLE = [block for path in DOCUMENTS for block in blocks(path, "console", "bash") if PROMPT in block.text]
-WITH_PYTHON = [path for path in DOCUMENTS if blocks(path, "python")]
+RUN_WHOLE = DOCS / "recipes.md"
+"""Its blocks go on from each other, whatever their language: tests/test_recipes.py."""
+CONSOLE = [
+    block
+    for path in DOCUMENTS
+    if path != RUN_WHOLE
+    for block in blocks(path, "console", "bash")
+    if PROMPT in block.text
+]
+WITH_PYTHON = [path for path in DOCUMENTS if path != RUN_WHOLE and blocks(path, "python")]
 LONGEST_LINE = 120
 
 
