@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.losses import first_and_last_steps
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.order import Rows
+from goodput_cli.timeline.columns import Rows
 
 I64 = NDArray[np.int64]
 _REACHED_PREEMPTION = "reached_preemption"

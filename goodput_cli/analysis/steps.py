@@ -11,7 +11,7 @@ from goodput_cli.analysis.regimes import Regime, slow_regimes
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.order import Rows
+from goodput_cli.timeline.columns import Rows
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.bursts import Bursts, find_bursts
-from goodput_cli.timeline.columns import of_kind, rows_of, without
-from goodput_cli.timeline.order import ENDINGS, Mask, Rows
+from goodput_cli.timeline.columns import Rows, gathered, of_kind, positions, rows_of, union, without
+from goodput_cli.timeline.order import ENDINGS, Mask
 from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
 from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
 
@@ -36,7 +36,8 @@ class Attempts:
     started: whether a start line opened it.
     of_row: int32[n], attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
         second hosts' reports).
-    steps: rows of the step records that count, and `dropped`: those of second hosts' reports.
+    steps: rows of the step records that count, and `dropped`: those of second hosts' reports. step_bounds: the
+        steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`.
     step_log: whether the lineage follows steps (accounting §4).
     last_progress: row of the last step or checkpoint event; -1 without any.
     first_ending: row of the first termination or end after `last_progress`; -1 where none was logged.
@@ -50,6 +51,7 @@ class Attempts:
     started: Mask
     of_row: NDArray[np.int32]
     steps: Rows
+    step_bounds: NDArray[np.intp]
     dropped: Rows
     step_log: bool
     last_progress: Rows
@@ -69,19 +71,23 @@ class Attempts:
 def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     """Attempts of one job; `table` in the order of accounting §1."""
     kind = table.kind
-    steps = np.flatnonzero(kind == Kind.STEP)
-    breakers = rows_of(kind, PROGRESS_KINDS)
+    steps = positions(kind == Kind.STEP)
+    checkpoints = rows_of(kind, CHECKPOINT_KINDS)
+    breakers = union(steps, checkpoints) if len(checkpoints) else steps
     bursts = find_bursts(kind, table.rank, breakers)
     regions = _regions(kind, bursts, breakers)
     boundaries, dropped = _split(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
     of_row = _attempt_of_row(table, begin_row, bursts)
     of_row[dropped] = -1
-    counted = without(steps, dropped, len(table))
-    last_step = _last_of_each(counted, of_row, len(begin_row))
+    counted, breaking = without(steps, dropped, len(table)), without(breakers, dropped, len(table))
+    step_bounds = _bounds(counted, begin_row)
+    last_step, last_progress = (
+        _last_of_each(counted, step_bounds),
+        _last_of_each(breaking, _bounds(breaking, begin_row)),
+    )
     up_row = begin_row.copy()
     up_row[np.searchsorted(begin_row, bursts.first)] = bursts.last
-    last_progress = _last_of_each(without(breakers, dropped, len(table)), of_row, len(begin_row))
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
@@ -90,6 +96,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         started=np.isin(begin_row, bursts.first, kind="sort"),
         of_row=of_row,
         steps=counted,
+        step_bounds=step_bounds,
         dropped=dropped,
         step_log=step_log,
         last_progress=last_progress,
@@ -101,9 +108,9 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
 def _regions(kind: NDArray[np.int8], bursts: Bursts, breakers: Rows) -> list[int]:
     """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
     first: list[int] = bursts.first.tolist()
-    alive = np.flatnonzero(~of_kind(kind, _OF_NO_ATTEMPT))
-    if len(alive) and (not first or (len(breakers) and breakers[0] < first[0])):
-        return [int(alive[0]), *first]
+    alive = ~of_kind(kind, _OF_NO_ATTEMPT)
+    if alive.any() and (not first or (len(breakers) and breakers[0] < first[0])):
+        return [int(np.argmax(alive)), *first]
     return first
 
 
@@ -124,7 +131,7 @@ def _split(
         for start, stop in zip(start_of[odd].tolist(), stop_of[odd].tolist(), strict=True):
             boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
         return boundaries, np.zeros(0, dtype=np.intp)
-    number, time = table.step[steps], table.time[steps]
+    number, time = gathered(table.step, steps), gathered(table.time, steps)
     records = StepRecords(steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time))
     dropped: list[int] = []
     odd = odd_regions(records, start_of, stop_of[: len(regions)])
@@ -137,20 +144,29 @@ def _split(
 
 def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> NDArray[np.int32]:
     """What comes before the first attempt's start line (an init, a restore) belongs to it."""
-    of_row = np.searchsorted(begin_row, np.arange(len(table)), side="right").astype(np.int32) - 1
-    if len(begin_row):
-        np.maximum(of_row, 0, out=of_row)
-        before_the_burst = np.searchsorted(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
-        of_row[bursts.late_ends] = before_the_burst
+    if len(begin_row) == 0:
+        return np.full(len(table), -1, dtype=np.int32)
+    size = np.diff(np.append(begin_row, len(table)))
+    size[0] += begin_row[0]
+    of_row = np.repeat(np.arange(len(begin_row), dtype=np.int32), size)
+    of_row[bursts.late_ends] = np.searchsorted(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
     of_row[of_kind(table.kind, _OF_NO_ATTEMPT)] = -1
     return of_row
 
 
-def _last_of_each(rows: Rows, of_row: NDArray[np.int32], attempts: int) -> Rows:
+def _bounds(rows: Rows, begin_row: Rows) -> NDArray[np.intp]:
+    """Where in the sorted rows those of each attempt begin, and where the last one's end; the first attempt has what
+    comes before it. Not for late ends, which stand among the rows of another one."""
+    if len(begin_row) == 0:
+        return np.zeros(1, dtype=np.intp)
+    return np.concatenate(([0], np.searchsorted(rows, begin_row[1:]), [len(rows)])).astype(np.intp)
+
+
+def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
     """The last of the given rows in each attempt; -1 where it has none."""
-    last = np.full(attempts, -1, dtype=np.intp)
-    np.maximum.at(last, of_row[rows], rows)
-    return last
+    if len(rows) == 0:
+        return np.full(len(bounds) - 1, -1, dtype=np.intp)
+    return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
 
 
 def _first_ending(table: EventTable, of_row: NDArray[np.int32], after_row: Rows) -> Rows:
@@ -164,7 +180,9 @@ def _first_ending(table: EventTable, of_row: NDArray[np.int32], after_row: Rows)
 
 def endings_of_attempts(table: EventTable, of_row: NDArray[np.int32]) -> Rows:
     """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
-    rows = np.flatnonzero(of_kind(table.kind, ENDINGS) & (of_row >= 0))
-    starts = np.flatnonzero(table.kind == Kind.START)
-    before_any = len(starts) > 0 and not np.any(of_kind(table.kind[: starts[0]], PROGRESS_KINDS))
-    return rows[rows > starts[0]] if before_any else rows
+    rows = rows_of(table.kind, ENDINGS)
+    rows = rows[of_row[rows] >= 0]
+    starts = table.kind == Kind.START
+    first = int(np.argmax(starts))
+    before_any = starts.any() and not np.any(of_kind(table.kind[:first], PROGRESS_KINDS))
+    return rows[rows > first] if before_any else rows

@@ -115,18 +115,17 @@ def build_timeline(given: Ordered, rules: Rules, as_of: int | None = None) -> Ti
 def job_start(table: EventTable) -> int:
     """The first scheduled or start line; the first event of any kind if a step or checkpoint event stands before it,
     or if there is none (accounting §1)."""
-    opening = np.flatnonzero((table.kind == Kind.SCHEDULED) | (table.kind == Kind.START))
-    progress = rows_of(table.kind, PROGRESS_KINDS)
-    if len(opening) == 0 or (len(progress) and progress[0] < opening[0]):
+    opening = of_kind(table.kind, (Kind.SCHEDULED, Kind.START))
+    first = int(np.argmax(opening))
+    if not opening.any() or of_kind(table.kind[:first], PROGRESS_KINDS).any():
         return int(table.time[0])
-    return int(table.time[opening[0]])
+    return int(table.time[first])
 
 
 def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
-    alive = of_kind(table.kind, (Kind.SCHEDULED, Kind.START, *CHECKPOINT_KINDS))
-    alive[attempts.steps] = True
-    last_alive = int(np.flatnonzero(alive)[-1]) if alive.any() else -1
+    alive = rows_of(table.kind, (Kind.SCHEDULED, Kind.START, *CHECKPOINT_KINDS))
+    last_alive = max((int(rows[-1]) for rows in (alive, attempts.steps) if len(rows)), default=-1)
     rows = endings_of_attempts(table, attempts.of_row)
     rows = rows[rows > last_alive]
     if len(rows) == 0:

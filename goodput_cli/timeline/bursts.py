@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NONE, Kind
-from goodput_cli.timeline.columns import rows_of
-from goodput_cli.timeline.order import ENDINGS, Rows
+from goodput_cli.timeline.columns import Rows, rows_of
+from goodput_cli.timeline.order import ENDINGS
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import rows_of, run_heads, union
-from goodput_cli.timeline.order import Mask, Rows
+from goodput_cli.timeline.columns import Rows, rows_of, run_heads, union
+from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.stretches import Stretches
 
 I64 = NDArray[np.int64]

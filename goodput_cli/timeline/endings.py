@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, endings_of_attempts
-from goodput_cli.timeline.columns import of_kind, run_heads
-from goodput_cli.timeline.order import Mask, Rows
+from goodput_cli.timeline.columns import Rows, of_kind, positions
+from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
 
@@ -89,26 +89,26 @@ def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
     believed = np.ones(count, dtype=bool)
     if not attempts.step_log or count == 0:
         return believed
-    owner = attempts.of_row[attempts.steps]
-    number = table.step[attempts.steps]
-    first = np.flatnonzero(run_heads(owner))
-    stepping = owner[first]
-    last = np.append(first[1:], len(owner)) - 1
-    redone = number[first[1:]] <= number[last[:-1]]
-    believed[stepping[:-1]] = ~redone
+    bounds = attempts.step_bounds
+    stepping = np.flatnonzero(bounds[1:] > bounds[:-1])
+    first, last = (table.step[attempts.steps[place[stepping]]] for place in (bounds[:-1], bounds[1:] - 1))
+    believed[stepping[:-1]] = first[1:] > last[:-1]
     return believed
 
 
 def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     """Last sign of life of each attempt (ns), before crediting a last step: the first termination or end after its
-    last step or checkpoint; else the end of its last event, start-up events after its last progress left out."""
-    owner = attempts.of_row
-    rows = np.flatnonzero(owner >= 0)
-    last_progress = attempts.last_progress[owner[rows]]
-    silent = of_kind(table.kind[rows], STARTUP_KINDS) & (last_progress >= 0) & (rows > last_progress)
-    rows = rows[~silent]
+    last step or checkpoint; else the end of its last event, start-up events after its last progress left out. Of its
+    steps, which are points, the last one is enough."""
     sign = attempts.begin.copy()
-    np.maximum.at(sign, owner[rows], table.end[rows])
+    stepping = np.flatnonzero(attempts.step_bounds[1:] > attempts.step_bounds[:-1])
+    last_step = attempts.steps[attempts.step_bounds[1:][stepping] - 1]
+    sign[stepping] = np.maximum(sign[stepping], table.end[last_step])
+    others = positions((table.kind != Kind.STEP) & (attempts.of_row >= 0))
+    owner = attempts.of_row[others]
+    last_progress = attempts.last_progress[owner]
+    silent = of_kind(table.kind[others], STARTUP_KINDS) & (last_progress >= 0) & (others > last_progress)
+    np.maximum.at(sign, owner[~silent], table.end[others[~silent]])
     logged = attempts.first_ending >= 0
     sign[logged] = table.time[attempts.first_ending[logged]]
     return sign

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts
-from goodput_cli.timeline.columns import of_kind, rows_of, run_heads, without
-from goodput_cli.timeline.order import Mask, Rows
+from goodput_cli.timeline.columns import Rows, of_kind, rows_of, run_heads, without
+from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)

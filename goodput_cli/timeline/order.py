@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.timeline.columns import distinct, is_sorted, of_kind
+from goodput_cli.timeline.columns import Rows, distinct, is_sorted, of_kind, positions, union
 
-Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 _AFTER_AN_END = 64
@@ -34,21 +33,21 @@ class Ordered:
 
 def in_order(table: EventTable) -> Ordered:
     """The events of one job sorted by their own time, ties by kind, identical ones once."""
-    ordered = _by_time(table)
-    tied = np.flatnonzero(_tied(ordered.time))
+    order = None if is_sorted(table.time) else np.argsort(table.time, kind="stable")
+    tied = _tied(table.time if order is None else table.time[order])
     if len(tied):
-        order = tied[_tie_order(ordered.take(tied))]
-        if not np.array_equal(order, tied):
-            rows = np.arange(len(ordered))
-            rows[tied] = order
-            ordered = ordered.take(rows)
+        group = tied if order is None else order[tied]
+        sorted_group = group[_tie_order(table.take(group))]
+        if not np.array_equal(sorted_group, group):
+            order = np.arange(len(table)) if order is None else order
+            order[tied] = sorted_group
+    ordered = table if order is None else table.take(order)  # a log in order is not copied, another one once
     repeated = _repeats(ordered, tied)
-    return Ordered(ordered.take(~repeated) if repeated.any() else ordered, ordered, np.flatnonzero(repeated))
-
-
-def _by_time(table: EventTable) -> EventTable:
-    """Most logs are in order already: then nothing is copied."""
-    return table if is_sorted(table.time) else table.take(np.argsort(table.time, kind="stable"))
+    if len(repeated) == 0:
+        return Ordered(ordered, ordered, repeated)
+    kept = np.ones(len(ordered), dtype=bool)
+    kept[repeated] = False
+    return Ordered(ordered.take(kept), ordered, repeated)
 
 
 def seen_at(table: EventTable, as_of: int) -> EventTable:
@@ -57,13 +56,13 @@ def seen_at(table: EventTable, as_of: int) -> EventTable:
     return replace(seen, end=np.minimum(seen.end, as_of))
 
 
-def _tied(time: NDArray[np.int64]) -> Mask:
-    """Mask of the rows of a sorted column that share their instant with a neighbour."""
+def _tied(time: NDArray[np.int64]) -> Rows:
+    """The rows of a sorted column that share their instant with a neighbour."""
     tied = np.zeros(len(time), dtype=bool)
     same = time[1:] == time[:-1]
     tied[1:] |= same
     tied[:-1] |= same
-    return tied
+    return positions(tied)
 
 
 def _tie_order(group: EventTable) -> Rows:
@@ -119,24 +118,26 @@ def _rank_by_content(codes: NDArray[np.int32], values: tuple[object, ...]) -> ND
     return ranks[codes]
 
 
-def _repeats(table: EventTable, candidates: Rows) -> Mask:
-    """Mask of rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry.
+def _repeats(table: EventTable, candidates: Rows) -> Rows:
+    """Rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry.
 
     candidates: the rows that share their instant with a neighbour."""
-    repeated = np.zeros(len(table), dtype=bool)
-    if len(candidates):
-        left, right = candidates[:-1], candidates[1:]
-        same = np.ones(len(left), dtype=bool)
-        for column in ("time", "kind", "edge", "end", "step", "rank", "label", "detail"):
-            values = getattr(table, column)
-            same &= values[left] == values[right]
-        repeated[right[same]] = True
-    entered = np.flatnonzero(table.entry >= 0)
-    if len(entered):
-        key = (table.entry[entered].astype(np.int64) << 8) | (table.kind[entered].astype(np.int64) << 2)
-        key |= table.edge[entered]
-        _, first = np.unique(key, return_index=True)
-        again = np.ones(len(entered), dtype=bool)
-        again[first] = False
-        repeated[entered[again]] = True
-    return repeated
+    left, right = candidates[:-1], candidates[1:]
+    same = np.ones(len(left), dtype=bool)
+    for column in ("time", "kind", "edge", "end", "step", "rank", "label", "detail"):
+        values = getattr(table, column)
+        same &= values[left] == values[right]
+    again = _repeated_entries(table)
+    return union(right[same], again) if len(again) else right[same]
+
+
+def _repeated_entries(table: EventTable) -> Rows:
+    """Rows of Cloud Logging entries that an earlier row is of, too."""
+    entered = positions(table.entry >= 0)
+    if len(entered) == 0:
+        return entered
+    key = (table.entry[entered].astype(np.int64) << 8) | (table.kind[entered].astype(np.int64) << 2)
+    key |= table.edge[entered]
+    again = np.ones(len(entered), dtype=bool)
+    again[np.unique(key, return_index=True)[1]] = False
+    return entered[again]

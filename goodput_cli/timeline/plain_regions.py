@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.order import Rows
+from goodput_cli.timeline.columns import Rows
 
 if TYPE_CHECKING:
     from goodput_cli.timeline.restarts import StepRecords
@@ -21,13 +21,11 @@ def odd_regions(records: StepRecords, start: Rows, stop: Rows) -> Places:
     In the others every step is above the one before, and no step and nothing that resumes stands behind an end line.
     """
     first, last = np.searchsorted(records.row, start), np.searchsorted(records.row, stop)
-    rises = records.number[1:] > records.number[:-1]
-    falls_before = np.concatenate(([0, 0], np.cumsum(~rises)))[: len(records.row) + 1]
-    # falls_before[i]: places below i, 0 aside, whose number is not above the one before
-    falls = falls_before[last] - falls_before[np.minimum(first + 1, last)]
+    falls = np.flatnonzero(records.number[1:] <= records.number[:-1]) + 1  # not above the one before
+    inside = np.searchsorted(falls, last) > np.searchsorted(falls, np.minimum(first + 1, last))
     ending = _next(records.endings, start)
     lives_on = (_next(records.row, ending) < stop) | (_next(records.resuming, ending) < stop)
-    return np.flatnonzero((falls > 0) | lives_on)
+    return np.flatnonzero(inside | lives_on)
 
 
 def odd_checkpoint_regions(
@@ -41,4 +39,8 @@ def odd_checkpoint_regions(
 
 def _next(rows: Rows, after: Rows) -> Rows:
     """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
-    return np.append(rows, np.iinfo(np.intp).max)[np.searchsorted(rows, after)]
+    following = np.full(len(after), np.iinfo(np.intp).max)
+    place = np.searchsorted(rows, after)
+    found = place < len(rows)
+    following[found] = rows[place[found]]
+    return following

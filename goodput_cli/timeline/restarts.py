@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.order import Rows
+from goodput_cli.timeline.columns import Rows
 
 I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256
@@ -22,12 +22,16 @@ def twice_the_median(number: I64, time: I64) -> int | None:
     """Twice the median time (ns, exact) between step records that set a new highest number; None without any."""
     if len(number) < 2:
         return None
+    new = np.ones(len(number), dtype=bool)
     highest = np.maximum.accumulate(number)
-    new = np.concatenate(([True], highest[1:] > highest[:-1]))
-    gaps = np.sort(np.diff(time[new]))
+    new[1:] = highest[1:] > highest[:-1]
+    del highest
+    gaps = np.diff(time[new])
     if len(gaps) == 0:
         return None
-    return int(gaps[(len(gaps) - 1) // 2]) + int(gaps[len(gaps) // 2])
+    middle = (len(gaps) - 1) // 2, len(gaps) // 2
+    gaps.partition(middle)
+    return int(gaps[middle[0]]) + int(gaps[middle[1]])
 
 
 @dataclass(frozen=True)

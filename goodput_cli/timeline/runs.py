@@ -34,8 +34,13 @@ def find_runs(table: EventTable, attempts: Attempts) -> list[int]:
 
 def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
     """First recorded step of each attempt (a load counts), `NO_STEP` without any."""
-    rows = attempts.steps if attempts.step_log else rows_of(table.kind, CHECKPOINT_KINDS)
     first = np.full(len(attempts), NO_STEP, dtype=np.int64)
+    if attempts.step_log:
+        bounds = attempts.step_bounds
+        stepping = np.flatnonzero(bounds[1:] > bounds[:-1])
+        first[stepping] = table.step[attempts.steps[bounds[stepping]]]
+        return first
+    rows = rows_of(table.kind, CHECKPOINT_KINDS)
     first[attempts.of_row[rows][::-1]] = table.step[rows][::-1]
     return first
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.order import Mask, Rows
+from goodput_cli.timeline.columns import Rows
+from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
 
