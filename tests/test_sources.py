@@ -15,8 +15,7 @@ from reader_helpers import found, lines, log_file, read_lines, step, steps
 
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
-from goodput_cli.sources import base
-from goodput_cli.sources.base import RawBatch, ReadContext, RecordBatch
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch
 from goodput_cli.sources.blocks import line_blocks
 
 
@@ -136,7 +135,7 @@ def test_schemes() -> None:
 class _Pages:
     """A source of another package: records that arrive parsed, and raw lines."""
 
-    def read(self, uri: str, context: ReadContext) -> Iterator[base.Batch]:
+    def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
         context.advance(1)
         entry = {"insertId": "a1", "logName": "l", "timestamp": "2026-01-01T00:00:00Z", "jsonPayload": step(1, 1)}
         yield RecordBatch(uri, [entry, {"surprise": None}])
@@ -157,7 +156,7 @@ class _EntryPoint:
 
 
 def test_a_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "entry_points", lambda **_: [_EntryPoint(_Pages)])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [_EntryPoint(_Pages)])
     log = read_events(["pages://x"])
     assert steps(log.table) == [1, 2]
     assert [log.table.where(row) for row in range(2)] == ["a1", "object:1"]
@@ -165,7 +164,7 @@ def test_a_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_broken_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "entry_points", lambda **_: [_EntryPoint(None)])
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [_EntryPoint(None)])
     with pytest.raises(SourceError, match="could not be loaded"):
         read_events(["pages://x"])
 

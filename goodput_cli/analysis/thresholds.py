@@ -188,7 +188,9 @@ def _plain(name: str, analysis: Analysis) -> Fraction | None:
             return _slices(field, analysis.elastic)
         case "at_risk":
             risk = analysis.at_risk
-            return risk and (_decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9))
+            if risk is None:
+                return None
+            return _decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9)
         case "kept_steps":
             return _decimal(analysis.job.kept_steps)
         case "disruptions" | "attempts" | "runs":
