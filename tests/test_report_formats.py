@@ -25,7 +25,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv_report import text_cell
 from goodput_cli.report.facts import threshold_reason
-from goodput_cli.report.markdown import escape
+from goodput_cli.report.markdown_text import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
 from goodput_cli.report.table import render as render_table
 from goodput_cli.report.titles import TITLES, title

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from goodput_cli.analysis.results import Analysis, Elastic, Threshold
+from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.timeline.categories import CATEGORIES
 
@@ -187,16 +187,20 @@ def _plain(name: str, analysis: Analysis) -> Fraction | None:
         case "elastic":
             return _slices(field, analysis.elastic)
         case "at_risk":
-            risk = analysis.at_risk
-            if risk is None:
-                return None
-            return _decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9)
+            return _at_risk(field, analysis.at_risk)
         case "kept_steps":
             return _decimal(analysis.job.kept_steps)
         case "disruptions" | "attempts" | "runs":
             return Fraction(getattr(analysis.job, name))
         case _:
             return _reliability(name, analysis)
+
+
+def _at_risk(field: str, risk: AtRisk | None) -> Fraction | None:
+    """In seconds, or the number of steps."""
+    if risk is None:
+        return None
+    return _decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9)
 
 
 def _slices(field: str, elastic: Elastic) -> Fraction | None:

@@ -27,6 +27,9 @@ _VERDICTS: dict[Verdict, str] = {
     "not_recorded": "not recorded",
 }
 
+Limits = dict[tuple[str, str | None], list[float]]
+"""By category and label: limits in percent."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -44,12 +47,13 @@ class Row:
 def category_rows(analysis: Analysis) -> list[Row]:
     """Every category that is not zero, goodput among them, by time, the largest first."""
     amounts = sorted((analysis.goodput, *analysis.badput), key=lambda row: -row.ns)
-    return [_row(analysis, amount) for amount in amounts]
+    limits = _limits(analysis)
+    return [_row(analysis, amount, limits) for amount in amounts]
 
 
 def headline(analysis: Analysis) -> tuple[str, str]:
     """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`."""
-    share = _percent(analysis, analysis.goodput)
+    share = _percent(analysis.goodput, _limits(analysis))
     return share, f"{duration(analysis.goodput.ns)} of {duration(analysis.window.counted_ns)}"
 
 
@@ -168,7 +172,7 @@ def reference_rows(analysis: Analysis) -> list[tuple[str, str]]:
         ("Max Saved Step", _step(reference.max_saved_step)),
         ("Step Difference", _step(reference.step_difference)),
         ("Effective Computation Time (hours)", _hours(reference.effective_computation_ns)),
-        ("Goodput Percentage", _percent(analysis, analysis.goodput)),
+        ("Goodput Percentage", _percent(analysis.goodput, _limits(analysis))),
     ]
 
 
@@ -209,22 +213,27 @@ def _restores_are_inferred(analysis: Analysis) -> bool:
     return "resiliency" in analysis.job.formats and "recorder" not in analysis.job.formats
 
 
-def _row(analysis: Analysis, amount: CategoryTime) -> Row:
+def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> Row:
     share = max(finite(amount.percent) or 0.0, 0.0)
-    text = _percent(analysis, amount)
+    text = _percent(amount, limits)
     return Row(amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput)
 
 
-def _percent(analysis: Analysis, amount: CategoryTime) -> str:
+def _percent(amount: CategoryTime, limits: Limits) -> str:
     """Percent with two decimals, or as many as it takes to see why a threshold was met."""
-    limits = [t.limit for t in analysis.thresholds if t.unit == "%" and _concerns(t, amount)]
-    return percent(amount.percent, max((telling_decimals(amount.percent, limit) for limit in limits), default=2))
+    concerned = limits.get((amount.category, amount.label), [])
+    return percent(amount.percent, max((telling_decimals(amount.percent, limit) for limit in concerned), default=2))
 
 
-def _concerns(threshold: Threshold, amount: CategoryTime) -> bool:
-    asked = parse_threshold(threshold.expression)
-    category = "productive" if asked.name == "goodput" else asked.name
-    return (category, asked.label) == (amount.category, amount.label)
+def _limits(analysis: Analysis) -> Limits:
+    """The limits in percent that thresholds set, by category and label."""
+    limits: Limits = {}
+    for threshold in analysis.thresholds:
+        if threshold.unit == "%":
+            asked = parse_threshold(threshold.expression)
+            category = "productive" if asked.name == "goodput" else asked.name
+            limits.setdefault((category, asked.label), []).append(threshold.limit)
+    return limits
 
 
 def _hours(ns: int) -> str:

@@ -17,13 +17,18 @@ _SEVERITIES = {"error": 0, "warning": 1, "info": 2}
 
 def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = False) -> Iterator[str]:
     """`severity: code (count): message`, the worst first, the places under it."""
-    for found in sorted(diagnostics, key=lambda one: _SEVERITIES.get(one.severity, 0)):
+    for found in worst_first(diagnostics):
         count = f" ({found.count})" if found.count != 1 else ""
         message = safe(found.message)
         yield f"{found.severity}: {found.code}{count}: {message if every_place else shorten(message, _LONGEST, '...')}"
         places = places_text(found, len(found.where) if every_place else PLACES)
         if places:
             yield f"    {places}"
+
+
+def worst_first(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Errors, then warnings, then what only informs."""
+    return sorted(diagnostics, key=lambda one: _SEVERITIES.get(one.severity, 0))
 
 
 def places_text(found: Diagnostic, most: int = PLACES) -> str:

@@ -1,0 +1,43 @@
+"""The pieces of a Markdown document (GitHub's): text that is only text, rows of tables, folded parts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from goodput_cli.report.text import safe, shorten
+
+LONGEST_NAME = 200
+"""Characters of a name from a log that a document shows; what is longer loses its middle."""
+
+_SPECIAL = re.compile(r"[\\`*_{}\[\]#|~$@]")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def escape(text: str) -> str:
+    """Text as Markdown that shows exactly this text, in one line."""
+    escaped = _SPECIAL.sub(r"\\\g<0>", "".join(_ENTITIES.get(char, char) for char in safe(text)))
+    return escaped.replace("://", "\\://").replace("www.", "www\\.")
+
+
+def name_text(text: str, longest: int = LONGEST_NAME) -> str:
+    """As `escape`, at most `longest` characters of it."""
+    return escape(shorten(safe(text), longest))
+
+
+def table_head(*columns: str, left: int = 1) -> Iterator[str]:
+    """Header and rule; the first `left` columns are text, the others numbers."""
+    yield table_row(*columns)
+    yield table_row(*("---" if i < left else "---:" for i in range(len(columns))))
+
+
+def table_row(*cells: str) -> str:
+    """A row; the cells are Markdown already."""
+    return f"| {' | '.join(cells)} |"
+
+
+def folded(summary: str, lines: Iterable[str], *, is_open: bool = False) -> Iterator[str]:
+    """A part of the document that a reader unfolds. summary: words of our own, nothing from a log."""
+    yield from ("", f"<details{' open' if is_open else ''}><summary>{summary}</summary>", "")
+    yield from lines
+    yield from ("", "</details>")
