@@ -14,6 +14,7 @@ import click
 from goodput_cli.analysis import when
 from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.completion import FILE, complete_format
+from goodput_cli.cli.console import say
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
 
@@ -58,14 +59,24 @@ class GroupedOption(click.Option):
 class GroupedCommand(click.Command):
     """A command whose `--help` shows its options under the headings of their groups.
 
-    Each option can come from the environment: `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`.
+    Each option can come from the environment: `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`, and
+    below that from the settings of the project (`goodput_cli.cli.settings`).
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.params += _settings_options()
         for param in self.params:
             if isinstance(param, GroupedOption):
                 param.envvar = environment_name(f"goodput-{self.name}", param)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            from goodput_cli.cli.settings import load_defaults
+
+            for sentence in load_defaults(self, ctx, list(args)):
+                say(sentence)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -76,6 +87,21 @@ class GroupedCommand(click.Command):
         for group, records in groups.items():
             with formatter.section(group):
                 formatter.write_dl(records)
+
+
+def _settings_options() -> list[click.Parameter]:
+    """Where settings come from."""
+    names = "goodput.toml or [tool.goodput] of pyproject.toml"
+    return [
+        GroupedOption(
+            ["--config"],
+            metavar="FILE",
+            type=FILE,
+            expose_value=False,
+            help=f"Settings of the project.  [default: the nearest {names}]",
+        ),
+        GroupedOption(["--no-config"], is_flag=True, expose_value=False, help="Leave such settings out."),
+    ]
 
 
 def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:
@@ -287,10 +313,10 @@ def output_options(command: Decorated) -> Decorated:
             group,
             "--format",
             "format_",
-            metavar="table|json|csv|markdown",
+            metavar="FORMAT",
             type=FORMAT,
             shell_complete=complete_format,
-            help="Format of standard output.  [default: table]",
+            help="Of standard output: table, json, csv, markdown …  [default: table]",
         ),
         option(
             group,

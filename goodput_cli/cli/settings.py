@@ -1,0 +1,272 @@
+"""The settings of a project: `goodput.toml`, or `[tool.goodput]` of `pyproject.toml`, found from the working folder
+upward.
+
+A file counts below the command line and the environment. It may come with a folder that nobody has looked at, so it
+cannot say what is read or written, nor keep a command quiet about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodput_cli.cli.completion import FileName
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.report.text import safe
+
+FILE_NAMES = ("goodput.toml", "pyproject.toml")
+"""In the order in which they are looked for in a folder."""
+JOBS = "job"
+"""The table of tables that hold the settings of single jobs."""
+ONLY_TYPED = ("job_name", "log_name", "output", "force", "update", "quiet", "config", "no_config")
+"""Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
+_SHARED_GROUPS = ("What", "How", "When")
+_ANALYZE = "analyze"
+_WITHOUT = "; --no-config leaves it out"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A file of settings. shown: its path as people are told it. table: what it says, unchecked."""
+
+    shown: str
+    table: Mapping[str, Any]
+
+
+def find_settings(folder: Path) -> Settings | None:
+    """The nearest file with settings, in `folder` or above it, up to the root of the repository or of the disk."""
+    for place in (folder, *folder.parents):
+        for name in FILE_NAMES:
+            settings = _read(place / name) if _is_file(place / name) else None
+            if settings is not None:
+                return settings
+        if _exists(place / ".git"):
+            return None
+    return None
+
+
+def named_settings(path: str) -> Settings:
+    """The file that was asked for. `UsageError` if there is none, or nothing in it is meant for goodput."""
+    if not _is_file(Path(path)):
+        raise UsageError(f"{path}: there is no such file of settings")
+    settings = _read(Path(path))
+    if settings is None:
+        raise UsageError(f"{path}: has no table [tool.goodput]")
+    return settings
+
+
+def defaults_for(command: click.Command, context: click.Context, settings: Settings, job: str | None) -> dict[str, Any]:
+    """What the file says about the options of a command, by the names of their parameters, as a person would type it.
+
+    What stands at the top is for `analyze`; every command takes from there how to account, but not what comes out. A
+    table with the name of a command adds to that, and so does the table of the job.
+
+    `UsageError`: a key that is no option, a value that the option does not take, or `analyze` cannot know which job's
+    table counts because none is named.
+    """
+    reader = _Reader(settings, context)
+    tables = {key: value for key, value in settings.table.items() if isinstance(value, dict)}
+    top = {key: value for key, value in settings.table.items() if key not in tables}
+    jobs = tables.pop(JOBS, {})
+    reader.check_names(tables)
+    analyze = _analyze_command()
+    shared = _sharing(command, analyze)
+    found = reader.read(top, "", analyze, shared)
+    own = tables.get(command.name or "", {})
+    found |= reader.read(own, f"{command.name}.", command, lambda _: True)
+    found |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
+    return found
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Turns the keys of one file into defaults of options."""
+
+    settings: Settings
+    context: click.Context
+
+    def check_names(self, tables: Iterable[str]) -> None:
+        """Every table must have the name of a command."""
+        group = self.context.parent
+        known = group.command.list_commands(group) if group and isinstance(group.command, click.Group) else []
+        for name in tables:
+            if name not in known:
+                hint = "" if name != "tool" else "; in this file settings stand at the top, not under [tool.goodput]"
+                raise self._wrong(f"[{name}]", f"there is no such command{_did_you_mean(name, [*known, JOBS])}{hint}")
+
+    def read(
+        self, table: Mapping[str, Any], prefix: str, owner: click.Command, wanted: Callable[[click.Option], bool]
+    ) -> dict[str, Any]:
+        """The options of `owner` that a table sets, all of them checked, as far as they are wanted."""
+        options = {name: option for option in _options(owner) for name in _long_names(option)}
+        found = {}
+        for key, value in table.items():
+            option = options.get(key)
+            if option is None:
+                raise self._wrong(prefix + key, f"there is no such option{_did_you_mean(key, options)}")
+            if _only_typed(option):
+                raise self._wrong(prefix + key, "what is read and written is said on the command line, not in a file")
+            checked = self._value(option, value, prefix + key)
+            if option.name is not None and wanted(option):
+                found[option.name] = checked
+        return found
+
+    def _value(self, option: click.Option, value: Any, key: str) -> Any:
+        if option.is_flag:
+            if not isinstance(value, bool):
+                raise self._wrong(key, "is true or false")
+            return not value if option.flag_value is False else value  # --no-cache stands for False
+        if isinstance(value, list) and not option.multiple:
+            raise self._wrong(key, "takes one value")
+        texts = [self._text(one, key) for one in (value if isinstance(value, list) else [value])]
+        typed: str | list[str] = texts if option.multiple else texts[0]
+        try:
+            option.type_cast_value(self.context, typed)
+        except click.BadParameter as error:
+            raise self._wrong(key, error.message) from None
+        return typed
+
+    def _text(self, value: Any, key: str) -> str:
+        """As it is typed on a command line: numbers keep their digits."""
+        if isinstance(value, bool) or not (isinstance(value, str | int) or hasattr(value, "isoformat")):
+            raise self._wrong(key, "is a text or a number")
+        return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+    def _wrong(self, key: str, what: str) -> UsageError:
+        return UsageError(f"{self.settings.shown}: {safe(key)}: {what}")
+
+
+def load_defaults(command: click.Command, context: click.Context, arguments: list[str]) -> Iterator[str]:
+    """Put the settings that count for a command into its context, below the command line and the environment.
+
+    Yields what a person should be told: the file, and which options it sets.
+    """
+    given, _, _ = command.make_parser(context).parse_args(arguments)
+    if any(param.is_eager and param.name in given for param in command.get_params(context)):
+        return  # --help
+    asked = {name: _asked(command, context, given, name) for name in ("config", "no_config", "job_name", "quiet")}
+    if asked["no_config"] and asked["config"]:
+        raise UsageError("--config and --no-config exclude each other")
+    if asked["no_config"]:
+        return
+    settings = named_settings(asked["config"]) if asked["config"] else find_settings(_working_folder())
+    if settings is None:
+        return
+    found = defaults_for(command, context, settings, asked["job_name"])
+    context.default_map = {**(context.default_map or {}), **found}
+    if found and not asked["quiet"]:
+        names = [_long_names(option)[0] for option in _options(command) if option.name in found]
+        yield f"Settings of {settings.shown}: {', '.join(names)}"
+
+
+def _asked(command: click.Command, context: click.Context, given: Mapping[str, Any], name: str) -> Any:
+    """What the command line or the environment says to an option; None where they say nothing."""
+    for option in _options(command):
+        if option.name == name:
+            value, source = option.consume_value(context, given)
+            typed = source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
+            return option.type_cast_value(context, value) if typed else None
+    return None
+
+
+def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settings) -> Mapping[str, Any]:
+    if not isinstance(jobs, dict) or not all(isinstance(table, dict) for table in jobs.values()):
+        raise UsageError(f"{settings.shown}: {JOBS}: holds a table for each job, such as [{JOBS}.llm-7b]")
+    if jobs and job is None and command.name == _ANALYZE:
+        raise UsageError(
+            f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)}): say with "
+            f"--job-name which job this is{_WITHOUT}"
+        )
+    found: Mapping[str, Any] = jobs.get(job, {})
+    return found
+
+
+def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.Option], bool]:
+    """Whether a setting of `analyze` counts for a command: its own all, of others how to account."""
+    if command.name == analyze.name:
+        return lambda _: True
+    names = {option.name for option in _options(command) if getattr(option, "group", "") in _SHARED_GROUPS}
+    return lambda option: option.name in names
+
+
+def _analyze_command() -> click.Command:
+    from goodput_cli.cli.analyze import analyze
+
+    return analyze
+
+
+def _options(command: click.Command) -> list[click.Option]:
+    return [param for param in command.params if isinstance(param, click.Option)]
+
+
+def _long_names(option: click.Option) -> list[str]:
+    return [name.removeprefix("--") for name in option.opts if name.startswith("--")]
+
+
+def _only_typed(option: click.Option) -> bool:
+    return option.name in ONLY_TYPED or isinstance(option.type, FileName)
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name.replace("_", "-"), list(known), n=2)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
+
+
+def _read(path: Path) -> Settings | None:
+    """The settings in a file; None where a `pyproject.toml` has none."""
+    shown = safe(_shown(path))
+    try:
+        text = path.read_bytes().decode()
+        table: Any = tomllib.loads(text, parse_float=str)
+    except OSError as error:
+        raise GoodputError(f"{shown}: cannot be read: {error.strerror or error}{_WITHOUT}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{shown}: is not TOML: {safe(str(error))}{_WITHOUT}") from None
+    if path.name == FILE_NAMES[1]:
+        table = _inside(_inside(table, "tool"), "goodput")
+        if table is None:
+            return None
+    if not isinstance(table, dict):
+        raise UsageError(f"{shown}: tool.goodput: is a table")
+    return Settings(shown, table)
+
+
+def _inside(table: Any, key: str) -> Any:
+    return table.get(key) if isinstance(table, dict) else None
+
+
+def _shown(path: Path) -> str:
+    """As short as it can be without climbing more than it must."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return str(path)
+    return relative if not relative.startswith(os.path.join("..", "..")) else str(path)
+
+
+def _working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.devnull)  # it was removed: nothing is above it
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
