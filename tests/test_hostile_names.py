@@ -9,8 +9,11 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
 from rich.cells import cell_len
 
 from goodput_cli.cli.main import run
@@ -126,7 +129,25 @@ def tables(out: str) -> Iterator[list[str]]:
             table = []
 
 
-CHECKS = {"table": as_table, "json": as_json, "csv": as_csv, "markdown": as_markdown}
+def as_xml(out: str) -> None:
+    (suite,) = ElementTree.fromstring(out)
+    assert [part.tag for part in suite] == ["properties", "testcase", "system-out", "system-err"]
+
+
+def as_metrics(out: str) -> None:
+    assert out.endswith("\n# EOF\n")
+    for parse in (parse_openmetrics, parse_text):
+        assert all(sample.labels["job_name"] for family in parse(out) for sample in family.samples)
+
+
+CHECKS = {
+    "table": as_table,
+    "json": as_json,
+    "csv": as_csv,
+    "markdown": as_markdown,
+    "junit": as_xml,
+    "openmetrics": as_metrics,
+}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -268,7 +268,7 @@ class Tags(HTMLParser):
         self.folds -= tag == "details"
 
 
-OURS = {"h1", "p", "strong", "code", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "details", "summary"}
+OURS = set("h1 p strong pre code table thead tbody tr th td ul li details summary".split())
 
 
 def page_of(document: str) -> Tags:

@@ -17,10 +17,12 @@ from goodput_cli.report.markdown_text import escape, folded, name_text, table_he
 from goodput_cli.report.messages import places_text, worst_first
 from goodput_cli.report.rolling_sheet import rolling_lines
 from goodput_cli.report.sheet_markdown import table_lines
+from goodput_cli.report.strip_text import strip_lines
 from goodput_cli.report.terminal import bar, sparkline
 from goodput_cli.report.text import duration, plural, seconds_text
 
 _SPARKS = 40
+_STRIP_WIDTH = 96
 _BAR_WIDTH = 20
 _MOST_ROWS = 100
 _MOST_DIAGNOSTICS = 50
@@ -47,6 +49,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if whole:
         yield f"({whole})"
     yield from _thresholds(analysis)
+    yield from _strip(analysis)
     yield from _categories(analysis)
     yield from _beside(analysis)
     yield from _disruptions(analysis)
@@ -67,6 +70,13 @@ def _thresholds(analysis: Analysis) -> Iterator[str]:
         yield table_row(name_text(threshold.expression), verdict, value, limit)
     if rest:
         yield from ("", f"{plural(len(rest), 'more threshold')}: {_WHOLE}.")
+
+
+def _strip(analysis: Analysis) -> Iterator[str]:
+    """The picture of the job. It holds words of our own only, so that nothing can end the block."""
+    lines = [line.plain.rstrip() for line in strip_lines(analysis, _STRIP_WIDTH, Page())]
+    if lines:
+        yield from ("", "```text", *lines, "```")
 
 
 def _categories(analysis: Analysis) -> Iterator[str]:
