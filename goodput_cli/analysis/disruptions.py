@@ -205,13 +205,11 @@ def _amounts(timeline: Timeline) -> _Amounts:
 def _training_span(timeline: Timeline) -> tuple[I64, I64]:
     """When (ns) each attempt began to train and when its last stretch ended; both when it was up if it never did."""
     stretches = timeline.judged.stretches
-    begin, end = timeline.attempts.up.copy(), timeline.attempts.up.copy()
-    opening = np.flatnonzero(np.append(True, stretches.attempt[1:] != stretches.attempt[:-1])[: len(stretches)])
-    begin[stretches.attempt[opening]] = stretches.start[opening]
-    if timeline.records is not None and len(begin) and timeline.records.has[-1]:
-        begin[-1] = timeline.records.time[timeline.records.bounds[-2]]
-    np.maximum.at(end, stretches.attempt, stretches.end)
-    return begin, end
+    begin = timeline.attempts.up.copy()
+    bounds = np.searchsorted(stretches.attempt, np.arange(len(begin) + 1))
+    some = np.flatnonzero(bounds[1:] > bounds[:-1])
+    begin[some] = stretches.start[bounds[some]]
+    return begin, stretches.latest_end(timeline.attempts.up)
 
 
 def _startup(timeline: Timeline) -> I64:
@@ -219,7 +217,7 @@ def _startup(timeline: Timeline) -> I64:
     segments = timeline.segments
     rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
     startup = np.zeros(len(timeline.attempts), dtype=np.int64)
-    np.add.at(startup, segments.attempt[rows], segments.end[rows] - segments.start[rows])
+    np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
     return startup
 
 

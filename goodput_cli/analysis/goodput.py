@@ -19,11 +19,11 @@ from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import CATEGORIES, Category
-from goodput_cli.timeline.columns import distinct
+from goodput_cli.timeline.columns import blocks, distinct
 from goodput_cli.timeline.endings import END_NAMES, End
 from goodput_cli.timeline.ledger import Key
-from goodput_cli.timeline.lineage import NOTHING_KEPT
 from goodput_cli.timeline.runs import find_runs
+from goodput_cli.timeline.stretches import StepRecordsByAttempt
 
 ASYNC_LOADING = "data_loading_async"
 
@@ -42,6 +42,7 @@ def analyse_window(
         raise NotEnoughData(
             f"the window lies outside the job, which runs from {_iso(timeline.start)} to {_iso(timeline.end)}"
         )
+    steps = step_statistics(timeline, start, end)  # before the ledger is made: both take much memory
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
     window = Window(start, end, excluded)
@@ -59,7 +60,7 @@ def analyse_window(
         overlapped=_overlapped(timeline, start, end, counted),
         at_risk=_at_risk(timeline),
         reference=_reference(timeline, productive),
-        steps=step_statistics(timeline, start, end),
+        steps=steps,
         thresholds=(),
         not_recorded=not_recorded(timeline),
         diagnostics=(*diagnostics, *findings(timeline)),
@@ -101,11 +102,15 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
 def kept_steps(timeline: Timeline, start: int, end: int) -> float:
     """Kept steps inside [start, end) (ns); a stretch that the window cuts counts in proportion to its time."""
     pieces = timeline.pieces
-    length = pieces.end - pieces.start
-    inside = np.minimum(pieces.end, end) - np.maximum(pieces.start, start)
-    point = (length == 0) & (pieces.start >= start) & (pieces.start < end)
-    share = np.where(point, 1.0, np.clip(inside, 0, None) / np.maximum(length, 1))
-    return float(np.sum(pieces.steps * share))
+    steps = pieces.steps
+    cut = np.flatnonzero((pieces.start < start) | (pieces.end > end) | (pieces.start >= end))
+    if len(cut) == 0:
+        return float(np.sum(steps))
+    begin, stop = pieces.start[cut], pieces.end[cut]
+    inside = np.clip(np.minimum(stop, end) - np.maximum(begin, start), 0, None)
+    steps = steps.copy()
+    steps[cut] *= inside / np.maximum(stop - begin, 1)
+    return float(np.sum(steps))
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
@@ -113,19 +118,27 @@ def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, i
     stretches in checkpoint logs."""
     if timeline.records is None:
         stretches = timeline.pieces.stretches
-        inside = (stretches.end > start) & (stretches.start < end)
-        first, last = stretches.first[inside], np.minimum(stretches.stop, _limit(timeline, stretches.attempt))[inside]
-    else:
-        records = timeline.records
-        inside = (records.time >= start) & (records.time < end)
-        inside &= records.number < _limit(timeline, records.owner)
-        first = last = records.number[inside]
+        inside = (stretches.end > start) & (stretches.start < end) & (timeline.pieces.kept > 0)
+        stop = np.minimum(stretches.stop[inside], timeline.lineage.limit[stretches.attempt[inside]])
+        return _range(stretches.first[inside], stop)
+    return _recorded_range(timeline.records, timeline.lineage.limit, start, end)
+
+
+def _recorded_range(
+    records: StepRecordsByAttempt, limit: NDArray[np.int64], start: int, end: int
+) -> tuple[int | None, int | None]:
+    found: list[NDArray[np.int64]] = []
+    for begin, stop in blocks(len(records.rows)):
+        time, number = records.time[begin:stop], records.number[begin:stop]
+        inside = number[(number < limit[records.owner[begin:stop]]) & (time >= start) & (time < end)]
+        if len(inside):
+            found.append(np.array([inside.min(), inside.max()]))
+    bounds = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    return _range(bounds, bounds)
+
+
+def _range(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[int | None, int | None]:
     return (int(first.min()), int(last.max())) if len(first) else (None, None)
-
-
-def _limit(timeline: Timeline, attempt: NDArray[np.int32]) -> NDArray[np.int64]:
-    limit = timeline.lineage.limit
-    return limit[attempt] if len(limit) else np.full(len(attempt), NOTHING_KEPT)
 
 
 def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:
@@ -151,9 +164,12 @@ def _at_risk(timeline: Timeline) -> AtRisk | None:
         return AtRisk(0.0, 0)
     last = int(table.time[saves[np.argmax(table.end[saves])]])
     pieces = timeline.pieces
-    later = pieces.start >= last
-    productive = pieces.net - pieces.startup - pieces.stall - pieces.slowdown
-    return AtRisk(float(pieces.steps[later].sum()), int(productive[later].sum()))
+    first = int(np.searchsorted(pieces.start, last))
+    kept = pieces.kept[first:] > 0
+    productive = pieces.trained(first, len(pieces)) - pieces.slowdown[first:]
+    stalled, stall = pieces.stall.part(first, len(pieces))
+    productive[stalled] -= stall
+    return AtRisk(float(pieces.steps[first:][kept].sum()), int(productive[kept].sum()))
 
 
 def _reference(timeline: Timeline, productive: int) -> Reference:
@@ -178,8 +194,20 @@ def _reference(timeline: Timeline, productive: int) -> Reference:
 
 def _lines(table: EventTable) -> int:
     """How many log lines the events came from: a line may hold several, and an entry of a service has no line."""
-    place = np.where(table.line > 0, table.line, -table.entry.astype(np.int64) - 1)
-    return len(distinct((table.source.astype(np.int64) << 40) + place))
+    lined = table.line > 0
+    entries = table.entry[~lined].astype(np.int64)
+    others = len(distinct((table.source[~lined].astype(np.int64) << 32) + entries)) if len(entries) else 0
+    return others + sum(_different(table.line[lined & (table.source == one)]) for one in range(len(table.sources)))
+
+
+def _different(lines: NDArray[np.signedinteger]) -> int:
+    """How many line numbers there are: marked off where they are as dense as those of a file, else sorted."""
+    highest = int(lines.max(initial=0))
+    if highest > 16 * len(lines):
+        return len(distinct(lines))
+    seen = np.zeros(highest + 1, dtype=bool)
+    seen[lines] = True
+    return int(np.count_nonzero(seen))
 
 
 def _iso(ns: int) -> str:

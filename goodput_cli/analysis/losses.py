@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
+from goodput_cli.timeline.columns import blocks
 from goodput_cli.timeline.training import Judged
 
 I64 = NDArray[np.int64]
@@ -114,6 +115,12 @@ class _Trained:
         place = start + int(np.searchsorted(self.judged.stretches.stop[start:stop], step, side="right"))
         return place, place < stop
 
+    def lost(self, start: int, stop: int) -> tuple[I64, I64]:
+        """Of the stretches at start .. stop - 1 the first step that is lost, and how many are."""
+        stretches, judged = self.judged.stretches, self.judged
+        first = stretches.first[start:stop] + judged.kept[start:stop].astype(np.int64)
+        return first, np.where(judged.credited[start:stop], 0, stretches.stop[start:stop] - first)
+
     def when(self, attempt: int, step: int) -> int:
         """When an attempt came to a step (ns); between the records of a stretch, in proportion."""
         stretches = self.judged.stretches
@@ -128,14 +135,17 @@ class _Trained:
 def _steps_lost(trained: _Trained, ranges: list[_Range]) -> I64:
     """How many steps of each range were trained for nothing."""
     judged = trained.judged
-    first_lost = judged.stretches.first + judged.kept.astype(np.int64)
-    lost = np.where(judged.credited, 0, judged.stretches.stop - first_lost)
-    before = np.append(0, np.cumsum(lost))
+    before = np.zeros(len(judged.kept) + 1, dtype=np.int64)
+    for start, stop in blocks(len(judged.kept)):
+        lost = trained.lost(start, stop)[1]
+        before[start + 1 : stop + 1] = before[start] + np.cumsum(lost)
 
     def upto(attempt: int, step: int) -> int:
         place, inside = trained.beyond(attempt, step)
-        part = min(max(step - int(first_lost[place]), 0), int(lost[place])) if inside else 0
-        return int(before[place]) + part
+        if not inside:
+            return int(before[place])
+        first, lost = (int(value[0]) for value in trained.lost(place, place + 1))
+        return int(before[place]) + min(max(step - first, 0), lost)
 
     return np.array([upto(one.attempt, one.high) - upto(one.attempt, one.low) for one in ranges], dtype=np.int64)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.losses import first_and_last_steps
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows
+from goodput_cli.timeline.columns import Rows, blocks
 
 I64 = NDArray[np.int64]
 _REACHED_PREEMPTION = "reached_preemption"
@@ -112,10 +112,11 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
 def _signs_of_life(timeline: Timeline) -> Rows:
     """The event that ends at the last sign of life. A credited last step ends later than any: its line then."""
     attempts, table = timeline.attempts, timeline.table
-    rows = np.flatnonzero(attempts.of_row >= 0)
-    rows = rows[table.end[rows] == timeline.sign_of_life[attempts.of_row[rows]]]
     found = np.full(len(attempts), -1, dtype=np.intp)
-    np.maximum.at(found, attempts.of_row[rows], rows)
+    for start, stop in blocks(len(table)):
+        owner = attempts.of_row[start:stop]
+        last = np.flatnonzero((owner >= 0) & (table.end[start:stop] == timeline.sign_of_life[owner]))
+        np.maximum.at(found, owner[last], last + start)
     logged = attempts.first_ending >= 0
     at_ending = logged & (timeline.sign_of_life == table.time[attempts.first_ending])
     found[at_ending] = attempts.first_ending[at_ending]

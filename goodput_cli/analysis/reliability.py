@@ -100,7 +100,9 @@ def _exposure(timeline: Timeline, start: int, end: int) -> int:
 
 def _longest_unproductive(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
     segments = timeline.segments
-    inside = (segments.end > start) & (segments.start < end)
+    inside = slice(
+        int(np.searchsorted(segments.end, start, side="right")), int(np.searchsorted(segments.start, end, side="left"))
+    )
     category = segments.category[inside]
     idle = (category != Category.PRODUCTIVE) & (category != Category.EXCLUDED)
     if not idle.any():

@@ -11,7 +11,7 @@ from goodput_cli.analysis.regimes import Regime, slow_regimes
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows
+from goodput_cli.timeline.columns import Rows, blocks
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -105,14 +105,32 @@ def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
 
 def step_times(timeline: Timeline, start: int, end: int) -> F64:
     """Seconds per step between consecutive records of one attempt that lie in [start, end] (ns)."""
-    return timed_steps(timeline, start, end).seconds
+    records = timeline.records
+    times = np.empty(0 if records is None else max(len(records.rows) - 1, 0))
+    size = 0
+    for first, stop in blocks(len(times)):
+        assert records is not None
+        owner, time, number = (column[first : stop + 1] for column in (records.owner, records.time, records.number))
+        inside = (owner[1:] == owner[:-1]) & (time[:-1] >= start) & (time[1:] <= end)
+        seconds = np.diff(time)[inside] / np.diff(number)[inside] / 1e9
+        times[size : size + len(seconds)] = seconds
+        size += len(seconds)
+    return times[:size]
 
 
 def ideal_step_time(times: F64) -> float:
     """Mean of the step times (s) at most median + 3 x MAD (unscaled)."""
-    median = np.median(times)
-    deviation = np.median(np.abs(times - median))
-    return float(times[times <= median + 3 * deviation].mean())
+    return _ideal(times, times.copy())
+
+
+def _ideal(times: F64, scratch: F64) -> float:
+    """The ideal step time. scratch: a copy of the times, in any order, which is used up: there are millions."""
+    median = np.median(scratch, overwrite_input=True)
+    np.subtract(times, median, out=scratch)
+    np.abs(scratch, out=scratch)
+    usual = times <= median + 3 * np.median(scratch, overwrite_input=True)
+    count = int(np.count_nonzero(usual))
+    return float(np.compress(usual, times, out=scratch[:count]).mean())
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
@@ -124,8 +142,9 @@ def statistics_of(times: F64) -> StepStatistics:
     """Statistics of step times (s); all None where there are none."""
     if len(times) == 0:
         return StepStatistics(0, None, None, None, None, None)
-    median, p90, p99 = (float(value) for value in np.percentile(times, [50, 90, 99]))
-    return StepStatistics(len(times), ideal_step_time(times), float(times.mean()), median, p90, p99)
+    scratch = times.copy()
+    median, p90, p99 = (float(value) for value in np.percentile(scratch, [50, 90, 99], overwrite_input=True))
+    return StepStatistics(len(times), _ideal(times, scratch), float(times.mean()), median, p90, p99)
 
 
 def step_report(timeline: Timeline, start: int, end: int, slowest: int = 10) -> StepReport:

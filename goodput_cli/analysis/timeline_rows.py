@@ -65,7 +65,7 @@ def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
     rows = np.arange(first, max(first, last))
     begins, ends = np.maximum(segments.start[rows], start), np.minimum(segments.end[rows], end)
     category = segments.category[rows]
-    label = np.where(category == Category.CUSTOM, segments.label[rows], -1)
+    label = np.where(category == Category.CUSTOM, segments.label(rows), -1)
     attempt = _owners(timeline, rows)
     row, end_row = _evidence(timeline, rows)
     alike = [run_heads(values) for values in (category, label, attempt)]
@@ -75,8 +75,8 @@ def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
         category=category,
         label=label,
         attempt=attempt,
-        first=segments.first[rows],
-        stop=segments.stop[rows],
+        first=segments.first(rows),
+        stop=segments.stop(rows),
         slowdown=timeline.ledger.slowdown_upto(ends) - timeline.ledger.slowdown_upto(begins),
         row=row,
         end_row=end_row,
@@ -88,7 +88,7 @@ def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
     """The attempt of each segment: whose claim or training it is; for time that nothing claims, the one whose life it
     lies in. -1 for what is queued or excluded, and before the first attempt."""
     segments = timeline.segments
-    attempt, category = segments.attempt[rows], segments.category[rows]
+    attempt, category = segments.attempt(rows), segments.category[rows]
     alive = np.searchsorted(timeline.attempts.begin, segments.start[rows], side="right").astype(np.int32) - 1
     unowned = (attempt < 0) & (category != Category.QUEUED) & (category != Category.EXCLUDED)
     return np.where(unowned, alive, attempt).astype(np.int32)
@@ -98,12 +98,7 @@ def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
     """The events that bound each segment: those of its claim or training stretch; else, since nothing was logged for
     it, the last event before it and the first one after it. What the user excluded has none."""
     segments, table = timeline.segments, timeline.table
-    claim, piece = segments.claim[rows], segments.piece[rows]
-    claims, stretches = segments.claims, segments.pieces.stretches
-    row, end_row = (
-        np.where(claim >= 0, np.append(of_claim, -1)[claim], np.append(of_piece, -1)[piece])
-        for of_claim, of_piece in ((claims.row, stretches.row), (claims.end_row, stretches.end_row))
-    )
+    row, end_row = segments.evidence(rows)
     before = np.searchsorted(table.time, segments.start[rows], side="right") - 1
     after = np.searchsorted(table.time, segments.end[rows], side="left")
     after = np.where(after < len(table), after, -1)

@@ -15,17 +15,22 @@ from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline import claims as claiming
 from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, PROGRESS_KINDS, Attempts, endings_of_attempts, find_attempts
 from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
-from goodput_cli.timeline.columns import of_kind, rows_of
+from goodput_cli.timeline.columns import Sparse, of_kind, rows_of
 from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.timeline.intervals import Intervals, data_intervals, phase_intervals
-from goodput_cli.timeline.last_steps import last_step_of_job, last_steps_of_dead_attempts, merged
+from goodput_cli.timeline.last_steps import (
+    credit_last_step_of_job,
+    last_steps_of_dead_attempts,
+    leave_in_progress,
+    merged,
+)
 from goodput_cli.timeline.ledger import Ledger
 from goodput_cli.timeline.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.timeline.order import Ordered, seen_at
-from goodput_cli.timeline.partition import Segments, ground, partition
+from goodput_cli.timeline.partition import Segments, partition
 from goodput_cli.timeline.rules import Rules
 from goodput_cli.timeline.stretches import StepRecordsByAttempt, step_records, step_stretches
-from goodput_cli.timeline.sweep import Claims, Cover, claim, join, sweep
+from goodput_cli.timeline.sweep import Claims, Cover, join, sweep
 from goodput_cli.timeline.training import (
     Judged,
     Pieces,
@@ -48,8 +53,8 @@ class Timeline:
     """One job, accounted for: [start, end) in ns, and every segment of it.
 
     given: what `table` was made from, with the rows that were left out as duplicates. reference_ns, origin: the
-    reference step time in use. net: unclaimed ns of each judged stretch. loading: intervals of data loading that
-    overlap training. records: of step logs; progress: of checkpoint logs. ended: whether the job had ended.
+    reference step time in use. loading: intervals of data loading that overlap training. records: of step logs;
+    progress: of checkpoint logs. ended: whether the job had ended.
     """
 
     table: EventTable
@@ -66,7 +71,6 @@ class Timeline:
     progress: CheckpointProgress | None
     lineage: Lineage
     judged: Judged
-    net: I64
     usual: Usual
     reference_ns: Fraction | None
     origin: Literal["given", "auto"] | None
@@ -165,19 +169,16 @@ def _account(
             sync_loads,
         )
     )
-    claims, cover, net, usual, startup, piece_ends = _split(claims, judged, attempts, progress, window)
+    claims, cover, net, usual, startup, partial, splits = _split(claims, judged, attempts, progress, window)
     reference, origin = _reference(rules, judged, net, attempts.step_log)
-    last = None
     if records is not None and len(attempts):
-        last = last_step_of_job(table, attempts, records, usual, cover)
-    pieces = kept_pieces(judged, piece_ends, net, startup, cover, last)
+        credit_last_step_of_job(table, attempts, records, usual, cover, judged, net)
+    pieces = kept_pieces(judged, partial, splits, net, startup, cover)
     if reference is not None:
         _check_amount(pieces, reference)
         pieces = with_slowdown(pieces, reference)
     elif records is not None:
-        kept_credited = np.append(judged.credited[judged.kept > 0], True)[: len(pieces)]
-        pieces = with_stalls(pieces, usual, kept_credited, rules.stall_factor)
-    below = ground(pieces, cover, _tails(attempts, judged))
+        pieces = with_stalls(pieces, usual, judged.credited, rules.stall_factor)
     return Timeline(
         table=table,
         given=given,
@@ -193,13 +194,12 @@ def _account(
         progress=progress,
         lineage=lineage,
         judged=judged,
-        net=net,
         usual=usual,
         reference_ns=reference,
         origin=origin,
         sign_of_life=sign_of_life,
         loading=async_loads,
-        segments=partition(claims, cover, below, pieces, start, end),
+        segments=partition(claims, cover, pieces, _tails(attempts, judged), start, end),
     )
 
 
@@ -218,7 +218,10 @@ def _judged_stretches(
     judged.sample[last_of_attempt] = False
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))
     last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross, sign_of_life, rules.exclusions)
-    return records, None, lineage, merged(judged, last, last_of_attempt)
+    judged = merged(judged, last, last_of_attempt[: len(last.stretches)])
+    if len(attempts) and records.has[-1]:
+        leave_in_progress(judged)
+    return records, None, lineage, judged
 
 
 def _crash_cut(lineage: Lineage, progress: CheckpointProgress, endings: Endings) -> Lineage:
@@ -236,29 +239,27 @@ def _split(
     attempts: Attempts,
     progress: CheckpointProgress | None,
     window: tuple[int, int],
-) -> tuple[Claims, Cover, I64, Usual, I64, I64]:
+) -> tuple[Claims, Cover, I64, Usual, Sparse, NDArray[np.intp], I64]:
     """Sweep the claims, and cut the stretches that are kept in part: their wasted rest is one more claim.
 
-    Returns the claims with the wasted ones, their cover, and per stretch: its net time before the cut, the start-up
-    at its beginning and where its kept part ends; and the usual step times.
+    Returns the claims with the wasted ones, their cover, the net time of each stretch before the cut, the usual step
+    times, start-ups, and which stretches are cut and where.
     """
     stretches = judged.stretches
     none = np.zeros(0, dtype=np.intp)
     whole = join((claims, claiming.wasted(judged, none, none.astype(np.int64))))
     cover = sweep(whole, *window)
-    net = cover.net_clock(stretches.end) - cover.net_clock(stretches.start)
+    net = cover.net_between(stretches.start, stretches.end)
     usual = usual_step_times(stretches, net, judged.sample, len(attempts))
     may_start = attempts.started | (np.arange(len(attempts)) > 0)
     if progress is not None and progress.asynchronous:
         may_start = np.zeros(len(attempts), dtype=bool)
     startup = startup_of(judged, net, usual, may_start)
     partial, splits = split_points(judged, net, startup, cover)
-    ends = stretches.end.copy()
     if len(partial):
-        ends[partial] = splits
         whole = join((claims, claiming.wasted(judged, partial, splits)))
         cover = sweep(whole, *window)
-    return whole, cover, net, usual, startup, ends
+    return whole, cover, net, usual, startup, partial, splits
 
 
 def _check_amount(pieces: Pieces, reference_ns: Fraction) -> None:
@@ -284,10 +285,9 @@ def _reference(
     return None, None
 
 
-def _tails(attempts: Attempts, judged: Judged) -> Claims:
-    """Unclaimed time of attempts that others follow (accounting §4): from the end of the last stretch, or from the
-    first start of those without any, to the next start."""
-    before = np.arange(max(len(attempts) - 1, 0))
-    begin = attempts.begin.copy()
-    np.maximum.at(begin, judged.stretches.attempt, judged.stretches.end)
-    return claim(begin[before], attempts.begin[before + 1], 0, 0, attempt=before)
+def _tails(attempts: Attempts, judged: Judged) -> tuple[I64, I64]:
+    """Unclaimed time of attempts that others follow (accounting §4), start and end: from the end of the last stretch,
+    or from the first start of those without any, to the next start."""
+    begin, end = judged.stretches.latest_end(attempts.begin)[:-1], attempts.begin[1:]
+    some = begin < end
+    return begin[some], end[some]

@@ -11,6 +11,7 @@ from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
 from goodput_cli.timeline.categories import Category, Rank
 from goodput_cli.timeline.checkpoints import CheckpointProgress
+from goodput_cli.timeline.columns import positions
 from goodput_cli.timeline.endings import End, Endings
 from goodput_cli.timeline.intervals import Intervals
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
@@ -184,15 +185,15 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
     partial, splits: stretches kept in part, and the instants from which on they are wasted.
     """
     stretches = judged.stretches
-    start, first = stretches.start.copy(), stretches.first.copy()
     lost = judged.kept == 0
     lost &= ~judged.credited
-    start[partial] = splits
-    first[partial] += judged.kept[partial].astype(np.int64)
     lost[partial] = True
-    chosen = np.flatnonzero(lost)
-    owner = stretches.attempt[chosen]
-    starts, ends = start[chosen], stretches.end[chosen]
+    chosen = positions(lost)
+    owner, first = stretches.attempt[chosen], stretches.first[chosen].astype(np.int64)
+    starts, ends = stretches.start[chosen], stretches.end[chosen]
+    place = np.searchsorted(chosen, partial)
+    starts[place] = splits
+    first[place] += judged.kept[partial].astype(np.int64)
     new = np.append(True, (owner[1:] != owner[:-1]) | (starts[1:] != ends[:-1]))[: len(chosen)]
     head = np.flatnonzero(new)
     tail = np.append(head[1:], len(chosen))[: len(head)] - 1
@@ -202,7 +203,7 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
         Rank.WASTED,
         Category.WASTED,
         attempt=owner[head],
-        first=first[chosen][head],
+        first=first[head],
         stop=stretches.stop[chosen][tail],
         row=stretches.row[chosen][head],
         end_row=stretches.end_row[chosen][tail],
@@ -270,8 +271,7 @@ def steps_in_flight(
     assert records is not None
     start = never.copy()
     start[records.has] = records.time[records.bounds[:-1][records.has]]
-    end = np.zeros(len(attempts), dtype=np.int64)
-    np.maximum.at(end, judged.stretches.attempt, judged.stretches.end)
+    end = judged.stretches.latest_end(np.zeros(len(attempts), dtype=np.int64))
     if len(attempts):
         last = attempts.step_ending[-1]
         end[-1] = job_end if last < 0 else table.time[last]

@@ -4,6 +4,7 @@ holds is sorted or nearly so, and a merge sort then costs one pass."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -47,6 +48,29 @@ def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
     for start, stop in blocks(len(rows)):
         made[start:stop] = column[rows[start:stop]]
     return made
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A column of amounts (ns) that is 0 but in a few rows: `amount[i]` in `rows[i]`, which are sorted."""
+
+    rows: Rows
+    amount: NDArray[np.int64]
+
+    def at(self, rows: Rows) -> NDArray[np.int64]:
+        """The amounts in these rows."""
+        place = np.searchsorted(self.rows, rows)
+        here = np.append(self.rows, -1)[place] == rows
+        return np.where(here, np.append(self.amount, 0)[place], 0)
+
+    def part(self, start: int, stop: int) -> tuple[Rows, NDArray[np.int64]]:
+        """Rows and amounts of start <= row < stop, the rows counted from `start`."""
+        first, last = np.searchsorted(self.rows, (start, stop))
+        return self.rows[first:last] - start, self.amount[first:last]
+
+
+NOWHERE = Sparse(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
+"""A column of zeros."""
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from goodput_cli.timeline.attempts import Attempts
 from goodput_cli.timeline.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
 from goodput_cli.timeline.stretches import StepRecordsByAttempt, Stretches
 from goodput_cli.timeline.sweep import Cover
-from goodput_cli.timeline.training import Judged, Pieces, share_outside
+from goodput_cli.timeline.training import Judged, share_outside
 from goodput_cli.timeline.usual import Usual
 
 I64 = NDArray[np.int64]
@@ -86,45 +86,47 @@ def merged(judged: Judged, more: Judged, places: NDArray[np.intp]) -> Judged:
     stretches, last = judged.stretches, more.stretches
     stretches.end[places], stretches.stop[places] = last.end, last.stop
     judged.kept[places], judged.credited[places], judged.whole[places] = more.kept, more.credited, more.whole
-    judged.sample[places], judged.outside[places] = more.sample, more.outside
+    judged.sample[places] = more.sample
+    if judged.outside.flags.writeable:  # no exclusion: all is outside
+        judged.outside[places] = more.outside
     return judged
 
 
-def last_step_of_job(
+def leave_in_progress(judged: Judged) -> None:
+    """The last step of the job: credited with nothing as long as nothing says that it ended."""
+    judged.kept[-1], judged.credited[-1], judged.sample[-1] = 0, True, False
+
+
+def credit_last_step_of_job(
     table: EventTable,
     attempts: Attempts,
     records: StepRecordsByAttempt,
     usual: Usual,
     cover: Cover,
-) -> Pieces | None:
+    judged: Judged,
+    net: I64,
+) -> None:
     """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
-    usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress."""
+    usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress.
+
+    It is the last of the stretches: `judged` and `net` are filled in.
+    """
     last = len(attempts) - 1
     ending = int(attempts.step_ending[last])
     if not records.has[last] or ending < 0:
-        return None
-    row = int(records.last_row[last])
-    start = table.time[[row]]
-    stop = table.time[[ending]]
+        return
+    stretches = judged.stretches
+    start, stop = stretches.start[-1:], table.time[[ending]]
     clock = cover.net_clock(start)
-    net = int((cover.net_clock(stop) - clock)[0])
+    time = int((cover.net_clock(stop) - clock)[0])
     stride = records.stride(last)
     usual_time = usual.of_last_step(last)
-    most = net if np.isnan(usual_time) else int(np.rint(usual_time * stride))
-    productive = min(net, most)
-    steps = stride * (productive / most) if most else float(stride)
-    end = np.clip(cover.when(clock + productive), start, stop)
-    step = int(records.last[last])
-    stretch = Stretches(
-        start,
-        end,
-        np.array([step]),
-        np.array([step + stride]),
-        np.array([last], dtype=np.int32),
-        np.array([row], dtype=np.intp),
-        np.array([ending], dtype=np.intp),
-        np.zeros(1, dtype=bool),
-    )
-    nothing = np.zeros(1, dtype=np.int64)
-    counted = np.array([steps], dtype=np.float64)
-    return Pieces(start, end, counted, counted, np.array([productive]), nothing, nothing, nothing, stretch)
+    most = time if np.isnan(usual_time) else int(np.rint(usual_time * stride))
+    productive = min(time, most)
+    stretches.end[-1:] = np.clip(cover.when(clock + productive), start, stop)
+    stretches.stop[-1] = stretches.first[-1] + stride
+    stretches.end_row[-1] = ending
+    judged.kept[-1] = stride * (productive / most) if most else stride
+    net[-1] = productive
+    if judged.outside.flags.writeable:
+        judged.outside[-1] = 1

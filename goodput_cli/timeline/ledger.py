@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import distinct
+from goodput_cli.timeline.columns import Rows, blocks, distinct, positions
 from goodput_cli.timeline.partition import Segments
 
 I64 = NDArray[np.int64]
@@ -18,50 +18,65 @@ Key = tuple[Category, int]
 
 @dataclass(frozen=True)
 class _Account:
-    """One category: its segments in time order, and its total (ns) before each."""
+    """One category: its segments in time order (positions), the amount of each (None: its length), and the total (ns)
+    before each."""
 
-    start: I64
-    amount: I64
-    length: I64
+    segments: Rows
+    amount: I64 | None
     before: I64
-
-    def upto(self, time: I64) -> I64:
-        """Total (ns) up to each instant. Inside a segment the amount grows evenly, rounded half to even."""
-        if len(self.start) == 0:
-            return np.zeros(len(time), dtype=np.int64)
-        place = np.searchsorted(self.start, time, side="right") - 1
-        known = np.maximum(place, 0)
-        passed = np.clip(time - self.start[known], 0, self.length[known])
-        whole = passed == self.length[known]
-        part = np.rint(self.amount[known] * (passed / np.maximum(self.length[known], 1))).astype(np.int64)
-        part = np.where(self.amount[known] == self.length[known], passed, part)
-        inside = np.where(whole, self.amount[known], part)
-        return np.where(place >= 0, self.before[known] + inside, 0)
-
-
-def _account(start: I64, end: I64, amount: I64) -> _Account:
-    return _Account(start, amount, end - start, np.cumsum(amount) - amount)
 
 
 class Ledger:
     """Running totals of the categories of one job's segments."""
 
     def __init__(self, segments: Segments) -> None:
-        length = segments.end - segments.start
-        self.start = int(segments.start[0])
-        self.end = int(segments.end[-1])
+        self._edges = segments.edges
+        self.start = int(segments.edges[0])
+        self.end = int(segments.edges[-1])
         self._accounts: dict[Key, _Account] = {}
         for category in np.flatnonzero(np.bincount(segments.category)).tolist():
-            chosen = np.flatnonzero(segments.category == category)
-            labels = segments.label[chosen] if category == Category.CUSTOM else np.full(1, -1)
+            chosen = positions(segments.category == category)
+            if category != Category.CUSTOM:
+                self._accounts[Category(category), -1] = self._account(chosen)
+                continue
+            labels = segments.label(chosen)
             for label in distinct(labels).tolist():
-                rows = chosen[labels == label] if category == Category.CUSTOM else chosen
-                self._accounts[Category(category), label] = _account(
-                    segments.start[rows], segments.end[rows], length[rows]
-                )
-        slow = np.flatnonzero(segments.slowdown)
-        self._slowdown = _account(segments.start[slow], segments.end[slow], segments.slowdown[slow])
+                self._accounts[Category.CUSTOM, label] = self._account(chosen[labels == label])
+        slow = positions(segments.slowdown != 0)
+        self._slowdown = self._account(slow, segments.slowdown[slow])
         self.has_slowdown = len(slow) > 0
+
+    def _account(self, rows: Rows, amount: I64 | None = None) -> _Account:
+        before = np.empty(len(rows), dtype=np.int64)
+        total = 0
+        for start, stop in blocks(len(rows)):
+            here = rows[start:stop]
+            added = self._edges[here + 1] - self._edges[here] if amount is None else amount[start:stop]
+            upto = np.cumsum(added)
+            np.subtract(upto + total, added, out=before[start:stop])
+            total += int(upto[-1])
+        return _Account(rows, amount, before)
+
+    def _upto(self, account: _Account, time: I64, segment: NDArray[np.intp]) -> I64:
+        """Total (ns) of an account up to each instant. Inside a segment the amount grows evenly, rounded half to even.
+
+        segment: the last one that begins at or before each instant.
+        """
+        if len(account.segments) == 0:
+            return np.zeros(len(time), dtype=np.int64)
+        place = np.searchsorted(account.segments, segment, side="right") - 1
+        known = np.maximum(place, 0)
+        row = account.segments[known]
+        length = self._edges[row + 1] - self._edges[row]
+        amount = length if account.amount is None else account.amount[known]
+        passed = np.clip(time - self._edges[row], 0, length)
+        part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
+        part = np.where(amount == length, passed, part)
+        inside = np.where(passed == length, amount, part)
+        return np.where(place >= 0, account.before[known] + inside, 0)
+
+    def _at(self, time: I64) -> NDArray[np.intp]:
+        return np.searchsorted(self._edges[:-1], time, side="right") - 1
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -77,16 +92,18 @@ class Ledger:
         start = np.clip(start, self.start, self.end)
         end = np.clip(end, self.start, self.end)
         nothing = np.zeros(len(start), dtype=np.int64)
-        amounts = {
-            key: self._accounts[key].upto(end) - self._accounts[key].upto(start) if key in self._accounts else nothing
-            for key in self.keys
-        }
+        first, last = self._at(start), self._at(end)
+
+        def within(account: _Account) -> I64:
+            return self._upto(account, end, last) - self._upto(account, start, first)
+
+        amounts = {key: within(self._accounts[key]) if key in self._accounts else nothing for key in self.keys}
         if self.has_slowdown:
-            slow = self._slowdown.upto(end) - self._slowdown.upto(start)
+            slow = within(self._slowdown)
             amounts[Category.SLOWDOWN, -1] = slow
             amounts[Category.PRODUCTIVE, -1] = amounts[Category.PRODUCTIVE, -1] - slow
         return amounts
 
     def slowdown_upto(self, time: I64) -> I64:
         """Total `training_slowdown` (ns) up to each instant."""
-        return self._slowdown.upto(time)
+        return self._upto(self._slowdown, time, self._at(time))

@@ -3,142 +3,172 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import is_sorted, places, union
+from goodput_cli.timeline.columns import Rows, blocks, places, row_type, run_heads, union
+from goodput_cli.timeline.ground import ground
 from goodput_cli.timeline.sweep import Claims, Cover
 from goodput_cli.timeline.training import Pieces
 
 I64 = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Ground:
-    """What lies under the cover: intervals in time order that do not overlap, each of one category. piece: position
-    of the kept piece it is of, -1 for unclaimed time of a dead attempt."""
-
-    start: I64
-    end: I64
-    category: NDArray[np.int8]
-    piece: NDArray[np.int32]
-
-
-def ground(pieces: Pieces, cover: Cover, tails: Claims) -> Ground:
-    """Kept pieces, each cut into startup, training and stall by its net time, and the tails of dead attempts."""
-    late, stalled = np.flatnonzero(pieces.startup > 0), np.flatnonzero(pieces.stall > 0)
-    trained, stalls = pieces.start.copy(), pieces.end.copy()
-    after_startup = cover.net_clock(pieces.start[late]) + pieces.startup[late]
-    trained[late] = np.clip(cover.when(after_startup), pieces.start[late], pieces.end[late])
-    before_stall = cover.net_clock(pieces.start[stalled]) + pieces.net[stalled] - pieces.stall[stalled]
-    stalls[stalled] = np.clip(cover.when(before_stall), trained[stalled], pieces.end[stalled])
-    number = np.arange(len(pieces), dtype=np.int32)
-    parts = (
-        (trained, stalls, Category.PRODUCTIVE, number),
-        (pieces.start[late], trained[late], Category.PROGRAM_STARTUP, number[late]),
-        (stalls[stalled], pieces.end[stalled], Category.STALL, number[stalled]),
-        (tails.start, tails.end, Category.RECOVERY, np.full(len(tails), -1, dtype=np.int32)),
-    )
-    start = np.concatenate([part[0] for part in parts])
-    end = np.concatenate([part[1] for part in parts])
-    category = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int8) for part in parts])
-    piece = np.concatenate([part[3] for part in parts])
-    some = start < end
-    if not some.all():
-        start, end, category, piece = start[some], end[some], category[some], piece[some]
-    if is_sorted(start):
-        return Ground(start, end, category, piece)
-    order = np.argsort(start, kind="stable")
-    return Ground(start[order], end[order], category[order], piece[order])
+NOBODY = -1
+_FIRST_CLAIM = -2
 
 
 @dataclass(frozen=True)
 class Segments:
     """s segments that touch, do not overlap and cover the job window. Columns of length s:
 
-    start, end: int64 ns. category: int8, `Category`. claim: position in `claims`, or -1. piece: position in `pieces`,
-    or -1. slowdown: ns of the segment that are training_slowdown though its category is productive (an amount, not a
-    place in time; negative = faster than the reference). Where a kept piece has no net time of its own, its share
-    stands with the segment that covers it.
+    start, end: int64 ns. category: int8, `Category`. holder: who has it: p for the piece at position p of `pieces`,
+    -2 - c for the claim at position c of `claims`, -1 for nobody. slowdown: ns of the segment that are
+    training_slowdown though its category is productive (an amount, not a place in time; negative = faster than the
+    reference). Where a kept piece has no net time of its own, its share stands with the segment that covers it.
+    edges: the s starts, and where the last one ends.
     """
 
-    start: I64
-    end: I64
+    edges: I64
     category: NDArray[np.int8]
-    claim: NDArray[np.int32]
-    piece: NDArray[np.int32]
+    holder: Rows
     slowdown: I64
     claims: Claims
     pieces: Pieces
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.category)
 
-    @cached_property
-    def label(self) -> NDArray[np.int32]:
-        """Code of the label, NONE where there is none."""
-        return self._of_claim(self.claims.label, NONE).astype(np.int32)
+    @property
+    def start(self) -> I64:
+        """Where each begins (ns)."""
+        return self.edges[:-1]
 
-    @cached_property
-    def attempt(self) -> NDArray[np.int32]:
-        """Attempt, or -1."""
-        own = self._of_piece(self.pieces.stretches.attempt, -1)
-        return np.where(self.claim >= 0, self._of_claim(self.claims.attempt, -1), own).astype(np.int32)
+    @property
+    def end(self) -> I64:
+        """Where each ends (ns)."""
+        return self.edges[1:]
 
-    @cached_property
-    def first(self) -> I64:
-        """First step of the segment, `NO_STEP` where it is not about steps."""
-        own = self._of_piece(self.pieces.stretches.first, NO_STEP)
-        return np.where(self.claim >= 0, self._of_claim(self.claims.first, NO_STEP), own)
+    def label(self, segments: Rows) -> NDArray[np.int32]:
+        """Code of the label of some segments, NONE where there is none."""
+        return self._of_holder(segments, self.claims.label, None, NONE).astype(np.int32)
 
-    @cached_property
-    def stop(self) -> I64:
-        """Behind the last step of the segment, `NO_STEP` where it is not about steps."""
-        own = self._of_piece(self.pieces.stretches.stop, NO_STEP)
-        return np.where(self.claim >= 0, self._of_claim(self.claims.stop, NO_STEP), own)
+    def attempt(self, segments: Rows) -> NDArray[np.int32]:
+        """Attempt of some segments, or -1."""
+        return self._of_holder(segments, self.claims.attempt, self.pieces.stretches.attempt, -1).astype(np.int32)
 
-    def evidence(self, segment: int) -> tuple[int, ...]:
-        """Rows of the events that bound a segment."""
-        if self.claim[segment] >= 0:
-            rows = (self.claims.row[self.claim[segment]], self.claims.end_row[self.claim[segment]])
-        elif self.piece[segment] >= 0:
-            stretches = self.pieces.stretches
-            rows = (stretches.row[self.piece[segment]], stretches.end_row[self.piece[segment]])
-        else:
-            rows = (-1, -1)
-        return tuple(dict.fromkeys(int(row) for row in rows if row >= 0))
+    def first(self, segments: Rows) -> I64:
+        """First step of some segments, `NO_STEP` where they are not about steps."""
+        return self._of_holder(segments, self.claims.first, self.pieces.stretches.first, NO_STEP)
 
-    def _of_claim(self, values: NDArray[np.generic], none: int) -> I64:
-        return np.append(values.astype(np.int64), none)[self.claim]
+    def stop(self, segments: Rows) -> I64:
+        """Behind the last step of some segments, `NO_STEP` where they are not about steps."""
+        return self._of_holder(segments, self.claims.stop, self.pieces.stretches.stop, NO_STEP)
 
-    def _of_piece(self, values: NDArray[np.generic], none: int) -> I64:
-        return np.append(values.astype(np.int64), none)[self.piece]
+    def evidence(self, segments: Rows) -> tuple[Rows, Rows]:
+        """Rows of the events that bound some segments, -1 where none does."""
+        claims, stretches = self.claims, self.pieces.stretches
+        return (
+            self._of_holder(segments, claims.row, stretches.row, -1),
+            self._of_holder(segments, claims.end_row, stretches.end_row, -1),
+        )
+
+    def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_piece: NDArray[Any] | None, none: int) -> I64:
+        holder = self.holder[segments]
+        values = np.full(len(holder), none, dtype=np.int64)
+        claimed = np.flatnonzero(holder < NOBODY)
+        values[claimed] = of_claim[_FIRST_CLAIM - holder[claimed]]
+        if of_piece is not None:
+            training = np.flatnonzero(holder >= 0)
+            values[training] = of_piece[holder[training]]
+        return values
 
 
-def partition(claims: Claims, cover: Cover, below: Ground, pieces: Pieces, start: int, end: int) -> Segments:
-    """Cut [start, end) into segments: the cover first, then the ground, then `other`."""
-    inside = [edges[(edges > start) & (edges < end)] for edges in (below.start, below.end, cover.start, cover.end)]
-    edges = union(*inside, np.array([start, end]))
-    cells = edges[:-1]
-    over = _holder(cover.start, cover.end, cells)
-    under = _holder(below.start, below.end, cells)
-    claim = np.where(over >= 0, np.append(cover.claim, -1)[over], -1).astype(np.int32)
-    under = np.where(over >= 0, -1, under)
-    piece = np.append(below.piece, -1)[under].astype(np.int32)
-    category = np.append(below.category, np.int8(Category.OTHER))[under].astype(np.int8)
-    category[claim >= 0] = claims.category[claim[claim >= 0]]
-    new = np.ones(len(cells), dtype=bool)
-    new[1:] = (claim[1:] != claim[:-1]) | (piece[1:] != piece[:-1]) | (category[1:] != category[:-1])
-    new[1:] |= under[1:] != under[:-1]
-    first = np.flatnonzero(new)
-    starts, ends = cells[first], np.append(cells[first][1:], end)
-    none = np.broadcast_to(np.int64(0), (len(first),))
-    made = Segments(starts, ends, category[first], claim[first], piece[first], none, claims, pieces)
-    return _with_slowdown(made)
+@dataclass(frozen=True)
+class _Cells:
+    """Segments of a part of the time, up to where the next part begins. training: where (ns) the ground of each begins,
+    which tells two tails that touch; the lowest number where it lies on none."""
+
+    start: I64
+    category: NDArray[np.int8]
+    holder: NDArray[np.intp]
+    ground: I64
+
+    def behind(self, before: _Cells | None) -> _Cells:
+        """Without the first one if that goes on from the last one before."""
+        if before is None or not self._goes_on(before):
+            return self
+        return _Cells(self.start[1:], self.category[1:], self.holder[1:], self.ground[1:])
+
+    def _goes_on(self, before: _Cells) -> bool:
+        pairs = ((getattr(self, name)[0], getattr(before, name)[-1]) for name in ("category", "holder", "ground"))
+        return all(one == other for one, other in pairs)
+
+
+def partition(
+    claims: Claims, cover: Cover, pieces: Pieces, tails: tuple[I64, I64], start: int, end: int, at_once: int = 1 << 16
+) -> Segments:
+    """Cut [start, end) into segments: the cover first, then the ground, then `other`.
+
+    tails: start and end of unclaimed time of dead attempts, in time order. at_once: how many pieces are worked on
+    together: they are in time order and do not overlap, so that a log of any length is cut part by part. Where the
+    parts meet makes no difference.
+    """
+    edges, category = GrowingColumn(np.int64), GrowingColumn(np.int8)
+    holder = GrowingColumn(row_type(len(pieces) + len(claims) + 2))
+    done = start
+    before: _Cells | None = None
+    for first, stop in blocks(max(len(pieces), 1), at_once):
+        upto = end if stop >= len(pieces) else min(max(int(pieces.start[stop]), done), end)
+        if done == upto:
+            continue
+        cells = _cells(claims, cover, pieces, (first, min(stop, len(pieces))), tails, (done, upto))
+        new = cells.behind(before)
+        for column, values in ((edges, new.start), (category, new.category), (holder, new.holder)):
+            column.append(values)
+        done, before = upto, cells
+    edges.append(np.array([end]))
+    whole = holder.finish()
+    none = np.broadcast_to(np.int64(0), (len(whole),))
+    return _with_slowdown(Segments(edges.finish(), category.finish(), whole, none, claims, pieces))
+
+
+def _cells(
+    claims: Claims,
+    cover: Cover,
+    pieces: Pieces,
+    chosen: tuple[int, int],
+    tails: tuple[I64, I64],
+    window: tuple[int, int],
+) -> _Cells:
+    """The segments of a part of the time, in which the chosen pieces [first, stop) begin."""
+    start, end = window
+    dead = _within(*tails, start, end)
+    below = ground(pieces, *chosen, cover, (tails[0][dead], tails[1][dead]))
+    above = _within(cover.start, cover.end, start, end)
+    begins, ends = cover.start[above], cover.end[above]
+    inside = [edges[(edges > start) & (edges < end)] for edges in (below.start, below.end, begins, ends)]
+    cells = union(*inside, np.array([start]))
+    over, under = _holder(begins, ends, cells), _holder(below.start, below.end, cells)
+    under[over >= 0] = -1
+    claimed, grounded = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
+    claim, on = cover.claim[above][over[claimed]], under[grounded]
+    holder = np.full(len(cells), NOBODY, dtype=np.intp)
+    holder[claimed], holder[grounded] = _FIRST_CLAIM - claim, below.piece[on]
+    category = np.full(len(cells), Category.OTHER, dtype=np.int8)
+    category[claimed], category[grounded] = claims.category[claim], below.category[on]
+    begin = np.full(len(cells), np.iinfo(np.int64).min)
+    begin[grounded] = below.start[on]
+    new = np.flatnonzero(run_heads(holder) | run_heads(category) | run_heads(begin))
+    return _Cells(cells[new], category[new], holder[new], begin[new])
+
+
+def _within(start: I64, end: I64, first: int, stop: int) -> slice:
+    """Those of sorted intervals that do not overlap which reach into [first, stop)."""
+    return slice(int(np.searchsorted(end, first, "right")), int(np.searchsorted(start, stop, "left")))
 
 
 def _holder(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
@@ -154,8 +184,8 @@ def _with_slowdown(segments: Segments) -> Segments:
     if not pieces.slowdown.any():
         return segments
     slowdown = np.zeros(len(segments), dtype=np.int64)
-    trains = np.flatnonzero((segments.category == Category.PRODUCTIVE) & (segments.piece >= 0))
-    owner = segments.piece[trains]
+    trains = np.flatnonzero((segments.category == Category.PRODUCTIVE) & (segments.holder >= 0))
+    owner = segments.holder[trains]
     length = segments.end[trains] - segments.start[trains]
     passed = np.cumsum(length)
     total = np.zeros(len(pieces), dtype=np.int64)

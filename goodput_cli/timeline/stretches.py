@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows
+from goodput_cli.timeline.columns import Rows, gathered
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
+_SHORT = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -51,52 +52,34 @@ class Stretches:
         """The chosen stretches."""
         return Stretches(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
-
-class PickedStretches(Stretches):
-    """Some of the stretches of a table and one row more, each column taken when it is first asked for: most never
-    are, and a long log has millions of rows."""
-
-    def __init__(self, whole: Stretches, rows: Rows, more: Stretches | None) -> None:
-        self.__dict__.update(_whole=whole, _rows=rows, _more=more)
-
-    def __len__(self) -> int:
-        return len(self._rows) + (0 if self._more is None else len(self._more))
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        more = None if self._more is None else getattr(self._more, name)
-        column = self.__dict__[name] = picked(getattr(self._whole, name), self._rows, more)
-        return column
-
-
-def picked(column: NDArray[Any], rows: Rows, more: NDArray[Any] | None) -> NDArray[Any]:
-    """Some rows of a column and `more` behind them, copied once."""
-    if more is None:
-        return np.asarray(column[rows])
-    made = np.empty(len(rows) + len(more), dtype=column.dtype)
-    np.take(column, rows, out=made[: len(rows)], mode="clip")
-    made[len(rows) :] = more
-    return made
+    def latest_end(self, otherwise: I64) -> I64:
+        """Where (ns) the last stretch of each attempt ends; `otherwise` (one an attempt) for those without any, or
+        where that is later."""
+        bounds = np.searchsorted(self.attempt, np.arange(len(otherwise) + 1))
+        some = np.flatnonzero(bounds[1:] > bounds[:-1])
+        latest = otherwise.copy()
+        latest[some] = np.maximum(latest[some], self.end[bounds[1:][some] - 1])
+        return latest
 
 
 @dataclass(frozen=True)
 class StepRecordsByAttempt:
     """Step records of a step log, by attempt (m attempts; `NO_STEP`/-1 for those without any).
 
-    rows, owner: of every record that counts. began, last: first and last recorded step. last_row: of the last record.
+    rows, owner, number, time: of every record that counts. bounds: records of attempt a are at
+    bounds[a] .. bounds[a + 1] - 1. began, last: first and last recorded step. last_row: of the last record.
     """
 
     rows: Rows
     owner: NDArray[np.int32]
     number: I64
     time: I64
-    attempts: int
+    bounds: NDArray[np.intp]
 
-    @cached_property
-    def bounds(self) -> NDArray[np.intp]:
-        """Records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
-        return np.searchsorted(self.owner, np.arange(self.attempts + 1))
+    @property
+    def attempts(self) -> int:
+        """How many attempts the job has, those without a record included."""
+        return len(self.bounds) - 1
 
     @cached_property
     def has(self) -> Mask:
@@ -121,7 +104,7 @@ class StepRecordsByAttempt:
     def _number_at(self, places: NDArray[np.intp]) -> I64:
         if len(self.number) == 0:
             return np.full(len(places), NO_STEP, dtype=np.int64)
-        return self.number[np.clip(places, 0, len(self.number) - 1)]
+        return self.number[np.clip(places, 0, len(self.number) - 1)].astype(np.int64)
 
     def stride(self, attempt: int) -> int:
         """Lower median distance between the attempt's recorded steps; with one record, of all attempts'; else 1."""
@@ -142,37 +125,38 @@ def _lower_median(values: I64) -> int:
 
 def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     """The step records that count, by attempt."""
-    rows = attempts.steps
-    return StepRecordsByAttempt(rows, attempts.of_row[rows], table.step[rows], table.time[rows], len(attempts))
+    rows, bounds = attempts.steps, attempts.step_bounds
+    owner = np.repeat(np.arange(len(attempts), dtype=np.int32), np.diff(bounds))
+    return StepRecordsByAttempt(rows, owner, _short(gathered(table.step, rows)), gathered(table.time, rows), bounds)
+
+
+def _short(number: I64) -> I64:
+    """Step numbers in 32 bits where they, their sums and their differences fit."""
+    fits = len(number) == 0 or (int(number.min()) > -_SHORT and int(number.max()) < _SHORT)
+    return number.astype(np.int32) if fits else number
 
 
 def step_stretches(records: StepRecordsByAttempt) -> tuple[Stretches, NDArray[np.intp]]:
-    """Step s runs to the start of the next recorded step of its attempt. The last steps of the attempts that another
-    one follows have their place among them, of no length yet: they are judged apart. Also the positions of these.
+    """Step s runs to the start of the next recorded step of its attempt. The last step of each attempt has its place
+    among them, of no length yet: it is judged apart. Also the positions of these.
 
     What is as in the records is a view of them, not a copy: a long log has little else.
     """
-    in_progress = 1 if records.attempts and records.has[-1] else 0  # the last attempt's last step
-    size = len(records.rows) - in_progress
-    last = (records.bounds[1:] - 1)[:-1][records.has[:-1]]
-    opening = np.zeros(size, dtype=bool)
-    first = records.bounds[:-1][records.has]
-    opening[first[first < size]] = True
+    last = records.bounds[1:][records.has] - 1
+    opening = np.zeros(len(records.rows), dtype=bool)
+    opening[records.bounds[:-1][records.has]] = True
     opening[last] = False
-    end, stop, end_row = (_following(column, size) for column in (records.time, records.number, records.rows))
+    end, stop, end_row = (_following(column) for column in (records.time, records.number, records.rows))
     end[last], stop[last], end_row[last] = records.time[last], records.number[last] + 1, -1
     return (
-        Stretches(
-            records.time[:size], end, records.number[:size], stop, records.owner[:size], records.rows[:size],
-            end_row, opening,
-        ),
+        Stretches(records.time, end, records.number, stop, records.owner, records.rows, end_row, opening),
         last,
-    )  # fmt: skip
+    )
 
 
-def _following(column: I64, size: int) -> I64:
-    """The value behind each of the first `size` ones; of the very last one itself."""
-    following = np.empty(size, dtype=column.dtype)
-    following[: len(column) - 1] = column[1 : size + 1]
-    following[len(column) - 1 :] = column[len(column) - 1 : size]
+def _following(column: NDArray[Any]) -> NDArray[Any]:
+    """The value behind each one; the last has no matter."""
+    following = np.empty_like(column)
+    following[:-1] = column[1:]
+    following[-1:] = column[-1:]
     return following

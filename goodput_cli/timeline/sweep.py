@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, NONE
-from goodput_cli.timeline.columns import places, union
+from goodput_cli.timeline.columns import blocks, places, union
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -42,7 +42,7 @@ class Claims:
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, chosen: Mask) -> Claims:
+    def take(self, chosen: Mask | slice) -> Claims:
         """The chosen claims."""
         return Claims(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
@@ -119,18 +119,35 @@ class Cover:
         if len(self) == 0:
             return time.copy()
         place = places(self.start, time, side="right")
-        inside = np.append(_LONG_AGO, self.end)[place] - time
+        inside = self._reach[place] - time
         return np.asarray(time - self._covered[place] + np.maximum(inside, 0))
+
+    def net_between(self, start: I64, end: I64) -> I64:
+        """Time (ns) that nobody claims in each of many intervals; sorted ones are quicker."""
+        net = np.empty(len(start), dtype=np.int64)
+        for first, stop in blocks(len(start)):
+            at_end = self.net_clock(end[first:stop])
+            np.subtract(at_end, self.net_clock(start[first:stop]), out=net[first:stop])
+        return net
 
     def when(self, net: I64) -> I64:
         """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
-        shown = self.start - self._covered[:-1]
-        return np.asarray(net + self._covered[places(shown, net, side="left")])
+        return np.asarray(net + self._covered[places(self._shown, net, side="left")])
 
     @cached_property
     def _covered(self) -> I64:
         """Claimed time (ns) before each interval, and before the end."""
         return np.append(0, np.cumsum(self.end - self.start))
+
+    @cached_property
+    def _shown(self) -> I64:
+        """What the net clock shows at the start of each interval."""
+        return self.start - self._covered[:-1]
+
+    @cached_property
+    def _reach(self) -> I64:
+        """Where the interval before each one ends, and the last one."""
+        return np.append(_LONG_AGO, self.end)
 
 
 def sweep(claims: Claims, start: int, end: int) -> Cover:

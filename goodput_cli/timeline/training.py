@@ -8,10 +8,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.timeline.columns import NOWHERE, Sparse, blocks
 from goodput_cli.timeline.lineage import Lineage
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.rules import Rules, round_half_even, scaled
-from goodput_cli.timeline.stretches import PickedStretches, Stretches, picked
+from goodput_cli.timeline.stretches import Stretches
 from goodput_cli.timeline.sweep import Cover
 from goodput_cli.timeline.usual import Usual
 
@@ -22,8 +23,9 @@ F64 = NDArray[np.float64]
 @dataclass(frozen=True)
 class Judged:
     """Stretches with what the lineage keeps of each. kept: number of its steps that are kept, its first ones.
-    credited: whether it is a credited last step. whole: wholly kept. sample: whole, not credited, and touched by no
-    exclusion: what medians look at. outside: the share of its time that is not excluded (1 without exclusions)."""
+    credited: whether it is a last step whose time is not recorded but credited; one in progress is credited nothing.
+    whole: wholly kept. sample: whole, not credited, and touched by no exclusion: what medians look at. outside: the
+    share of its time that is not excluded (1 without exclusions)."""
 
     stretches: Stretches
     kept: F64
@@ -35,18 +37,22 @@ class Judged:
 
 def judge(stretches: Stretches, lineage: Lineage, rules: Rules) -> Judged:
     """What the lineage keeps of each stretch."""
-    upper = np.clip(lineage.limit[stretches.attempt], stretches.first, stretches.stop)
-    kept = (upper - stretches.first).astype(np.float64)
-    whole = upper == stretches.stop
+    size = len(stretches)
+    kept, whole = np.empty(size), np.empty(size, dtype=bool)
+    for start, stop in blocks(size):
+        first, behind = stretches.first[start:stop], stretches.stop[start:stop]
+        upper = np.clip(lineage.limit[stretches.attempt[start:stop]], first, behind)
+        np.subtract(upper, first, out=kept[start:stop])
+        np.equal(upper, behind, out=whole[start:stop])
     outside = share_outside(stretches.start, stretches.end, rules.exclusions)
-    untouched = outside == 1
-    return Judged(stretches, kept, np.zeros(len(stretches), dtype=bool), whole, whole & untouched, outside)
+    sample = whole & (outside == 1) if rules.exclusions else whole.copy()
+    return Judged(stretches, kept, np.zeros(size, dtype=bool), whole, sample, outside)
 
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
     """The share of each interval that is not excluded."""
     if not exclusions:
-        return np.ones(len(start))
+        return np.broadcast_to(np.float64(1), (len(start),))
     length = end - start
     return np.where(length > 0, 1 - _excluded_within(start, end, exclusions) / np.maximum(length, 1), 1.0)
 
@@ -70,103 +76,118 @@ def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int
     return merged
 
 
-def startup_of(judged: Judged, net: I64, usual: Usual, may_start: Mask) -> I64:
-    """Start-up time (ns) at the beginning of each stretch: the first one's time above the usual, if it stands out.
+def startup_of(judged: Judged, net: I64, usual: Usual, may_start: Mask) -> Sparse:
+    """Start-up time (ns) at the beginning of stretches: the first one's time above the usual, if it stands out.
 
     may_start: per attempt, whether its start was seen (a log that starts in the middle of a run shows none).
     """
     stretches = judged.stretches
-    amount = np.zeros(len(stretches), dtype=np.int64)
-    first = np.flatnonzero(stretches.opening & (judged.kept > 0) & ~judged.credited & may_start[stretches.attempt])
+    first = np.flatnonzero(stretches.opening & (judged.kept > 0) & ~judged.credited)
+    first = first[may_start[stretches.attempt[first]]]
     owner = stretches.attempt[first]
-    steps = stretches.steps[first].astype(np.float64)
+    steps = (stretches.stop[first] - stretches.first[first]).astype(np.float64)
     with np.errstate(invalid="ignore"):
         stands_out = net[first] / steps > usual.usual[owner] + 3 * usual.deviation[owner]
     first, owner, steps = first[stands_out], owner[stands_out], steps[stands_out]
-    amount[first] = net[first] - np.rint(usual.usual[owner] * steps).astype(np.int64)
-    return amount
+    return Sparse(first, net[first] - np.rint(usual.usual[owner] * steps).astype(np.int64))
 
 
-def split_points(judged: Judged, net: I64, startup: I64, cover: Cover) -> tuple[NDArray[np.intp], I64]:
+def split_points(judged: Judged, net: I64, startup: Sparse, cover: Cover) -> tuple[NDArray[np.intp], I64]:
     """Stretches kept in part, and the instant at which the kept part of each ends: its net time is split in
     proportion to its steps, the kept part first."""
     stretches = judged.stretches
     partial = np.flatnonzero((judged.kept > 0) & ~judged.whole)
-    left = net[partial] - startup[partial]
+    begins = startup.at(partial)
+    left = net[partial] - begins
+    steps = stretches.stop[partial] - stretches.first[partial]
     kept_net = np.array(
         [
-            round_half_even(Fraction(int(amount)) * Fraction(int(kept), int(steps)))
-            for amount, kept, steps in zip(left, judged.kept[partial], stretches.steps[partial], strict=True)
+            round_half_even(Fraction(int(amount)) * Fraction(int(kept), int(whole)))
+            for amount, kept, whole in zip(left, judged.kept[partial], steps, strict=True)
         ],
         dtype=np.int64,
     )
-    target = cover.net_clock(stretches.start[partial]) + startup[partial] + kept_net
+    target = cover.net_clock(stretches.start[partial]) + begins + kept_net
     return partial, np.clip(cover.when(target), stretches.start[partial], stretches.end[partial])
 
 
 @dataclass(frozen=True)
 class Pieces:
-    """Kept training, cut to what is kept: p pieces in time order that do not overlap.
+    """Kept training: a row for each of the `stretches`, cut to what is kept of it. Where `kept` is 0 there is no
+    piece, and the rest of the row means nothing. Those there are do not overlap; they are in time order.
 
-    start, end: ns. kept: how many steps are kept (a fraction where a last step was cut short). steps: how many of
-    them count: in proportion where an exclusion touches the piece. net: ns that no one else claims. startup, stall:
-    ns of the net time at its beginning and at its end. slowdown: ns of the time between that is beyond steps x
-    reference (negative = faster); 0 without a reference. stretches: what each piece is of.
+    end: ns; they start with their stretches. kept: how many steps are kept (a fraction where a last step was cut
+    short). steps: how many of them count: in proportion where an exclusion touches the piece. net: ns that no one else
+    claims. startup, stall: ns of the net time at its beginning and at its end. slowdown: ns of the time between that is
+    beyond steps x reference (negative = faster); 0 without a reference.
     """
 
-    start: I64
+    stretches: Stretches
     end: I64
     kept: F64
     steps: F64
     net: I64
-    startup: I64
-    stall: I64
+    startup: Sparse
+    stall: Sparse
     slowdown: I64
-    stretches: Stretches
 
     def __len__(self) -> int:
-        return len(self.start)
+        return len(self.end)
+
+    @property
+    def start(self) -> I64:
+        """Where each begins (ns)."""
+        return self.stretches.start
+
+    def trained(self, start: int, stop: int) -> I64:
+        """Net time (ns) of the pieces at start .. stop - 1, less their startup."""
+        trained = self.net[start:stop].copy()
+        rows, amount = self.startup.part(start, stop)
+        trained[rows] -= amount
+        return trained
 
 
-def kept_pieces(judged: Judged, ends: I64, net: I64, startup: I64, cover: Cover, last: Pieces | None = None) -> Pieces:
-    """The kept part of every stretch that is kept at least in part, then `last`.
+def kept_pieces(
+    judged: Judged, partial: NDArray[np.intp], splits: I64, net: I64, startup: Sparse, cover: Cover
+) -> Pieces:
+    """The kept part of every stretch.
 
-    ends: where the kept part of each ends. net: unclaimed ns of each whole stretch.
+    partial, splits: stretches that are kept in part, and where the kept part of each ends. net: unclaimed ns of each
+    stretch; that of the cut ones is filled in.
     """
-    kept = np.flatnonzero(judged.kept > 0)
-    stretches = PickedStretches(judged.stretches, kept, None if last is None else last.stretches)
-    start, end = stretches.start, picked(ends, kept, None if last is None else last.end)
-    left = picked(net, kept, None if last is None else last.net)
-    cut = np.flatnonzero(ends[kept] != judged.stretches.end[kept])
-    left[cut] = cover.net_clock(end[cut]) - cover.net_clock(start[cut])
-    count = picked(judged.kept, kept, None if last is None else last.kept)
-    steps = count
-    if not np.all(judged.outside == 1):
-        steps = count * picked(judged.outside, kept, None if last is None else np.ones(1))
-    begins = np.minimum(picked(startup, kept, None if last is None else last.startup), left)
-    nothing = np.broadcast_to(np.int64(0), (len(start),))
-    return Pieces(start, end, count, steps, left, begins, nothing, nothing, stretches)
+    end = judged.stretches.end
+    if len(partial):
+        end = end.copy()
+        end[partial] = splits
+        net[partial] = cover.net_clock(splits) - cover.net_clock(judged.stretches.start[partial])
+    steps = judged.kept if np.all(judged.outside == 1) else judged.kept * judged.outside
+    begins = Sparse(startup.rows, np.minimum(startup.amount, net[startup.rows]))
+    nothing = np.broadcast_to(np.int64(0), (len(end),))
+    return Pieces(judged.stretches, end, judged.kept, steps, net, begins, NOWHERE, nothing)
 
 
 def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> Pieces:
     """Step logs without a reference: what a kept step took beyond the usual, when it took more than `factor` x it."""
     if factor <= 0:
         return pieces
-    left = pieces.net - pieces.startup
-    expected = usual.usual[pieces.stretches.attempt] * pieces.kept
-    with np.errstate(invalid="ignore"):
-        stalled = (left > factor * expected) & ~credited
-    stall = np.zeros(len(pieces), dtype=np.int64)
-    stall[stalled] = left[stalled] - np.rint(expected[stalled]).astype(np.int64)
-    return replace(pieces, stall=stall)
+    rows, amounts = [], []
+    for start, stop in blocks(len(pieces)):
+        left, kept = pieces.trained(start, stop), pieces.kept[start:stop]
+        expected = usual.usual[pieces.stretches.attempt[start:stop]] * kept
+        with np.errstate(invalid="ignore"):
+            stalled = np.flatnonzero((left > factor * expected) & (kept > 0) & ~credited[start:stop])
+        rows.append(stalled + start)
+        amounts.append(left[stalled] - np.rint(expected[stalled]).astype(np.int64))
+    return replace(pieces, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else pieces
 
 
 def with_slowdown(pieces: Pieces, reference_ns: Fraction) -> Pieces:
     """With a reference: kept steps x R are productive, the rest of the net time (less startup) is slowdown. The sum
     over the job is rounded once: each piece takes the difference of two running totals."""
     total = scaled(np.cumsum(pieces.steps), reference_ns)
-    productive = np.diff(total, prepend=0)
-    return replace(pieces, slowdown=pieces.net - pieces.startup - productive)
+    slowdown = pieces.trained(0, len(pieces)) - np.diff(total, prepend=0)
+    slowdown[pieces.kept == 0] = 0
+    return replace(pieces, slowdown=slowdown)
 
 
 def auto_reference(judged: Judged, net: I64) -> Fraction | None:

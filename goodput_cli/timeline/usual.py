@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.timeline.columns import Rows, blocks, positions
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.stretches import Stretches
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+_AT_ONCE = 1 << 17
+"""So many stretches are looked at together."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Usual:
     """Usual time per step in ns (nan where there is none), and the median absolute deviation, one an attempt.
 
     own: over the attempt's own stretches alone. usual, deviation: with the fallback over all attempts.
-    opening: time per step of its own first stretch, where that is a sample. overall: over all attempts.
+    opening: time per step of its own first stretch, where that is a sample. overall: over all attempts; nan as well
+    where every attempt that trained has its own.
     """
 
     own: F64
@@ -41,22 +45,35 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
 
     sample: stretches that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
-    rate = amount[sample] / stretches.steps[sample]
-    opening = stretches.opening[sample]
-    owner = stretches.attempt[sample]
+    bounds = np.searchsorted(stretches.attempt, np.arange(attempts + 1))
+    opening = np.flatnonzero(sample & stretches.opening)
     first = np.full(attempts, np.nan)
-    first[owner[opening]] = rate[opening]
-    rate, owner = rate[~opening], owner[~opening]
-    overall, overall_deviation = _median_and_deviation(rate)
+    first[stretches.attempt[opening]] = _rates(stretches, amount, opening)
+    chosen = positions(sample & ~stretches.opening)
+    inside = np.searchsorted(chosen, bounds)
+    rate = _rates(stretches, amount, chosen)
+    size = np.diff(inside)
+    overall = overall_deviation = float("nan")
+    if np.any((size == 0) & (np.diff(bounds) > 0)):  # otherwise nobody asks
+        overall, overall_deviation = _median_and_deviation(rate)
     own = np.full(attempts, np.nan)
     deviation = np.full(attempts, overall_deviation)
-    bounds = np.searchsorted(owner, np.arange(attempts + 1))
-    size = np.diff(bounds)
     for count in np.flatnonzero(np.bincount(size)).tolist():
         if count:
             alike = np.flatnonzero(size == count)
-            own[alike], deviation[alike] = _medians_and_deviations(rate, bounds[alike], count)
+            for begin, stop in blocks(len(alike), max(_AT_ONCE // count, 1)):
+                some = alike[begin:stop]
+                own[some], deviation[some] = _medians_and_deviations(rate, inside[some], count)
     return Usual(own, np.where(np.isnan(own), overall, own), deviation, first, overall)
+
+
+def _rates(stretches: Stretches, amount: I64, rows: Rows) -> F64:
+    """`amount` per step of some stretches."""
+    rate = np.empty(len(rows))
+    for start, stop in blocks(len(rows)):
+        some = rows[start:stop]
+        np.divide(amount[some], stretches.stop[some] - stretches.first[some], out=rate[start:stop])
+    return rate
 
 
 def _median_and_deviation(values: F64) -> tuple[float, float]:
@@ -70,16 +87,20 @@ def _median_and_deviation(values: F64) -> tuple[float, float]:
 def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -> tuple[F64, F64]:
     """The same for several runs of `count` values each: attempts of one length are looked at together, because a log
     may have many."""
-    runs = values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, starts[0] :][:, :count]
+    runs = (
+        values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, starts[0] :][:, :count].copy()
+    )
     medians = _medians(runs)
-    return medians, _medians(np.abs(runs - medians[:, None]))
+    runs -= medians[:, None]
+    return medians, _medians(np.abs(runs, out=runs))
 
 
 def _medians(runs: F64) -> F64:
-    """As `numpy.median` of each row, without its overhead."""
+    """As `numpy.median` of each row, without its overhead. The values of a row change places."""
     count = runs.shape[1]
     middle = count // 2
     if count % 2:
-        return np.asarray(np.partition(runs, middle, axis=1)[:, middle])
-    parted = np.partition(runs, (middle - 1, middle), axis=1)
-    return np.asarray((parted[:, middle - 1] + parted[:, middle]) / 2)
+        runs.partition(middle, axis=1)
+        return runs[:, middle].copy()
+    runs.partition((middle - 1, middle), axis=1)
+    return np.asarray((runs[:, middle - 1] + runs[:, middle]) / 2)

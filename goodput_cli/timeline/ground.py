@@ -1,0 +1,56 @@
+"""The ground (accounting §5): kept training and unclaimed time of dead attempts, which lie below the claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.timeline.categories import Category
+from goodput_cli.timeline.columns import is_sorted
+from goodput_cli.timeline.sweep import Cover
+from goodput_cli.timeline.training import Pieces
+
+I64 = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What lies under the cover: intervals in time order that do not overlap, each of one category. piece: position
+    of the kept piece it is of, -1 for unclaimed time of a dead attempt."""
+
+    start: I64
+    end: I64
+    category: NDArray[np.int8]
+    piece: NDArray[np.intp]
+
+
+def ground(pieces: Pieces, first: int, stop: int, cover: Cover, tails: tuple[I64, I64]) -> Ground:
+    """The pieces at first .. stop - 1, each cut into startup, training and stall by its net time, and some tails of
+    dead attempts (start and end, ns)."""
+    start, end = pieces.start[first:stop], pieces.end[first:stop]
+    late, startup = pieces.startup.part(first, stop)
+    stalled, stall = pieces.stall.part(first, stop)
+    trained, stalls = start.copy(), end.copy()
+    after_startup = cover.net_clock(start[late]) + startup
+    trained[late] = np.clip(cover.when(after_startup), start[late], end[late])
+    before_stall = cover.net_clock(start[stalled]) + pieces.net[first:stop][stalled] - stall
+    stalls[stalled] = np.clip(cover.when(before_stall), trained[stalled], end[stalled])
+    number = np.arange(first, stop)
+    parts = (
+        (trained, stalls, Category.PRODUCTIVE, np.where(pieces.kept[first:stop] > 0, number, -1)),
+        (start[late], trained[late], Category.PROGRAM_STARTUP, number[late]),
+        (stalls[stalled], end[stalled], Category.STALL, number[stalled]),
+        (*tails, Category.RECOVERY, np.full(len(tails[0]), -1)),
+    )
+    begins, ends = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    category = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int8) for part in parts])
+    piece = np.concatenate([part[3] for part in parts])
+    some = (begins < ends) & ((piece >= 0) | (category == Category.RECOVERY))
+    if not some.all():
+        begins, ends, category, piece = begins[some], ends[some], category[some], piece[some]
+    if is_sorted(begins):
+        return Ground(begins, ends, category, piece)
+    order = np.argsort(begins, kind="stable")
+    return Ground(begins[order], ends[order], category[order], piece[order])
