@@ -16,9 +16,10 @@ from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.thresholds import ThresholdExpression
-    from goodput_cli.events.schema import EventLog, EventTable
+    from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress
     from goodput_cli.timeline.build import Timeline
+    from goodput_cli.timeline.order import Ordered
     from goodput_cli.timeline.rules import Rules
 
 Source = str | os.PathLike[str]
@@ -114,8 +115,13 @@ def analyze(
 
     wanted = Wanted(job_name, log_name, lookback_days, use_cache)
     uris = [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
-    log = read_events(uris, timezone=timezone, stdin=stdin, progress=progress, wanted=wanted, notice=notice)
-    return analyze_log(log, question, job_name, expressions)
+    # The log is handed over, not kept: its table is large, and let go as soon as the job's events are in order.
+    return analyze_log(
+        read_events(uris, timezone=timezone, stdin=stdin, progress=progress, wanted=wanted, notice=notice),
+        question,
+        job_name,
+        expressions,
+    )
 
 
 def analyze_log(
@@ -123,15 +129,17 @@ def analyze_log(
 ) -> Analysis:
     """The same for events that have been read already."""
     from goodput_cli.analysis.goodput import analyse_window
-    from goodput_cli.analysis.pick import pick_job
+    from goodput_cli.analysis.pick import pick_ordered
     from goodput_cli.analysis.rolling import as_known_at
     from goodput_cli.analysis.thresholds import evaluate
     from goodput_cli.diagnostics import merge
 
-    events, name, formats = pick_job(log, job_name)
-    timeline, start, end = account_for(events, question, name)
+    given, name, formats = pick_ordered(log, job_name)
+    noticed = log.diagnostics
+    del log
+    timeline, start, end = account_for(given, question, name)
     known = timeline if question.hindsight else as_known_at(timeline, end)
-    analysis = analyse_window(known, name, formats, start, end, log.diagnostics)
+    analysis = analyse_window(known, name, formats, start, end, noticed)
     rows = _rolling(timeline, question, start, end) if question.windows else None
     analysis = replace(analysis, diagnostics=merge(analysis.diagnostics), rolling=rows)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
@@ -146,7 +154,7 @@ def _rolling(timeline: Timeline, question: Question, start: int, end: int) -> Ro
     return rolling(timeline, start, end, windows, question.every, question.hindsight)
 
 
-def account_for(events: EventTable, question: Question, name: str) -> tuple[Timeline, int, int]:
+def account_for(given: Ordered, question: Question, name: str) -> tuple[Timeline, int, int]:
     """The timeline of one job, or of the run that is asked for, and the window of the question (ns) as it was asked.
 
     Raises NotEnoughData where the events span no time, UsageError where the question does not fit the job.
@@ -154,8 +162,8 @@ def account_for(events: EventTable, question: Question, name: str) -> tuple[Time
     from goodput_cli.analysis.pick import pick_run
 
     if question.run is not None:
-        events = pick_run(events, question.run)
-    timeline, anchors = _timeline(events, question, name)
+        given = pick_run(given, question.run)
+    timeline, anchors = _timeline(given, question, name)
     start = question.start.resolve(anchors) if question.start else timeline.start
     end = question.end.resolve(anchors) if question.end else timeline.end
     if question.start and question.end and start >= end:
@@ -163,14 +171,12 @@ def account_for(events: EventTable, question: Question, name: str) -> tuple[Time
     return timeline, start, end
 
 
-def _timeline(events: EventTable, question: Question, name: str) -> tuple[Timeline, Anchors]:
+def _timeline(given: Ordered, question: Question, name: str) -> tuple[Timeline, Anchors]:
     """Resolve the times that the accounting itself needs, and account for the job."""
     from goodput_cli.timeline.attempts import find_attempts
     from goodput_cli.timeline.build import build_timeline, is_step_log, job_start
-    from goodput_cli.timeline.order import in_order
 
     zone = parse_zone(question.timezone)
-    given = in_order(events)
     table = given.table
     spans = [when for span in question.exclude for when in (span.start, span.end)]
     named = [question.start, question.end, question.as_of, *spans]

@@ -98,7 +98,7 @@ def _each(log: EventLog, told: Told | None) -> Iterator[EventLog]:
 
 def _summary(job: EventLog, question: Question) -> tuple[JobSummary, GoodputError | None]:
     try:
-        timeline, start, end = account_for(job.table, question, job.table.jobs[0])
+        timeline, start, end = account_for(in_order(job.table), question, job.table.jobs[0])
         known = timeline if question.hindsight else as_known_at(timeline, end)
         start, end = max(start, known.start), min(end, known.end)
         if start >= end:
@@ -111,7 +111,7 @@ def _summary(job: EventLog, question: Question) -> tuple[JobSummary, GoodputErro
 def _checked(job: EventLog, question: Question) -> _Checked:
     name = job.table.jobs[0]
     try:
-        timeline, _, _ = account_for(job.table, question, name)
+        timeline, _, _ = account_for(in_order(job.table), question, name)
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
         found = tuple(check_unaccountable(job.table, question.now_ns, str(error))) if fits else ()

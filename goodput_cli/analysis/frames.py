@@ -65,7 +65,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
                 [table.labels[code] if code >= 0 else None for code in table.label.tolist()], dtype=object
             ),
             "source": _names(table.source, table.sources),
-            "line": table.line,
+            "line": table.line.astype(np.int64),
             "evidence": pd.Series(list(places(table, np.arange(len(table)))), dtype=object),
         }
     )

@@ -194,19 +194,23 @@ def _reference(timeline: Timeline, productive: int) -> Reference:
 
 def _lines(table: EventTable) -> int:
     """How many log lines the events came from: a line may hold several, and an entry of a service has no line."""
-    lined = table.line > 0
-    entries = table.entry[~lined].astype(np.int64)
-    others = len(distinct((table.source[~lined].astype(np.int64) << 32) + entries)) if len(entries) else 0
-    return others + sum(_different(table.line[lined & (table.source == one)]) for one in range(len(table.sources)))
+    without = table.line <= 0
+    entries = (table.source[without].astype(np.int64) << 32) + table.entry[without]
+    return len(distinct(entries)) + _different_lines(table)
 
 
-def _different(lines: NDArray[np.signedinteger]) -> int:
-    """How many line numbers there are: marked off where they are as dense as those of a file, else sorted."""
-    highest = int(lines.max(initial=0))
-    if highest > 16 * len(lines):
-        return len(distinct(lines))
-    seen = np.zeros(highest + 1, dtype=bool)
-    seen[lines] = True
+def _different_lines(table: EventTable) -> int:
+    """How many pairs of source and line there are: marked off where they are as dense as in files, else sorted."""
+    room = int(table.line.max(initial=0)) + 1
+    places = room * len(table.sources)
+    if places > 64 * len(table):
+        lined = table.line > 0
+        return len(distinct(table.source[lined].astype(np.int64) * room + table.line[lined]))
+    seen = np.zeros(places, dtype=bool)
+    for start, stop in blocks(len(table)):
+        line = table.line[start:stop]
+        seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
+    seen[::room] = False  # of those without a line
     return int(np.count_nonzero(seen))
 
 

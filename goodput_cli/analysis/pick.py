@@ -11,7 +11,7 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable
 from goodput_cli.timeline.attempts import find_attempts
 from goodput_cli.timeline.build import is_step_log
-from goodput_cli.timeline.order import in_order
+from goodput_cli.timeline.order import Ordered, in_order
 from goodput_cli.timeline.runs import find_runs
 
 _LISTED = 10
@@ -37,13 +37,19 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[st
         raise NotEnoughData(f"no events of job {name!r}; the log holds {_listed(sorted(jobs))}")
     code = jobs.index(name)
     formats = log.formats[code] if code < len(log.formats) else ()
-    whole = len(jobs) == 1
-    return log.table if whole else log.table.take(log.table.job == code), name, formats
+    table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
+    return table.compacted(), name, formats
 
 
-def pick_run(table: EventTable, run: int | str) -> EventTable:
+def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[str, ...]]:
+    """The same, with the events in the order of the accounting."""
+    events, name, formats = pick_job(log, name)
+    return in_order(events), name, formats
+
+
+def pick_run(given: Ordered, run: int | str) -> Ordered:
     """The events of one run of a job (accounting §10): a number from 1, or "last"."""
-    ordered = in_order(table).table
+    ordered = given.table
     attempts = find_attempts(ordered, is_step_log(ordered))
     starts = find_runs(ordered, attempts)
     number = len(starts) if run == "last" else _run_number(run)
@@ -51,7 +57,8 @@ def pick_run(table: EventTable, run: int | str) -> EventTable:
         raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
     first = starts[number - 1] if number > 1 else 0
     stop = starts[number] if number < len(starts) else len(ordered)
-    return ordered.take(np.arange(first, stop))
+    chosen = ordered.take(np.arange(first, stop))
+    return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
 
 
 def _run_number(run: int | str) -> int:

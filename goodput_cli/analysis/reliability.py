@@ -107,8 +107,8 @@ def _longest_unproductive(timeline: Timeline, start: int, end: int) -> tuple[int
     idle = (category != Category.PRODUCTIVE) & (category != Category.EXCLUDED)
     if not idle.any():
         return None
-    edges = np.diff(np.concatenate(([0], idle.astype(np.int8), [0])))
-    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+    turns = np.flatnonzero(np.diff(idle, prepend=False, append=False))
+    first, last = turns[::2], turns[1::2] - 1
     begins = np.maximum(segments.start[inside][first], start)
     ends = np.minimum(segments.end[inside][last], end)
     longest = int(np.argmax(ends - begins))

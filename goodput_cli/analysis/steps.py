@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,33 +119,40 @@ def step_times(timeline: Timeline, start: int, end: int) -> F64:
     return times[:size]
 
 
-def ideal_step_time(times: F64) -> float:
-    """Mean of the step times (s) at most median + 3 x MAD (unscaled)."""
-    return _ideal(times, times.copy())
-
-
-def _ideal(times: F64, scratch: F64) -> float:
-    """The ideal step time. scratch: a copy of the times, in any order, which is used up: there are millions."""
-    median = np.median(scratch, overwrite_input=True)
-    np.subtract(times, median, out=scratch)
-    np.abs(scratch, out=scratch)
-    usual = times <= median + 3 * np.median(scratch, overwrite_input=True)
-    count = int(np.count_nonzero(usual))
-    return float(np.compress(usual, times, out=scratch[:count]).mean())
-
-
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
     """Statistics of the step times in the window."""
-    return statistics_of(step_times(timeline, start, end))
+    return _statistics(lambda: step_times(timeline, start, end))
 
 
 def statistics_of(times: F64) -> StepStatistics:
     """Statistics of step times (s); all None where there are none."""
+    return _statistics(times.copy)
+
+
+def _statistics(make: Callable[[], F64]) -> StepStatistics:
+    """make: gives the step times, a new column each time. There may be as many as lines: medians are found by moving
+    them about where they are, and they are made again for the mean over the ideal ones, which wants them in order."""
+    times = make()
     if len(times) == 0:
         return StepStatistics(0, None, None, None, None, None)
-    scratch = times.copy()
-    median, p90, p99 = (float(value) for value in np.percentile(scratch, [50, 90, 99], overwrite_input=True))
-    return StepStatistics(len(times), _ideal(times, scratch), float(times.mean()), median, p90, p99)
+    count, mean = len(times), float(times.mean())
+    percentiles = (float(value) for value in np.percentile(times, [50, 90, 99], overwrite_input=True))
+    middle = np.median(times, overwrite_input=True)
+    np.subtract(times, middle, out=times)
+    np.abs(times, out=times)
+    limit = middle + 3 * np.median(times, overwrite_input=True)
+    del times
+    return StepStatistics(count, _mean_upto(limit, make()), mean, *percentiles)
+
+
+def _mean_upto(limit: float, times: F64) -> float:
+    """Mean of the times at most `limit`: the ideal step time, where that is median + 3 x MAD (unscaled)."""
+    size = 0
+    for start, stop in blocks(len(times)):
+        usual = times[start:stop][times[start:stop] <= limit]
+        times[size : size + len(usual)] = usual
+        size += len(usual)
+    return float(times[:size].mean())
 
 
 def step_report(timeline: Timeline, start: int, end: int, slowest: int = 10) -> StepReport:

@@ -67,6 +67,15 @@ def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     return chosen
 
 
+_OFTEN_CONSTANT = ("edge", "rank", "label", "detail", "job", "source", "entry")
+
+
+def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
+    if len(column) == 0 or column.strides == (0,) or not np.all(column == column[0]):
+        return column
+    return np.broadcast_to(column[:1].copy().reshape(()), (len(column),))
+
+
 @dataclass(frozen=True)
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
@@ -80,7 +89,7 @@ class EventTable:
         columns (the remaining fields of an Orbax line; active, total and available slices of `Kind.SLICES`): two
         events with equal columns and equal detail are the same event. An entry is the identity of a Cloud Logging
         entry, (log name, timestamp, insertId).
-    line: int64[n], line number in the source, from 1.
+    line: int64[n], or int32[n] where that is enough, line number in the source, from 1.
     """
 
     time: NDArray[np.int64]
@@ -93,7 +102,7 @@ class EventTable:
     detail: NDArray[np.int32]
     job: NDArray[np.int32]
     source: NDArray[np.int32]
-    line: NDArray[np.int64]
+    line: NDArray[np.int64] | NDArray[np.int32]
     entry: NDArray[np.int32]
     jobs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -113,6 +122,13 @@ class EventTable:
             if id(column) not in done:
                 done[id(column)] = taken(column, rows)
             columns[name] = done[id(column)]
+        return replace(self, **columns)
+
+    def compacted(self) -> EventTable:
+        """The same events in less memory: a column of one value takes none, line numbers that fit are int32."""
+        columns: dict[str, Any] = {name: _constant_if_it_is(getattr(self, name)) for name in _OFTEN_CONSTANT}
+        if len(self) and self.line.dtype != np.int32 and int(self.line.max()) <= np.iinfo(np.int32).max:
+            columns["line"] = self.line.astype(np.int32)
         return replace(self, **columns)
 
     def where(self, row: int) -> str:
