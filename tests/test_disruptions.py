@@ -51,7 +51,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def disruptions(*events: Lines, **options: Any) -> tuple[Disruption, ...]:
-    return account(*events, **options).analysis.disruptions
+    return tuple(account(*events, **options).analysis.disruptions)
 
 
 def only(*events: Lines, **options: Any) -> Disruption:

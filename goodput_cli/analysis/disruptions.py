@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.losses import Losses, find_losses, first_and_last_steps
-from goodput_cli.analysis.proofs import Proofs, find_proofs
+from goodput_cli.analysis.proofs import find_proofs
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
+from goodput_cli.timeline.columns import Rows, blocks, distinct
 from goodput_cli.timeline.endings import End
 
 I64 = NDArray[np.int64]
@@ -92,6 +94,71 @@ class Disruption:
         return self.wasted_ns + self.downtime_ns + self.restart_ns
 
 
+class Disruptions(Sequence[Disruption]):
+    """Disruptions in time order. They are held as columns, and a row is made when it is read: a long job has tens of
+    thousands, and most answers show none of them.
+
+    columns: int64, by the names of the fields of `Disruption`; `_UNKNOWN` is None. ended: of each, position in
+    `_ENDED`. rows: by the names of the fields of `Evidence`, rows of the table, -1 for none.
+    """
+
+    def __init__(self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows]) -> None:
+        self._table = table
+        self._columns = columns
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._columns["number"])
+
+    def __iter__(self) -> Iterator[Disruption]:
+        for start, stop in blocks(len(self), _AT_ONCE):
+            yield from self._made(slice(start, stop))
+
+    @overload
+    def __getitem__(self, index: int) -> Disruption: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Disruption]: ...
+    def __getitem__(self, index: int | slice) -> Disruption | Sequence[Disruption]:
+        if isinstance(index, slice):
+            return tuple(self._made(index))
+        place = range(len(self))[index]
+        return next(self._made(slice(place, place + 1)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def column(self, name: str) -> I64:
+        """A column of numbers: those that are known."""
+        column = self._columns[name]
+        known: I64 = column[column != _UNKNOWN]
+        return known
+
+    def _made(self, part: slice) -> Iterator[Disruption]:
+        columns = [self._values(name, part) for name in _COLUMNS]
+        places = [self._places(self._rows[name][part]) for name in _EVIDENCE]
+        for values, evidence in zip(zip(*columns, strict=True), zip(*places, strict=True), strict=True):
+            named: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
+            yield Disruption(**named, evidence=Evidence(*evidence))
+
+    def _values(self, name: str, part: slice) -> list[Any]:
+        values = self._columns[name][part].tolist()
+        if name == "ended":
+            return [_ENDED[value] for value in values]
+        return [None if value == _UNKNOWN else value for value in values]
+
+    def _places(self, rows: Rows) -> list[str | None]:
+        return [self._table.where(row) if row >= 0 else None for row in rows.tolist()]
+
+
+_COLUMNS = tuple(field.name for field in fields(Disruption) if field.name != "evidence")
+_EVIDENCE = tuple(field.name for field in fields(Evidence))
+_ENDED: tuple[Ended, ...] = get_args(Ended)
+_UNKNOWN = NO_STEP
+_AT_ONCE = 1024
+
+
 @dataclass(frozen=True)
 class _Amounts:
     """ns, one value an attempt that another one follows."""
@@ -102,18 +169,52 @@ class _Amounts:
     restart: I64
 
 
-def find_disruptions(timeline: Timeline, start: int, end: int) -> tuple[Disruption, ...]:
+def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     """The disruptions whose last sign of life lies in [start, end) (ns), in time order (accounting §10)."""
-    attempts = timeline.disruptions
+    table, attempts = timeline.table, timeline.attempts
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
-        return ()
+        return Disruptions(table, dict.fromkeys(_COLUMNS, inside), dict.fromkeys(_EVIDENCE, inside))
     losses, amounts, proofs = find_losses(timeline), _amounts(timeline), find_proofs(timeline)
-    ranks = _ranks(timeline)
-    return tuple(
-        _disruption(timeline, number + 1, int(attempts[number]), losses, amounts, proofs, ranks)
-        for number in inside.tolist()
-    )
+    began, last = first_and_last_steps(timeline)
+    ranks, died = _ranks(timeline), timeline.sign_of_life
+    one = timeline.disruptions[inside]  # the attempt that ended
+    next_, resumed = one + 1, proofs.resumed[one]
+    first_step, regained = proofs.first_step[one], proofs.regained[one]
+    ended, ended_row = _ended(timeline, proofs.preempted)
+    up, next_start = attempts.up[next_], attempts.begin[next_]
+    columns = {
+        "number": inside + 1,
+        "attempt": one + 1,
+        "ended": ended[one],
+        "last_step": last[one],
+        "last_sign_of_life_ns": died[one],
+        "death_latest_ns": np.where(attempts.first_ending[one] >= 0, died[one], np.maximum(next_start, died[one])),
+        "next_start_ns": next_start,
+        "next_up_ns": up,
+        "resumed_step": np.where(resumed >= 0, began[resumed], _UNKNOWN),
+        "steps_lost": _steps_lost(timeline, losses, amounts)[one],
+        "wasted_ns": losses.ns[one],
+        "downtime_ns": amounts.down[one],
+        "undetermined_ns": amounts.undetermined[one],
+        "queued_ns": amounts.queued[one],
+        "restart_ns": amounts.restart[one],
+        "time_to_first_step_ns": _since(up, table, first_step),
+        "regained_after_ns": _since(died[one], table, regained),
+        "ranks_before": _known_count(ranks[one]),
+        "ranks_after": _known_count(ranks[next_]),
+    }
+    rows = {
+        "last_step": proofs.last_step[one],
+        "last_sign_of_life": proofs.sign_of_life[one],
+        "ended": ended_row[one],
+        "next_start": attempts.begin_row[next_],
+        "next_up": attempts.up_row[next_],
+        "resumed_step": np.where(resumed >= 0, proofs.began[resumed], -1),
+        "first_step": first_step,
+        "regained": regained,
+    }
+    return Disruptions(table, columns, rows)
 
 
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:
@@ -123,65 +224,30 @@ def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.i
     return np.flatnonzero((down >= start) & (down < end))
 
 
-def _disruption(
-    timeline: Timeline, number: int, attempt: int, losses: Losses, amounts: _Amounts, proofs: Proofs, ranks: I64
-) -> Disruption:
-    attempts, table = timeline.attempts, timeline.table
-    began, last = first_and_last_steps(timeline)
-    died, up = int(timeline.sign_of_life[attempt]), int(attempts.up[attempt + 1])
-    resumed = int(proofs.resumed[attempt])
-    first, regained = int(proofs.first_step[attempt]), int(proofs.regained[attempt])
-    ended, ended_row = _ended(timeline, attempt, int(proofs.preempted[attempt]))
-    next_start = int(attempts.begin[attempt + 1])
-    return Disruption(
-        number=number,
-        attempt=attempt + 1,
-        ended=ended,
-        last_step=_step(last[attempt]),
-        last_sign_of_life_ns=died,
-        death_latest_ns=died if attempts.first_ending[attempt] >= 0 else max(next_start, died),
-        next_start_ns=next_start,
-        next_up_ns=up,
-        resumed_step=_step(began[resumed]) if resumed >= 0 else None,
-        steps_lost=_steps_lost(timeline, attempt, losses, amounts),
-        wasted_ns=int(losses.ns[attempt]),
-        downtime_ns=int(amounts.down[attempt]),
-        undetermined_ns=int(amounts.undetermined[attempt]),
-        queued_ns=int(amounts.queued[attempt]),
-        restart_ns=int(amounts.restart[attempt]),
-        time_to_first_step_ns=max(int(table.time[first]) - up, 0) if first >= 0 else None,
-        regained_after_ns=max(int(table.time[regained]) - died, 0) if regained >= 0 else None,
-        ranks_before=_count(ranks[attempt]),
-        ranks_after=_count(ranks[attempt + 1]),
-        evidence=Evidence(
-            last_step=_where(table, int(proofs.last_step[attempt])),
-            last_sign_of_life=_where(table, int(proofs.sign_of_life[attempt])),
-            ended=_where(table, ended_row),
-            next_start=_where(table, int(attempts.begin_row[attempt + 1])),
-            next_up=_where(table, int(attempts.up_row[attempt + 1])),
-            resumed_step=_where(table, int(proofs.began[resumed])) if resumed >= 0 else None,
-            first_step=_where(table, first),
-            regained=_where(table, regained),
-        ),
-    )
+def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
+    """ns from each instant to an event, not below 0; unknown where there is none."""
+    return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), _UNKNOWN)
 
 
-def _steps_lost(timeline: Timeline, attempt: int, losses: Losses, amounts: _Amounts) -> int | None:
-    steps = int(losses.steps[attempt])
-    unseen = losses.ns[attempt] > 0 or amounts.undetermined[attempt] > 0
-    return None if timeline.progress is not None and steps == 0 and unseen else steps
+def _steps_lost(timeline: Timeline, losses: Losses, amounts: _Amounts) -> I64:
+    """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
+    steps = losses.steps[:-1]
+    if timeline.progress is None:
+        return steps
+    unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (amounts.undetermined > 0))
+    return np.where(unseen, _UNKNOWN, steps)
 
 
-def _ended(timeline: Timeline, attempt: int, preempted: int) -> tuple[Ended, int]:
-    """How an attempt ended, and the row that says so (-1: none). A save that had reached a preemption knows why; a
-    crash or a termination only says that it was down."""
-    if preempted >= 0:
-        return "preempted", preempted
-    how = timeline.endings.how[attempt]
-    if how == End.CRASHED:
-        return "crashed", int(timeline.endings.crash_row[attempt])
-    ending = int(timeline.attempts.first_ending[attempt])
-    return ("terminated" if how == End.TERMINATED else "silent"), ending
+def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
+    """How each attempt ended, as a position in `_ENDED`, and the row that says so (-1: none). A save that had reached a
+    preemption knows why; a crash or a termination only says that it was down."""
+    how = timeline.endings.how
+    crashed = how == End.CRASHED
+    ended = np.where(how == End.TERMINATED, _ENDED.index("terminated"), _ENDED.index("silent"))
+    ended[crashed] = _ENDED.index("crashed")
+    ended[preempted >= 0] = _ENDED.index("preempted")
+    row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
+    return ended, np.where(preempted >= 0, preempted, row)
 
 
 def _amounts(timeline: Timeline) -> _Amounts:
@@ -225,17 +291,9 @@ def _ranks(timeline: Timeline) -> I64:
     """How many ranks started in each attempt; 0 where its start lines name none."""
     table, attempts = timeline.table, timeline.attempts
     rows = np.flatnonzero((table.kind == Kind.START) & (table.rank >= 0) & (attempts.of_row >= 0))
-    pairs = np.unique(np.column_stack((attempts.of_row[rows], table.rank[rows])), axis=0)
-    return np.bincount(pairs[:, 0], minlength=len(attempts)).astype(np.int64)
+    pairs = distinct((attempts.of_row[rows].astype(np.int64) << 32) | table.rank[rows])
+    return np.bincount(pairs >> 32, minlength=len(attempts)).astype(np.int64)
 
 
-def _step(step: np.int64) -> int | None:
-    return None if step == NO_STEP else int(step)
-
-
-def _count(ranks: np.int64) -> int | None:
-    return int(ranks) or None
-
-
-def _where(table: EventTable, row: int) -> str | None:
-    return table.where(row) if row >= 0 else None
+def _known_count(ranks: I64) -> I64:
+    return np.where(ranks > 0, ranks, _UNKNOWN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import blocks
+from goodput_cli.timeline.columns import Rows, blocks, places_within
 from goodput_cli.timeline.training import Judged
 
 I64 = NDArray[np.int64]
@@ -34,30 +35,27 @@ class Losses:
     ns: I64
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Steps low <= s < high of an attempt, lost by the passage behind attempt `passage`."""
-
-    passage: int
-    attempt: int
-    low: int
-    high: int
+_Range = tuple[int, int, int, int]
+"""passage, attempt, low, high: steps low <= s < high of the attempt, lost by the passage behind attempt `passage`."""
 
 
 def find_losses(timeline: Timeline) -> Losses:
     """Steps and time lost by the end of each attempt, with hindsight: what was kept in the end is not lost."""
     began, last = first_and_last_steps(timeline)
-    ranges = list(_ranges(began, last, timeline.lineage.limit))
+    limit = timeline.lineage.limit
     count = len(timeline.attempts)
     steps, ns = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    if not ranges:
+    passage, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
+    if len(passage) == 0:
         return Losses(steps, ns)
-    passage = np.array([lost.passage for lost in ranges])
     trained = _Trained(timeline.judged, np.searchsorted(timeline.judged.stretches.attempt, np.arange(count + 1)))
-    np.add.at(steps, passage, _steps_lost(trained, ranges))
+    np.add.at(steps, passage, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
+    # The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
+    # well: only cuts between two ranges are looked up.
     ends = np.append(timeline.attempts.begin[1:], timeline.end)
-    spans = [_span(timeline, trained, lost, int(ends[lost.attempt])) for lost in ranges]
-    start, end = np.array(spans, dtype=np.int64).T
+    lowest = low <= np.maximum(began, limit)[attempt]
+    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
+    end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
     wasted = timeline.ledger.between(start, np.maximum(start, end)).get((Category.WASTED, -1))
     if wasted is not None:
         np.add.at(ns, passage, wasted)
@@ -76,19 +74,19 @@ def _ranges(began: I64, last: I64, limit: I64) -> Iterator[_Range]:
     """For each attempt the steps that later attempts took back, by the attempt that did: the first later one that
     began at or below a step. Steps of a branch that was given up without being redone are charged to its own end."""
     stepping = np.flatnonzero(began != NO_STEP).tolist()
-    starts = [int(began[attempt]) for attempt in stepping]
+    starts, lasts = began[stepping].tolist(), last[stepping].tolist()
+    floors = np.maximum(limit, began)[stepping].tolist()
     lower = _next_lower(starts)
     for place, attempt in enumerate(stepping):
-        floor = max(int(limit[attempt]), starts[place])
-        high = _TOP
+        floor, high = floors[place], _TOP
         taker: int | None = place + 1 if place + 1 < len(stepping) else None
-        while taker is not None and starts[taker] > int(last[attempt]):
+        while taker is not None and starts[taker] > lasts[place]:
             taker = lower[taker]
         while taker is not None and high > floor:
-            yield _Range(stepping[taker - 1], attempt, max(starts[taker], floor), high)
+            yield stepping[taker - 1], attempt, max(starts[taker], floor), high
             high, taker = starts[taker], lower[taker]
         if high > floor:
-            yield _Range(attempt, attempt, floor, high)
+            yield attempt, attempt, floor, high
 
 
 def _next_lower(values: list[int]) -> list[int | None]:
@@ -109,52 +107,47 @@ class _Trained:
     judged: Judged
     bounds: NDArray[np.intp]
 
-    def beyond(self, attempt: int, step: int) -> tuple[int, bool]:
-        """Position of the attempt's first stretch that goes beyond a step, and whether there is one."""
-        start, stop = int(self.bounds[attempt]), int(self.bounds[attempt + 1])
-        place = start + int(np.searchsorted(self.judged.stretches.stop[start:stop], step, side="right"))
+    def beyond(self, attempt: Rows, step: I64) -> tuple[Rows, NDArray[np.bool_]]:
+        """Position of each attempt's first stretch that goes beyond a step, and whether there is one."""
+        stop = self.bounds[attempt + 1]
+        place = places_within(self.judged.stretches.stop, self.bounds[attempt], stop, step)
         return place, place < stop
 
-    def lost(self, start: int, stop: int) -> tuple[I64, I64]:
-        """Of the stretches at start .. stop - 1 the first step that is lost, and how many are."""
-        stretches, judged = self.judged.stretches, self.judged
-        first = stretches.first[start:stop] + judged.kept[start:stop].astype(np.int64)
-        return first, np.where(judged.credited[start:stop], 0, stretches.stop[start:stop] - first)
-
-    def when(self, attempt: int, step: int) -> int:
-        """When an attempt came to a step (ns); between the records of a stretch, in proportion."""
+    def when(self, attempt: Rows, step: I64) -> I64:
+        """When each attempt came to a step (ns); between the records of a stretch, in proportion."""
         stretches = self.judged.stretches
         place, inside = self.beyond(attempt, step)
-        if not inside:
-            return int(stretches.end[place - 1]) if place > self.bounds[attempt] else 0
-        start, first = int(stretches.start[place]), int(stretches.first[place])
-        length, steps = int(stretches.end[place]) - start, int(stretches.stop[place]) - first
-        return start + length * max(step - first, 0) // max(steps, 1)
+        when = np.zeros(len(place), dtype=np.int64)
+        behind = ~inside & (place > self.bounds[attempt])
+        when[behind] = stretches.end[place[behind] - 1]
+        when[inside] = stretches.start[place[inside]]
+        midway = np.flatnonzero(inside)
+        midway = midway[step[midway] > stretches.first[place[midway]]]
+        for at in midway.tolist():  # few; the product may be more than 64 bits hold
+            row = place[at]
+            first, stop = int(stretches.first[row]), int(stretches.stop[row])
+            when[at] += int(stretches.end[row] - stretches.start[row]) * (int(step[at]) - first) // (stop - first)
+        return when
 
+    def lost_upto(self, attempt: Rows, step: I64) -> I64:
+        """How many steps below `step` each attempt trained for nothing, earlier attempts' included."""
+        place, inside = self.beyond(attempt, step)
+        first, lost = self._lost(place[inside])
+        upto = self._lost_before[place]
+        upto[inside] += np.clip(step[inside] - first, 0, lost)
+        return upto
 
-def _steps_lost(trained: _Trained, ranges: list[_Range]) -> I64:
-    """How many steps of each range were trained for nothing."""
-    judged = trained.judged
-    before = np.zeros(len(judged.kept) + 1, dtype=np.int64)
-    for start, stop in blocks(len(judged.kept)):
-        lost = trained.lost(start, stop)[1]
-        before[start + 1 : stop + 1] = before[start] + np.cumsum(lost)
+    @cached_property
+    def _lost_before(self) -> I64:
+        """Steps that were trained for nothing in all stretches before each one, and before the end."""
+        size = len(self.judged.kept)
+        before = np.zeros(size + 1, dtype=np.int64)
+        for start, stop in blocks(size):
+            before[start + 1 : stop + 1] = before[start] + np.cumsum(self._lost(slice(start, stop))[1])
+        return before
 
-    def upto(attempt: int, step: int) -> int:
-        place, inside = trained.beyond(attempt, step)
-        if not inside:
-            return int(before[place])
-        first, lost = (int(value[0]) for value in trained.lost(place, place + 1))
-        return int(before[place]) + min(max(step - first, 0), lost)
-
-    return np.array([upto(one.attempt, one.high) - upto(one.attempt, one.low) for one in ranges], dtype=np.int64)
-
-
-def _span(timeline: Timeline, trained: _Trained, lost: _Range, attempt_end: int) -> tuple[int, int]:
-    """The time (ns) in which an attempt trained a range of steps. The spans of its ranges tile its life, so that what
-    it lost beyond its last record is charged as well: only cuts between two ranges are looked up."""
-    began, limit = int(first_and_last_steps(timeline)[0][lost.attempt]), int(timeline.lineage.limit[lost.attempt])
-    lowest = lost.low <= max(began, limit)
-    start = int(timeline.attempts.begin[lost.attempt]) if lowest else trained.when(lost.attempt, lost.low)
-    end = attempt_end if lost.high == _TOP else trained.when(lost.attempt, lost.high)
-    return start, end
+    def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
+        """The first step of each stretch that is lost, and how many are."""
+        stretches, judged = self.judged.stretches, self.judged
+        first = stretches.first[chosen] + judged.kept[chosen].astype(np.int64)
+        return first, np.where(judged.credited[chosen], 0, stretches.stop[chosen] - first)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions import Disruption
+from goodput_cli.analysis.disruptions import Disruptions
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
 
@@ -41,20 +40,18 @@ class Reliability:
     ettr: float
 
 
-def reliability(
-    timeline: Timeline, disruptions: Sequence[Disruption], start: int, end: int, ettr: float
-) -> Reliability:
+def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float) -> Reliability:
     """Reliability over [start, end) (ns). disruptions: those inside; ettr: productive / window."""
     exposure = _exposure(timeline, start, end)
     count = len(disruptions)
     lower, upper = poisson_interval(count)
-    regained = [row.regained_after_ns for row in disruptions if row.regained_after_ns is not None]
+    down, regained = disruptions.column("downtime_ns").tolist(), disruptions.column("regained_after_ns").tolist()
     return Reliability(
         disruptions=count,
         exposure_ns=exposure,
         mtbf_seconds=exposure / count / 1e9 if count else None,
         mtbf_ci95_seconds=(exposure / upper / 1e9 if exposure else None, exposure / lower / 1e9 if count else None),
-        mean_downtime_seconds=fmean(row.downtime_ns for row in disruptions) / 1e9 if count else None,
+        mean_downtime_seconds=fmean(down) / 1e9 if count else None,
         mean_time_to_regain_seconds=fmean(regained) / 1e9 if regained else None,
         longest_unproductive=_longest_unproductive(timeline, start, end),
         ettr=ettr,

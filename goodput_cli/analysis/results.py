@@ -6,7 +6,7 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -245,7 +245,8 @@ class Analysis:
     overlapped: time beside the ledger (`data_loading_async`).
     not_recorded: categories that this log holds no evidence for: unknown, not zero.
     rolling: where windows were asked for.
-    disruptions: those inside the window, in time order, and reliability: what they add up to (accounting §10).
+    disruptions: those inside the window, in time order; each is made when it is read. reliability: what they add up to
+        (accounting §10).
     """
 
     job: Job
@@ -263,7 +264,7 @@ class Analysis:
     table: EventTable
     elastic: Elastic = Elastic(None, None, None, None)
     rolling: Rolling | None = None
-    disruptions: tuple[Disruption, ...] = ()
+    disruptions: Sequence[Disruption] = ()
     reliability: Reliability | None = None
 
     @property

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 def disruption_dict(row: Disruption) -> dict[str, Any]:
     """One disruption; what is not known is null."""
+    down = iso(row.last_sign_of_life_ns)
     return {
         "number": row.number,
         "attempt": row.attempt,
         "ended": row.ended,
         "last_step": row.last_step,
-        "last_sign_of_life": iso(row.last_sign_of_life_ns),
-        "died_between": [iso(row.last_sign_of_life_ns), iso(row.death_latest_ns)],
+        "last_sign_of_life": down,
+        "died_between": [down, iso(row.death_latest_ns)],
         "next_start": iso(row.next_start_ns),
         "next_up": iso(row.next_up_ns),
         "resumed_step": row.resumed_step,
@@ -34,7 +35,7 @@ def disruption_dict(row: Disruption) -> dict[str, Any]:
         "regained_after_seconds": _seconds(row.regained_after_ns),
         "ranks_before": row.ranks_before,
         "ranks_after": row.ranks_after,
-        "evidence": {name: None if place is None else well_formed(place) for name, place in vars(row.evidence).items()},
+        "evidence": {name: place and well_formed(place) for name, place in vars(row.evidence).items()},
     }
 
 

@@ -15,27 +15,30 @@ from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
 from goodput_cli.report.rolling_sheet import rolling_dicts
+from goodput_cli.report.sheet import Lazy
 from goodput_cli.report.text import finite, iso, well_formed
 
 SCHEMA_VERSION = 1
-_ONE_ITEM_A_LINE = ("rolling", "disruptions")
+_INDENTED = json.JSONEncoder(indent=2, allow_nan=False)
+_IN_ONE_LINE = json.JSONEncoder(allow_nan=False)
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The analysis as one JSON object."""
-    lines = ",\n".join(f'  "{key}": {_written(key, value)}' for key, value in as_dict(analysis).items())
+    """The analysis as one JSON object. Lists that may be long have one item a line."""
+    lines = ",\n".join(f"  {json.dumps(key)}: {_text(value)}" for key, value in as_dict(analysis).items())
     return f"{{\n{lines}\n}}\n"
 
 
-def _written(key: str, value: Any) -> str:
-    """The value of a key of the outermost object."""
-    if key in _ONE_ITEM_A_LINE and value:
-        return "[\n    " + ",\n    ".join(json.dumps(item, allow_nan=False) for item in value) + "\n  ]"
-    return json.dumps(value, indent=2, allow_nan=False).replace("\n", "\n  ")  # no line end is within a string
+def _text(value: Any) -> str:
+    if not isinstance(value, Lazy):
+        return _INDENTED.encode(value).replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
+    if not value:
+        return "[]"
+    return "[\n    " + ",\n    ".join(map(_IN_ONE_LINE.encode, value)) + "\n  ]"
 
 
 def as_dict(analysis: Analysis) -> dict[str, Any]:
-    """The JSON object as Python values, keys in the order in which they are written."""
+    """The JSON object as Python values, keys in the order in which they are written; long lists are `Lazy`."""
     window, at_risk = analysis.window, analysis.at_risk
     return {
         "schema_version": SCHEMA_VERSION,
@@ -60,7 +63,7 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
         "elastic": _elastic(analysis.elastic),
         "reliability": reliability_dict(analysis.reliability),
         "rolling": [] if analysis.rolling is None else rolling_dicts(analysis.rolling),
-        "disruptions": [disruption_dict(row) for row in analysis.disruptions],
+        "disruptions": Lazy(len(analysis.disruptions), lambda: map(disruption_dict, analysis.disruptions)),
         "thresholds": [_threshold(threshold) for threshold in analysis.thresholds],
         "not_recorded": list(analysis.not_recorded),
         "diagnostics": [diagnostic_dict(found) for found in analysis.diagnostics],

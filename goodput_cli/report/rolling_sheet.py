@@ -15,9 +15,9 @@ from goodput_cli.report.titles import short_title
 _EXCLUDED = "excluded"
 
 
-def rolling_dicts(rolling: Rolling) -> list[dict[str, Any]]:
+def rolling_dicts(rolling: Rolling) -> Lazy[dict[str, Any]]:
     """The windows as JSON holds them, keys as in docs/schema.json."""
-    return [_dict(row) for row in rolling.rows()]
+    return Lazy(len(rolling), lambda: map(_dict, rolling.rows()))
 
 
 def rolling_sheet(analysis: Analysis) -> Sheet:
@@ -38,7 +38,7 @@ def rolling_sheet(analysis: Analysis) -> Sheet:
             "window": {"start": iso(window.start_ns), "end": iso(window.end_ns)},
             "every_seconds": rolling.every_ns / 1e9,
             "hindsight": rolling.hindsight,
-            "rolling": Lazy(len(rolling), lambda: map(_dict, rolling.rows())),
+            "rolling": rolling_dicts(rolling),
         },
     )
 

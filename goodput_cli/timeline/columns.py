@@ -99,6 +99,19 @@ def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "ri
     return np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)])
 
 
+def places_within(values: NDArray[Any], start: Rows, stop: Rows, wanted: NDArray[Any]) -> NDArray[np.intp]:
+    """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
+    low, high = start.astype(np.intp), stop.astype(np.intp)
+    searching = np.flatnonzero(low < high)
+    while len(searching):
+        middle = (low[searching] + high[searching]) // 2
+        right = values[middle] <= wanted[searching]
+        low[searching[right]] = middle[right] + 1
+        high[searching[~right]] = middle[~right]
+        searching = searching[low[searching] < high[searching]]
+    return low
+
+
 def is_sorted(values: NDArray[Any]) -> bool:
     """Whether a column rises or stays from row to row."""
     return bool(np.all(values[1:] >= values[:-1]))
