@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.diagnostics import MAX_PLACES
+from goodput_cli.events.growing import constant
 from goodput_cli.events.notes import Notes
 from goodput_cli.events.numerals import Numerals
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
@@ -111,7 +112,10 @@ class Output:
 
     def names(self, records: Records, key: str) -> tuple[NDArray[np.int32], Mask]:
         """Labels of a key, upper case, `UNKNOWN` where missing, as int32[n] codes, and which are good."""
-        texts = records.column(key) if key in records.keys else [""] * len(records)
+        same = records.same(key) if key in records.keys else ""
+        if type(same) is str:
+            return constant(len(records), self.labels.code(same.upper() or UNKNOWN_LABEL)), records.every()
+        texts = records.column(key)
         good = np.array([isinstance(text, str | int | float) for text in texts], dtype=np.bool_)
         self.report("bad_value", f"`{key}` is no name; dropped", records, ~good)
         return self.labels.codes([str(text).upper() or UNKNOWN_LABEL for text in texts]), good

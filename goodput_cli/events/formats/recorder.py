@@ -85,6 +85,10 @@ def _add_fact(fact: _Fact, records: Records, output: Output) -> None:
 
 def _elastic_kinds(records: Records, key: str) -> np.ndarray:
     """int8[n]: a type that contains scale_up, in any case, is a scale-up, any other a slice-down."""
+    same = records.same(key)
+    if same is not None:
+        kind = Kind.ELASTIC_UP if _SCALE_UP in str(same).upper() else Kind.ELASTIC_DOWN
+        return np.full(len(records), kind, dtype=np.int8)
     ups = [_SCALE_UP in str(record.get(key, "")).upper() for record in records.records]
     return np.where(ups, Kind.ELASTIC_UP, Kind.ELASTIC_DOWN).astype(np.int8)
 
