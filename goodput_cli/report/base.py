@@ -59,9 +59,11 @@ _BUILT_IN = {
     "json": BuiltIn("goodput_cli.report.json_report", ("json",)),
     "csv": BuiltIn("goodput_cli.report.csv_report", ("csv",)),
     "markdown": BuiltIn("goodput_cli.report.markdown", ("md", "markdown")),
+    "html": BuiltIn("goodput_cli.report.html_report", ("html", "htm")),
+    "svg": BuiltIn("goodput_cli.report.svg_picture", ("svg",)),
+    "png": BuiltIn("goodput_cli.report.png_picture", ("png",), binary=True),
     "junit": BuiltIn("goodput_cli.report.junit", ("xml",)),
     "openmetrics": BuiltIn("goodput_cli.report.openmetrics", ("prom", "om")),
-    "html": BuiltIn("goodput_cli.report.html_report", ("html", "htm")),
     "parquet": BuiltIn("goodput_cli.report.parquet_segments", ("parquet", "segments.parquet"), binary=True),
     "parquet-events": BuiltIn("goodput_cli.report.parquet_events", ("events.parquet",), binary=True),
 }

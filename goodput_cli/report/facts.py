@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Threshold, Verdict
+from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
 from goodput_cli.analysis.thresholds import parse_threshold
 from goodput_cli.report.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 from goodput_cli.report.titles import REMARKS, title
@@ -75,12 +75,17 @@ def progress_text(analysis: Analysis) -> str:
     if job.first_step is not None and job.last_step is not None:
         kept += f" ({job.first_step} to {job.last_step})"
     parts = [plural(job.disruptions, "disruption"), kept]
-    parts.append(_ENDINGS.get(job.ending, job.ending))
+    parts.append(ending_text(job))
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
+
+
+def ending_text(job: Job) -> str:
+    """How the job ended, in words."""
+    return _ENDINGS.get(job.ending, job.ending)
 
 
 def outside_window_text(analysis: Analysis) -> str | None:

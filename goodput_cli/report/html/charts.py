@@ -1,0 +1,298 @@
+"""The charts, as Vega-Lite specifications made with Altair, and as SVG and PNG.
+
+Why Vega-Altair: vl-convert draws SVG and PNG in this process, without a browser and without the network, so that a page
+shows its charts also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and
+its pictures need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of
+a log but for the title of a picture that stands alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from goodput_cli.errors import UsageError
+from goodput_cli.report.html.columns import KEPT, LOST, ChartColumns
+from goodput_cli.report.palette import LOOKS
+
+try:
+    import altair as alt
+    import vl_convert
+except ImportError as error:
+    raise UsageError("the HTML report needs its charts: pip install 'goodput-cli[report]'") from error
+
+WIDTH = 860
+"""Width of the plots in dots, without the titles at their left."""
+_LEFT = 148
+_LANE = 17
+_INK = "currentColor"
+_FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
+_KEPT_COLOUR = LOOKS["productive"].colour
+_LOST_COLOUR = LOOKS["wasted_progress_from_disruption"].colour
+_LOG_SPREAD = 4.0
+"""Step times are drawn on a logarithmic scale where the slowest takes more than this many times the fastest."""
+_ROLLING_COLOURS = tuple(LOOKS[name].colour for name in ("program_startup", "unproductive_checkpoint_restore_time"))
+_ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
+_CONFIG: dict[str, Any] = {
+    "aria": False,
+    "font": _FONT,
+    "background": "transparent",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": _INK,
+        "titleColor": _INK,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "gridColor": "#8a8a8a",
+        "gridOpacity": 0.25,
+        "domainColor": "#8a8a8a",
+        "tickColor": "#8a8a8a",
+    },
+    "legend": {"labelColor": _INK, "labelFontSize": 12, "titleColor": _INK, "symbolStrokeWidth": 2.5},
+    "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start", "fontSize": 18, "subtitleFontSize": 13},
+}
+
+Spec = dict[str, Any]
+
+
+def main_chart(columns: ChartColumns, title: tuple[str, str] | None = None) -> Spec:
+    """Step against wall clock, and under it what the time went to. title: of a picture that stands alone, with a line
+    below it."""
+    panels = (_steps_panel(columns), _lanes_panel(columns))
+    chart = alt.vconcat(*panels, spacing=10, bounds="flush").resolve_scale(
+        color="independent", strokeDash="independent"
+    )
+    if title is not None:
+        chart = chart.properties(title=alt.TitleParams(text=title[0], subtitle=title[1], offset=22))
+    return _finished(chart)
+
+
+def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
+    """Cumulative and rolling goodput. windows: the lengths of the rolling ones in words."""
+    names = ["cumulative", *(f"window of {window}" for window in windows)]
+    dashes = [[1, 0], *(_ROLLING_DASHES[number % len(_ROLLING_DASHES)] for number in range(len(windows)))]
+    colours = [_KEPT_COLOUR, *(_ROLLING_COLOURS[number % len(_ROLLING_COLOURS)] for number in range(len(windows)))]
+    y = alt.Y("percent:Q", axis=_left_axis("goodput, %"), scale=alt.Scale(domain=_percents(columns), nice=False))
+    domain = alt.Scale(domain=names, range=colours)
+    look = {
+        "color": alt.Color("name:N", scale=domain, legend=_legend()),
+        "strokeDash": alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=_legend()),
+    }
+    rolling = (
+        alt.Chart(alt.NamedData("rolling"))
+        .transform_calculate(name=f"{_texts(names[1:])}[datum.line]")
+        .mark_line(strokeWidth=1.5, clip=True)
+        .encode(x=_time(columns), y=y, detail="line:N", **look)
+    )
+    cumulative = (
+        alt.Chart(alt.NamedData("cumulative"))
+        .transform_calculate(name=_texts(names[:1]) + "[0]")
+        .mark_line(strokeWidth=2.5, clip=True)
+        .encode(x=_time(columns), y=y, **look)
+    )
+    return _finished(_panel(columns, [_disruption_rules(columns), rolling, cumulative], 200))
+
+
+def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple[float, float, str]]) -> Spec:
+    """Step times. ideal: in s. regimes: slow ones: begin and end in ms since the start, and how slow in words."""
+    least, most = min(columns.tables["steps"]["low"]), max(columns.tables["steps"]["high"])
+    logarithmic = least > 0 and most / least > _LOG_SPREAD
+    if logarithmic:
+        scale = alt.Scale(type="log", domain=[least / 1.15, most * 1.15], nice=False)
+        axis = _left_axis("step time, s", values=_round_numbers(least / 1.15, most * 1.15), format="~r")
+    else:
+        scale, axis = alt.Scale(zero=True, nice=True), _left_axis("step time, s", tickCount=6, format="~r")
+    y = alt.Y("low:Q", scale=scale, axis=axis)
+    zero = columns.start_ns / 1e6
+    slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
+    shade = alt.Chart(alt.Data(values=slow))
+    base = alt.Chart(alt.NamedData("steps"))
+    layers = [
+        shade.mark_rect(color=LOOKS["step_stall"].colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
+        base.mark_rule(strokeWidth=2, strokeCap="round", color=LOOKS["tpu_initialization"].colour, clip=True).encode(
+            x=_time(columns), y=y, y2="high:Q"
+        ),
+        base.mark_line(strokeWidth=1.5, color=_INK, opacity=0.75, clip=True).encode(x=_time(columns), y="level:Q"),
+        alt.Chart(alt.Data(values=[{"ideal": ideal}]))
+        .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=_KEPT_COLOUR)
+        .encode(y="ideal:Q"),
+        shade.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=12, color=_INK, clip=True).encode(
+            x=_time(columns), y=alt.value(0), text="text:N"
+        ),
+    ]
+    return _finished(_panel(columns, layers, 200))
+
+
+def drawn(spec: Spec, columns: ChartColumns, background: str | None = None) -> str:
+    """A chart as SVG text. background: a colour; None for none."""
+    filled = _filled(spec, columns, background)
+    svg: str = vl_convert.vegalite_to_svg(filled, vl_version=_vl_version(), allowed_base_urls=[])
+    return svg
+
+
+def drawn_inside(spec: Spec, columns: ChartColumns, name: str) -> str:
+    """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
+    svg = re.sub(r'\bid="(clip|gradient)', rf'id="{name}-\1', drawn(spec, columns))
+    return re.sub(r"url\(#(clip|gradient)", rf"url(#{name}-\1", svg)
+
+
+def painted(spec: Spec, columns: ChartColumns) -> bytes:
+    """A chart as PNG, two dots a unit, on white."""
+    filled = _filled(spec, columns, "#ffffff")
+    png: bytes = vl_convert.vegalite_to_png(filled, vl_version=_vl_version(), scale=2, allowed_base_urls=[])
+    return png
+
+
+@cache
+def library() -> str:
+    """The JavaScript of the chart library, to be held by a page: it defines `vegaEmbed`."""
+    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_vl_version())
+    return bundle
+
+
+def _vl_version() -> str:
+    """The version of Vega-Lite that Altair writes for, as vl-convert names it."""
+    major, minor, *_ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
+    return f"{major}.{minor}"
+
+
+def _filled(spec: Spec, columns: ChartColumns, background: str | None) -> Spec:
+    """The specification with its data."""
+    datasets = {**spec.get("datasets", {}), **{name: columns.rows(name) for name in columns.tables}}
+    return {**spec, "datasets": datasets, **({"background": background, "padding": 16} if background else {})}
+
+
+def _finished(chart: alt.TopLevelMixin) -> Spec:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # panels share one parameter, on purpose
+        spec: Spec = chart.add_params(_zoom()).to_dict()
+    return {**spec, "config": _CONFIG}
+
+
+def _time(columns: ChartColumns, *, labels: bool = True) -> alt.X:
+    """The time axis, in UTC."""
+    start, end = columns.start_ns / 1e6, columns.end_ns / 1e6
+    axis = alt.Axis(
+        title=None, grid=True, labels=labels, ticks=labels, tickCount=9, labelOverlap=True, labelExpr=_clock(start, end)
+    )
+    return alt.X("t:T", axis=axis, scale=alt.Scale(type="utc", nice=False))
+
+
+def _clock(start: float, end: float) -> str:
+    """Labels of the time axis, as an expression: the time of day, and the date at midnight."""
+    fine = "%H:%M:%S" if end - start < 15 * 60_000 else "%H:%M"
+    if end - start < 2_000:
+        fine = "%S.%L"
+    at_midnight = "utchours(datum.value)==0&&utcminutes(datum.value)==0&&utcseconds(datum.value)==0"
+    return f"utcFormat(datum.value,{at_midnight}?'%b %d':'{fine}')"
+
+
+def _left_axis(title: str | None = None, **changes: Any) -> alt.Axis:
+    """An axis at the left, as wide in all charts: instants stand above each other. Its title stands on top of it."""
+    place = {"titleAngle": 0, "titleAlign": "right", "titleBaseline": "bottom", "titleX": -8, "titleY": -8}
+    return alt.Axis(title=title, minExtent=_LEFT, maxExtent=_LEFT, **place, **changes)
+
+
+def _legend(offset: int = 8) -> alt.Legend:
+    """Names above the chart. offset: dots between them."""
+    return alt.Legend(
+        title=None, orient="top", direction="horizontal", symbolType="stroke", symbolSize=500, offset=offset
+    )
+
+
+def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
+    y = alt.Y("step:Q", axis=_left_axis("step", tickCount=6, format=",d"), scale=alt.Scale(zero=False, nice=True))
+    states, colours, dashes = [KEPT, LOST], [_KEPT_COLOUR, _LOST_COLOUR], [[1, 0], [5, 3]]
+    curve = (
+        alt.Chart(alt.NamedData("curve"))
+        .mark_line(strokeWidth=2.5, clip=True, strokeJoin="round")
+        .encode(
+            x=_time(columns, labels=False),
+            y=y,
+            detail="line:N",
+            color=alt.Color("state:N", scale=alt.Scale(domain=states, range=colours), legend=_legend()),
+            strokeDash=alt.StrokeDash("state:N", scale=alt.Scale(domain=states, range=dashes), legend=_legend()),
+        )
+    )
+    falls = (
+        alt.Chart(alt.NamedData("falls"))
+        .mark_rule(strokeWidth=1, strokeDash=[1, 3], color=_INK, opacity=0.8, clip=True)
+        .encode(x=_time(columns, labels=False), x2="u:T", y=y, y2="to:Q")
+    )
+    numbers = (
+        alt.Chart(alt.NamedData("disruptions"))
+        .mark_text(align="left", baseline="top", dx=3, dy=3, fontSize=12, fontWeight="bold", color=_INK, clip=True)
+        .encode(x=_time(columns, labels=False), y=alt.value(0), text="text:N")
+    )
+    return _panel(columns, [_disruption_rules(columns, labels=False), falls, curve, numbers], 280, labels=False)
+
+
+def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Chart:
+    return (
+        alt.Chart(alt.NamedData("disruptions"))
+        .mark_rule(strokeWidth=1, color=_INK, opacity=0.55, clip=True)
+        .encode(x=_time(columns, labels=labels))
+    )
+
+
+def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
+    """One lane a category, each named at its left: no colour needs to be known."""
+    count = len(columns.lanes)
+    axis = _left_axis(
+        values=[lane + 0.5 for lane in range(count)], labelExpr=f"{_texts(columns.lanes)}[floor(datum.value)]",
+        grid=False, ticks=False, domain=False, labelLimit=_LEFT - 8,
+    )  # fmt: skip
+    y = alt.Y("high:Q", axis=axis, scale=alt.Scale(domain=[count, 0], nice=False, zero=False))
+    looks = alt.Scale(domain=list(LOOKS), range=[look.colour for look in LOOKS.values()])
+    colour = alt.Color("kind:N", legend=None, scale=looks)
+    x = _time(columns)
+    bands = alt.Chart(alt.NamedData("bands")).mark_rect(clip=True, strokeWidth=0.8).encode(
+        x=x, x2="u:T", y=y, y2="low:Q", color=colour, stroke=alt.Stroke("kind:N", legend=None, scale=looks)
+    )  # fmt: skip
+    strip = alt.Chart(alt.NamedData("strip")).transform_calculate(high="0.05", low="0.95").mark_rect(clip=True).encode(
+        x=x, x2="u:T", y=y, y2="low:Q", color=colour
+    )  # fmt: skip
+    layers = [_disruption_rules(columns), strip, bands]
+    if len(columns.tables["saves"]["t"]):
+        ticks = alt.Chart(alt.NamedData("saves")).transform_calculate(high=f"{count - 0.85}", low=f"{count - 0.15}")
+        layers.append(ticks.mark_rule(strokeWidth=1.2, color=_INK, clip=True).encode(x=x, y=y, y2="low:Q"))
+    return _panel(columns, layers, _LANE * count)
+
+
+def _panel(columns: ChartColumns, layers: Sequence[alt.Chart], height: int, *, labels: bool = True) -> alt.LayerChart:
+    """Layers over one time axis. One that shows nothing holds both ends of the window, so that the axis does too."""
+    window = alt.Chart(alt.NamedData("window")).mark_rule(opacity=0).encode(x=_time(columns, labels=labels))
+    return alt.layer(*layers, window).properties(width=WIDTH, height=height)
+
+
+def _zoom() -> alt.Parameter:
+    """What moves the time axis: drags, a wheel with Ctrl (alone it scrolls the page), and scripts, by the signal
+    `zoom_t`."""
+    wheel = "wheel![event.ctrlKey||event.metaKey]"
+    return alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom=wheel, clear=False)
+
+
+def _texts(texts: Sequence[str]) -> str:
+    """Our own words as an array of Vega's expression language."""
+    return "[" + ",".join(f"'{text}'" for text in texts) + "]"
+
+
+def _percents(columns: ChartColumns) -> list[float]:
+    """0 to 100, and beyond where goodput was."""
+    known = [
+        value for name in ("cumulative", "rolling") for value in columns.tables[name]["percent"] if value is not None
+    ]
+    return [min(0, *known, 0), max(100, *known, 100)]
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten between two numbers above 0; only the powers where these are many."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1, 2, 5) if len(powers) <= 5 else (1,)
+    numbers = (float(f"{factor}e{power}") for power in powers for factor in factors)
+    return [number for number in numbers if low <= number <= high]

@@ -1,0 +1,187 @@
+"""A picture as the charts take it: small columns of plain numbers, for the drawing in the page and for its scripts.
+
+Instants are milliseconds since the start of the window, so that a number takes few digits. NaN becomes None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.picture import Picture, Shares
+from goodput_cli.report.titles import title
+from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.timeline.columns import run_heads
+
+Table = Mapping[str, Sequence[Any]]
+"""Columns by name, all of one length."""
+_MS = 1_000_000
+_LABEL_ROOM = 0.022
+"""How much of the width the number of a disruption takes; nearer ones share one."""
+_LEAST_SHARE = 0.12
+"""The least height of a bar in its lane: what is there is seen."""
+KEPT, LOST = "kept training", "lost training"
+WHOLE, SAVES = "the whole job", "saves completed"
+
+
+@dataclass(frozen=True)
+class ChartColumns:
+    """Tables by name, and what they hold: lanes are the rows of the bands, from the top; rolling the window lengths
+    (ns) by number."""
+
+    start_ns: int
+    end_ns: int
+    tables: Mapping[str, Table]
+    lanes: tuple[str, ...]
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """A table row by row, instants as ms since 1970 UTC: what Vega-Lite draws."""
+        table = self.tables[name]
+        zero = self.start_ns / _MS
+        columns = [[zero + value for value in column] if key in ("t", "u") else column for key, column in table.items()]
+        return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def chart_columns(picture: Picture) -> ChartColumns:
+    """All tables of the charts. Columns: t, u: instants (u the end). The others are named where they are drawn."""
+    lanes, bands = _lanes(picture)
+    return ChartColumns(
+        start_ns=picture.start_ns,
+        end_ns=picture.end_ns,
+        lanes=lanes,
+        tables={
+            "window": {"t": _ms(picture, np.array([picture.start_ns, picture.end_ns]))},
+            "curve": _curve(picture),
+            "falls": _falls(picture),
+            "strip": _strip(picture),
+            "bands": bands,
+            "saves": {"t": _ms(picture, picture.saves.time)},
+            "disruptions": _disruptions(picture),
+            "cumulative": _shares(picture, picture.cumulative),
+            "rolling": _rolling(picture),
+            "steps": _steps(picture),
+        },
+    )
+
+
+def _ms(picture: Picture, time: NDArray[np.int64]) -> list[float]:
+    """Instants in ms since the start; whole ones, unless the picture is so short that it shows less."""
+    passed = (time - picture.start_ns) / _MS
+    rounded = np.rint(passed) if picture.bucket_ns >= 10 * _MS else np.round(passed, 6)
+    return [int(value) if value == int(value) else value for value in rounded.tolist()]
+
+
+def _numbers(values: NDArray[np.floating[Any]], digits: int = 6) -> list[float | None]:
+    """Numbers of at most some significant digits, as short as they can be written."""
+    return [None if math.isnan(value) else _short(float(f"{value:.{digits}g}")) for value in values.tolist()]
+
+
+def _short(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def _curve(picture: Picture) -> Table:
+    """line: which line; step; lost: 0 or 1."""
+    curve = picture.curve
+    return {
+        "t": _ms(picture, curve.time),
+        "step": _numbers(curve.step, 12),
+        "line": curve.line.tolist(),
+        "state": [LOST if lost else KEPT for lost in curve.lost.tolist()],
+    }
+
+
+def _falls(picture: Picture) -> Table:
+    """From where one attempt ended (t, step) to where the next one began (u, to)."""
+    curve = picture.curve
+    last = np.flatnonzero((curve.line[1:] != curve.line[:-1]) & (curve.attempt[1:] != curve.attempt[:-1]))
+    return {
+        "t": _ms(picture, curve.time[last]),
+        "step": _numbers(curve.step[last], 12),
+        "u": _ms(picture, curve.time[last + 1]),
+        "to": _numbers(curve.step[last + 1], 12),
+    }
+
+
+def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
+    """Titles of the lanes, and the bars in them: low and high edge in lanes from the top, kind the category's code."""
+    bands = picture.bands
+    kinds = [code for code in range(len(CATEGORIES)) if np.any(bands.category == code)]
+    titles = (WHOLE, *(title(CATEGORIES[code]) for code in kinds), *([SAVES] if len(picture.saves) else []))
+    lane = np.zeros(len(CATEGORIES), dtype=np.int64)
+    lane[kinds] = np.arange(1, len(kinds) + 1)
+    drawn = bands.ns > 0  # a negative slowdown takes no time
+    share = np.clip(bands.ns / (bands.end - bands.start), _LEAST_SHARE, 1.0)[drawn]
+    low = lane[bands.category[drawn]] + 0.9
+    return titles, {
+        "t": _ms(picture, bands.start[drawn]),
+        "u": _ms(picture, bands.end[drawn]),
+        "high": _numbers(low - 0.8 * share, 5),
+        "low": _numbers(low, 5),
+        "kind": [CATEGORIES[code] for code in bands.category[drawn].tolist()],
+    }
+
+
+def _strip(picture: Picture) -> Table:
+    """Which category has most of each interval; neighbours of one category are one."""
+    bands = picture.bands
+    most = np.flatnonzero(bands.most)
+    heads = most[run_heads(bands.category[most])]
+    start = bands.start[heads]
+    return {
+        "t": _ms(picture, start),
+        "u": _ms(picture, np.append(start[1:], picture.end_ns)),
+        "kind": [CATEGORIES[code] for code in bands.category[heads].tolist()],
+    }
+
+
+def _disruptions(picture: Picture) -> Table:
+    """text: the number of the disruption, or of several that lie close together at the first of them."""
+    marks, room = picture.disruptions, (picture.end_ns - picture.start_ns) * _LABEL_ROOM
+    texts = [""] * len(marks)
+    numbers = marks.number.tolist()
+    for first, last in _close(marks.time.tolist(), room):
+        end = numbers[last] + int(marks.count[last]) - 1
+        texts[first] = str(numbers[first]) if end == numbers[first] else f"{numbers[first]}\N{EN DASH}{end}"
+    return {"t": _ms(picture, marks.time), "text": texts, "number": numbers}
+
+
+def _close(times: list[int], room: float) -> Iterator[tuple[int, int]]:
+    """Places of the first and last of instants that lie so close together that one label must do."""
+    first = 0
+    for place in range(1, len(times) + 1):
+        if place == len(times) or times[place] >= times[first] + room:
+            yield first, place - 1
+            first = place
+
+
+def _shares(picture: Picture, shares: Shares) -> Table:
+    return {"t": _ms(picture, shares.time), "percent": _numbers(shares.percent)}
+
+
+def _rolling(picture: Picture) -> Table:
+    """All rolling windows; line: which of them."""
+    tables = [_shares(picture, shares) for shares in picture.rolling]
+    return {
+        "t": [value for table in tables for value in table["t"]],
+        "percent": [value for table in tables for value in table["percent"]],
+        "line": [line for line, table in enumerate(tables) for _ in table["t"]],
+    }
+
+
+def _steps(picture: Picture) -> Table:
+    """number: the first step of each row; count: how many it stands for; low, level, high: seconds."""
+    times = picture.step_times
+    return {
+        "t": _ms(picture, times.time),
+        "number": times.number.tolist(),
+        "count": times.count.tolist(),
+        "low": _numbers(times.low),
+        "level": _numbers(times.level),
+        "high": _numbers(times.high),
+    }

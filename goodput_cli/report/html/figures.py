@@ -1,0 +1,90 @@
+"""The figures of a report: each chart drawn for eyes, and said in a sentence for everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from goodput_cli.analysis.picture import Picture, picture_of
+from goodput_cli.analysis.regimes import Regime
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps import StepReport
+from goodput_cli.report import facts
+from goodput_cli.report.html.charts import Spec, drawn_inside, goodput_chart, main_chart, step_time_chart
+from goodput_cli.report.html.columns import ChartColumns, chart_columns
+from goodput_cli.report.text import as_typed, percent, plural, safe, shorten
+
+STILL_COLUMNS = 600
+"""Columns of dots of the pictures that are drawn here."""
+_LONGEST_TITLE = 80
+
+
+@dataclass(frozen=True)
+class Figure:
+    """name: an id in the page. drawing: an SVG element. words: what it shows, for those who do not see it."""
+
+    name: str
+    drawing: Markup
+    words: str
+    spec: Spec
+
+
+def figures(
+    analysis: Analysis, picture: Picture, steps: StepReport | None, fine: ChartColumns, coarse: ChartColumns
+) -> list[Figure]:
+    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn."""
+    made = [("progress", _progress_words(analysis), main_chart(fine))]
+    windows = [as_typed(shares.window_ns) for shares in picture.rolling]
+    made.append(("goodput-over-time", _goodput_words(analysis, picture), goodput_chart(fine, windows)))
+    if steps is not None and steps.statistics.ideal_seconds is not None:
+        slow = [_slow(regime, picture) for regime in steps.regimes]
+        spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
+        made.append(("step-times", _step_words(analysis, steps), spec))
+    return [Figure(name, Markup(drawn_inside(spec, coarse, name)), words, spec) for name, words, spec in made]
+
+
+def standing_alone(analysis: Analysis) -> tuple[ChartColumns, tuple[str, str]]:
+    """What the main picture shows where it stands alone, with the lines above it."""
+    share, amount = facts.headline(analysis)
+    name = shorten(safe(analysis.job.name), _LONGEST_TITLE)
+    columns = chart_columns(picture_of(analysis, STILL_COLUMNS))
+    return columns, (f"{name}: goodput {share}", f"{amount}; {facts.window_text(analysis)}; {_counts(analysis)}")
+
+
+def _counts(analysis: Analysis) -> str:
+    return f"{facts.attempts_text(analysis)}, {plural(analysis.job.disruptions, 'disruption')}"
+
+
+def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
+    begin, end = ((time - picture.start_ns) / 1e6 for time in (regime.start_ns, regime.end_ns))
+    return begin, end, f"{regime.factor:.2f} x"
+
+
+def _progress_words(analysis: Analysis) -> str:
+    """Step against wall clock in a sentence or two."""
+    parts = [f"Step against wall clock: {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}."]
+    lost = [row.steps_lost for row in analysis.disruptions if row.steps_lost]
+    if lost:
+        parts.append(f"Disruptions took back {plural(sum(lost), 'step')}.")
+    parts.append("Below it one lane a category shows when the time went there. The tables hold every number.")
+    return " ".join(parts)
+
+
+def _goodput_words(analysis: Analysis, picture: Picture) -> str:
+    return " ".join(_goodput_sentences(analysis, picture))
+
+
+def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
+    yield f"Goodput over time: cumulative, at the end {percent(analysis.goodput.percent)}."
+    for shares in picture.rolling:
+        known = shares.percent[shares.percent == shares.percent]  # without NaN
+        if len(known):
+            low, high = percent(float(known.min())), percent(float(known.max()))
+            yield f"In windows of {as_typed(shares.window_ns)} between {low} and {high}."
+
+
+def _step_words(analysis: Analysis, steps: StepReport) -> str:
+    slow = plural(len(steps.regimes), "slow regime") if steps.regimes else "no slow regime"
+    return f"Step times: {facts.step_text(analysis)}; {slow}."

@@ -1,0 +1,276 @@
+// What scripts add to a report: the charts drawn again with more points, to be zoomed and asked. Without them the page
+// is complete. Text goes into the page as text only, never as markup.
+"use strict";
+(() => {
+  const STEP = 0.01; // how far an arrow key moves the cursor, in parts of what is shown
+  const NARROW = 620; // below this width (px) titles of lanes get less room
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const tables = data.tables;
+  const charts = []; // {figure, holder, view, cursor, tip}
+  let shown = [data.start, data.end];
+  let at = null; // where the cursor is, in ms since 1970
+
+  function rows(table) {
+    const names = Object.keys(table);
+    const instants = new Set(["t", "u"]);
+    return table[names[0]].map((_, row) => {
+      const made = {};
+      for (const name of names) made[name] = instants.has(name) ? data.start + table[name][row] : table[name][row];
+      return made;
+    });
+  }
+
+  const datasets = Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, rows(table)]));
+
+  // The specification for a width: plots fill it, and on a narrow screen titles take less of it.
+  function fitted(spec, width) {
+    const narrow = width < NARROW;
+    const left = narrow ? 92 : 148;
+    const fit = (part) => {
+      if (Array.isArray(part)) return part.map(fit);
+      if (part === null || typeof part !== "object") return part;
+      const made = {};
+      for (const [name, value] of Object.entries(part)) made[name] = fit(value);
+      if ("minExtent" in made) made.minExtent = made.maxExtent = left;
+      if ("labelLimit" in made) made.labelLimit = left - 8;
+      if (narrow && "tickCount" in made) made.tickCount = Math.min(made.tickCount, 5);
+      if (narrow && made.direction === "horizontal") made.columns = 2;
+      if (made.height) made.width = Math.max(width - left - 14, 120);
+      return made;
+    };
+    return { ...fit(spec), datasets, autosize: { type: "pad", contains: "padding" } };
+  }
+
+  async function draw(chart) {
+    const width = chart.figure.clientWidth;
+    const result = await window.vegaEmbed(chart.canvas, fitted(data.charts[chart.name], width), {
+      actions: false, ast: true, defaultStyle: false, mode: "vega-lite", renderer: "svg", tooltip: () => {},
+      loader: { load: () => Promise.reject(new Error("this page loads nothing")) },
+    });
+    chart.view?.finalize();
+    chart.view = result.view;
+    chart.drawnAt = width;
+    chart.view.addSignalListener("zoom_t", (_, domain) => {
+      if (domain) show(domain.map(Number), chart);
+    });
+    if (shown[0] !== data.start || shown[1] !== data.end) await move(chart);
+  }
+
+  function move(chart) {
+    return chart.view.signal("zoom_t", shown.slice()).runAsync();
+  }
+
+  // All charts show the same time: never beyond the window, never less than a thousandth of a second.
+  function show(wanted, from = null) {
+    const length = Math.min(Math.max(wanted[1] - wanted[0], 1), data.end - data.start);
+    const start = Math.min(Math.max(wanted[0], data.start), data.end - length);
+    const same = Math.abs(start - shown[0]) + Math.abs(start + length - shown[1]) < 1e-6;
+    shown = [start, start + length];
+    const kept = wanted[0] === start && wanted[1] === start + length;
+    for (const chart of charts) if (chart.view && (chart !== from || !kept)) if (!same || chart !== from) move(chart);
+    for (const chart of charts) chart.status.textContent = words();
+    place(null);
+  }
+
+  function words() {
+    const whole = shown[0] === data.start && shown[1] === data.end;
+    return whole ? "the whole window" : `${clock(shown[0])} to ${clock(shown[1])} UTC`;
+  }
+
+  const clock = (ms) => new Date(ms).toISOString().replace("T", " ").replace(/\.000Z$|Z$/, "");
+
+  function passed(ms) {
+    const seconds = Math.round(ms / 1000);
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
+    return hours ? `${hours} h ${minutes} min` : minutes ? `${minutes} min ${seconds % 60} s` : `${(ms / 1000).toFixed(1)} s`;
+  }
+
+  // The last place of a sorted column that is not above a value; -1 if none is.
+  function before(column, value) {
+    let [low, high] = [0, column.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (column[middle] <= value) low = middle + 1; else high = middle;
+    }
+    return low - 1;
+  }
+
+  // What the report knows of an instant, line by line.
+  function told(ms) {
+    const t = ms - data.start;
+    const lines = [`${clock(ms)} UTC, ${passed(t)} after the start`];
+    const step = stepAt(t);
+    if (step) lines.push(step);
+    lines.push(doing(t));
+    const cumulative = before(tables.cumulative.t, t);
+    if (cumulative >= 0) lines.push(`cumulative goodput ${percent(tables.cumulative.percent[cumulative])}`);
+    const taken = before(tables.steps.t, t);
+    if (step && taken >= 0) lines.push(stepTime(taken));
+    const room = (shown[1] - shown[0]) / 200;
+    const near = tables.disruptions.t.findIndex((when) => Math.abs(when - t) <= room);
+    if (near >= 0) lines.push(`disruption ${tables.disruptions.number[near]}`);
+    return lines.filter(Boolean);
+  }
+
+  function stepAt(t) {
+    const { t: times, step, line, state } = tables.curve;
+    for (let row = 0; row + 1 < times.length; row++) {
+      if (line[row] !== line[row + 1] || times[row] > t || times[row + 1] < t) continue;
+      const part = (t - times[row]) / Math.max(times[row + 1] - times[row], 1e-9);
+      return `step ${Math.floor(step[row] + part * (step[row + 1] - step[row]))}, ${state[row]}`;
+    }
+    return null;
+  }
+
+  function doing(t) {
+    const { t: from, u: to, kind } = tables.bands;
+    const found = [];
+    for (let row = before(from, t); row >= 0 && found.length < 20; row--) {
+      if (to[row] <= t) break;
+      found.unshift(kind[row]);
+    }
+    return found.join(", ");
+  }
+
+  function stepTime(row) {
+    const { low, high, count } = tables.steps;
+    if (count[row] === 1) return `step time ${seconds(low[row])}`;
+    return `step times ${seconds(low[row])} to ${seconds(high[row])} (${count[row]} steps)`;
+  }
+
+  const seconds = (value) => `${Number(value.toPrecision(4))} s`;
+  const percent = (value) => (value === null ? "not known" : `${value.toFixed(2)} %`);
+
+  // The plot of a chart in the page: its left edge and width in px.
+  function plot(chart) {
+    const box = chart.canvas.getBoundingClientRect();
+    const drawing = chart.canvas.querySelector("svg").getBoundingClientRect();
+    const scale = drawing.width / chart.view._viewWidth || 1;
+    const bounds = chart.canvas.querySelector(".mark-group.role-frame .background, .background").getBoundingClientRect();
+    return { left: bounds.left - box.left, width: bounds.width, height: drawing.height, scale };
+  }
+
+  function place(chart, quiet = true) {
+    for (const other of charts) other.cursor.hidden = other.tip.hidden = true;
+    if (!chart || at === null) return;
+    const { left, width, height } = plot(chart);
+    const x = left + ((at - shown[0]) / (shown[1] - shown[0])) * width;
+    const lines = told(at);
+    chart.cursor.hidden = chart.tip.hidden = false;
+    chart.cursor.style.left = `${x}px`;
+    chart.cursor.style.height = `${height}px`;
+    chart.tip.textContent = lines.join("\n");
+    const room = chart.holder.clientWidth - chart.tip.offsetWidth;
+    chart.tip.style.left = `${Math.max(Math.min(x + 14, room), 0)}px`;
+    if (x + 14 > room) chart.tip.style.left = `${Math.max(x - 14 - chart.tip.offsetWidth, 0)}px`;
+    chart.tip.style.top = "1.5rem";
+    if (!quiet) chart.spoken.textContent = lines.join("; ");
+  }
+
+  function pointed(chart, event) {
+    const { left, width } = plot(chart);
+    const x = event.clientX - chart.canvas.getBoundingClientRect().left;
+    at = x < left || x > left + width ? null : shown[0] + ((x - left) / width) * (shown[1] - shown[0]);
+    place(chart);
+  }
+
+  function zoom(factor) {
+    const middle = at !== null && at >= shown[0] && at <= shown[1] ? at : (shown[0] + shown[1]) / 2;
+    show(shown.map((edge) => middle + (edge - middle) * factor));
+  }
+
+  const slide = (part) => show(shown.map((edge) => edge + part * (shown[1] - shown[0])));
+  const tools = [
+    ["Zoom in", () => zoom(0.5)],
+    ["Zoom out", () => zoom(2)],
+    ["Earlier", () => slide(-0.5)],
+    ["Later", () => slide(0.5)],
+    ["Whole window", () => show([data.start, data.end])],
+  ];
+
+  function pressed(chart, event) {
+    const length = shown[1] - shown[0];
+    const middle = at ?? (shown[0] + shown[1]) / 2;
+    const moves = { ArrowLeft: middle - STEP * length, ArrowRight: middle + STEP * length, Home: shown[0], End: shown[1] };
+    if (event.key in moves) at = Math.min(Math.max(moves[event.key], shown[0]), shown[1]);
+    else if (event.key === "+" || event.key === "=") zoom(0.5);
+    else if (event.key === "-") zoom(2);
+    else if (event.key === "0") show([data.start, data.end]);
+    else if (event.key === "Escape") at = null;
+    else return;
+    event.preventDefault();
+    place(chart, false);
+  }
+
+  function made(tag, className, text = "") {
+    const element = document.createElement(tag);
+    element.className = className;
+    element.textContent = text;
+    return element;
+  }
+
+  function toolbar(figure) {
+    const bar = made("div", "tools");
+    bar.setAttribute("role", "group");
+    bar.setAttribute("aria-label", "Zoom all charts");
+    for (const [name, act] of tools) {
+      const button = made("button", "", name);
+      button.type = "button";
+      button.addEventListener("click", act);
+      bar.append(button);
+    }
+    const status = made("span", "shown", words());
+    status.setAttribute("role", "status");
+    bar.append(status);
+    figure.prepend(bar);
+    return status;
+  }
+
+  function prepared(figure) {
+    const still = figure.querySelector(".still");
+    const holder = made("div", "live");
+    const canvas = made("div", "canvas");
+    holder.tabIndex = 0;
+    holder.setAttribute("role", "group");
+    holder.setAttribute("aria-roledescription", "chart");
+    holder.setAttribute("aria-label", `${still.getAttribute("aria-label")} Arrow keys move along it, + and - zoom.`);
+    const chart = { figure, name: figure.dataset.chart, still, holder, canvas };
+    chart.cursor = made("div", "cursor");
+    chart.tip = made("div", "tip");
+    chart.spoken = made("p", "unseen");
+    chart.spoken.setAttribute("aria-live", "polite");
+    chart.tip.setAttribute("aria-hidden", "true");
+    chart.cursor.hidden = chart.tip.hidden = true;
+    holder.append(canvas, chart.cursor, chart.tip, chart.spoken);
+    holder.addEventListener("pointermove", (event) => pointed(chart, event));
+    holder.addEventListener("pointerleave", () => { at = null; place(null); });
+    holder.addEventListener("keydown", (event) => pressed(chart, event));
+    return chart;
+  }
+
+  async function start(figure) {
+    const chart = prepared(figure);
+    chart.still.after(chart.holder);
+    try {
+      await draw(chart);
+    } catch (error) {
+      chart.holder.remove(); // the drawing in the page stays
+      throw error;
+    }
+    chart.still.hidden = true;
+    chart.status = toolbar(figure);
+    charts.push(chart);
+  }
+
+  let waiting = 0;
+  window.addEventListener("resize", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => charts.forEach((chart) => {
+      if (chart.figure.clientWidth !== chart.drawnAt) draw(chart);
+    }), 200);
+  });
+  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+  Promise.all([...document.querySelectorAll("figure[data-chart]")].map(start)).then(() => {
+    document.documentElement.dataset.charts = "drawn"; // tests wait for it
+  });
+})();

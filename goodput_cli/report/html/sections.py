@@ -1,0 +1,243 @@
+"""What stands in each section of a report, in words: made from the analysis for templates that only lay it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+
+from goodput_cli import __version__
+from goodput_cli.analysis.codes import code_texts
+from goodput_cli.analysis.disruptions import Disruption
+from goodput_cli.analysis.picture import tiled_windows
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps import StepReport, step_report
+from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.report import facts
+from goodput_cli.report.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
+from goodput_cli.report.disruptions_sheet import disruptions_sheet
+from goodput_cli.report.palette import LOOKS, Look
+from goodput_cli.report.rolling_sheet import rolling_sheet
+from goodput_cli.report.sheet_html import HtmlTable, html_table
+from goodput_cli.report.steps_sheet import steps_sheet
+from goodput_cli.report.text import clock, duration, exact, iso, number, period, plural, seconds_text
+
+MOST_DETAILS = 200
+"""How many disruptions are shown with all their evidence."""
+_MOST_PLACES = 20
+_MOST_SOURCES = 20
+_EVIDENCE = {
+    "last_step": "last step",
+    "last_sign_of_life": "last sign of life",
+    "ended": "how it ended",
+    "next_start": "next start",
+    "next_up": "next attempt up",
+    "resumed_step": "resumed at",
+    "first_step": "first step again",
+    "regained": "progress regained",
+}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row of the waterfall. left, width: of 1000, where the bar stands. kind: `total`, `badput` or `goodput`."""
+
+    name: str
+    title: str
+    look: Look | None
+    seconds: str
+    time: str
+    share: str
+    left: float
+    width: float
+    kind: str
+
+
+@dataclass(frozen=True)
+class Details:
+    """One disruption with everything that is known of it, and the lines that show it."""
+
+    title: str
+    facts: list[tuple[str, str]]
+    evidence: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Disruptions:
+    """The disruptions as a table, the summary above, and the first ones one by one."""
+
+    summary: tuple[str, ...]
+    table: HtmlTable
+    details: list[Details]
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A diagnostic with the registry's words about it."""
+
+    diagnostic: Diagnostic
+    places: list[str]
+    more: int
+    effect: str
+    advice: str
+
+
+def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
+    """What stands beside the headline: a few short facts."""
+    job, found = analysis.job, analysis.reliability
+    rows = [("attempts", str(job.attempts)), ("disruptions", str(job.disruptions))]
+    if found is not None and found.mtbf_seconds is not None:
+        rows.append(("MTBF", duration(round(found.mtbf_seconds * 1e9))))
+    kept = number(round(job.kept_steps, 3))
+    if job.first_step is not None and job.last_step is not None:
+        kept += f" ({job.first_step} to {job.last_step})"
+    rows.append(("steps kept", kept))
+    if analysis.steps.ideal_seconds is not None:
+        rows.append(("ideal step time", duration(round(analysis.steps.ideal_seconds * 1e9))))
+    rows.append(("ending", facts.ending_text(job)))
+    return rows
+
+
+def waterfall(analysis: Analysis) -> list[Bar]:
+    """From the wall clock down to goodput: every badput takes its part from what is left."""
+    window, badput = analysis.window, [row for row in facts.category_rows(analysis) if not row.is_goodput]
+    most = max(window.ns, analysis.goodput.ns, 1)
+    whole = "" if window.excluded_ns else "100.00 %"
+    rows = [_bar("wall clock", None, window.ns, whole, 0, most, "total")]
+    left = window.ns
+    if window.excluded_ns:
+        left -= window.excluded_ns
+        rows.append(_bar("excluded", None, window.excluded_ns, "not counted", left, most, "badput"))
+    for row in badput:
+        left -= row.ns
+        rows.append(_bar(row.name, row.title, row.ns, row.percent, min(left, left + row.ns), most, "badput"))
+    goodput = next(row for row in facts.category_rows(analysis) if row.is_goodput)
+    return [*rows, _bar(goodput.name, "goodput", goodput.ns, goodput.percent, 0, most, "goodput")]
+
+
+def _bar(name: str, title: str | None, ns: int, share: str, left: int, most: int, kind: str) -> Bar:
+    look = LOOKS.get(name.partition(":")[0])
+    scale = 1000 / most
+    return Bar(
+        name, title or name, look, seconds_text(ns), duration(ns), share, max(left, 0) * scale, abs(ns) * scale, kind
+    )
+
+
+def rolling_windows(analysis: Analysis) -> HtmlTable:
+    """The windows that were asked for, else some that tile the window of the question."""
+    return html_table(rolling_sheet(tiled_windows(analysis)))
+
+
+def find_steps(analysis: Analysis) -> StepReport | str:
+    """The step times of the window, or why there are none."""
+    try:
+        return step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
+    except NotEnoughData as reason:
+        return str(reason)
+
+
+def step_tables(analysis: Analysis, found: StepReport | str) -> HtmlTable | str:
+    """The step statistics as `goodput steps` shows them, or why there are none."""
+    return found if isinstance(found, str) else html_table(steps_sheet(analysis, found))
+
+
+def disruptions(analysis: Analysis) -> Disruptions:
+    """All disruptions of the window."""
+    sheet = disruptions_sheet(analysis, None)
+    rows = analysis.disruptions
+    return Disruptions(
+        summary=sheet.summary[1:],
+        table=html_table(sheet),
+        details=[_details(row) for row in rows[:MOST_DETAILS]],
+        left_out=max(len(rows) - MOST_DETAILS, 0),
+    )
+
+
+def _details(row: Disruption) -> Details:
+    places = asdict(row.evidence)
+    down_since = " ".join(clock(row.last_sign_of_life_ns))
+    return Details(
+        title=f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}",
+        facts=list(_disruption_facts(row)),
+        evidence=[(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None],
+    )
+
+
+def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
+    """Everything that JSON holds of a disruption; amounts in seconds are exact."""
+    yield "last step", _step(row.last_step)
+    yield "last sign of life", iso(row.last_sign_of_life_ns)
+    yield "died before", iso(row.death_latest_ns)
+    yield "next start", iso(row.next_start_ns)
+    yield "next attempt up", iso(row.next_up_ns)
+    yield "resumed at step", _step(row.resumed_step)
+    yield "steps lost", _step(row.steps_lost)
+    amounts = {
+        "wasted": row.wasted_ns,
+        "downtime": row.downtime_ns,
+        "of it undetermined": row.undetermined_ns,
+        "queued": row.queued_ns,
+        "starting again": row.restart_ns,
+        "lost in all": row.lost_ns,
+        "time to the first step": row.time_to_first_step_ns,
+        "regained after": row.regained_after_ns,
+    }
+    for name, ns in amounts.items():
+        yield name, "not known" if ns is None else f"{seconds_text(ns)} s"
+    if row.ranks_before is not None or row.ranks_after is not None:
+        yield "ranks before and after", f"{_step(row.ranks_before)}, {_step(row.ranks_after)}"
+
+
+def _step(value: int | None) -> str:
+    return "not known" if value is None else str(value)
+
+
+def thresholds(analysis: Analysis) -> list[tuple[str, str, str]]:
+    """Expression, verdict and value of each threshold."""
+    return [
+        (threshold.expression, facts.threshold_verdict(threshold), facts.threshold_value(threshold))
+        for threshold in analysis.thresholds
+    ]
+
+
+def diagnostics(analysis: Analysis) -> list[Finding]:
+    """What was found, with what it does to the numbers."""
+    found = []
+    for one in analysis.diagnostics:
+        code = code_texts(one.code)
+        places = list(islice(one.where, _MOST_PLACES))
+        more = max(one.count, len(one.where)) - len(places)
+        found.append(Finding(one, places, more if places else 0, code.effect, code.advice))
+    return found
+
+
+def definitions() -> list[tuple[str, Look | None, str]]:
+    """Every number that a report can hold in a sentence, categories first."""
+    categories = [(name, LOOKS.get(name), meaning) for name, meaning in CATEGORY_MEANINGS.items()]
+    return [*categories, *((name, None, meaning) for name, meaning in OTHER_MEANINGS.items())]
+
+
+def method(analysis: Analysis) -> list[tuple[str, str]]:
+    """Which question was asked, with which options, of which logs."""
+    rules, job, window = analysis.timeline.rules, analysis.job, analysis.window
+    reference = facts.reference_text(analysis)
+    rows = [
+        ("window", f"{iso(window.start_ns)} to {iso(window.end_ns)}"),
+        ("job", f"{iso(job.start_ns)} to {iso(job.end_ns)}"),
+        ("log formats", " + ".join(job.formats) or "none"),
+        ("progress from", "steps" if analysis.timeline.records is not None else "checkpoints"),
+        ("reference", reference or "none"),
+        ("data loading", "blocking" if rules.data_blocking else "overlapped"),
+        ("saves", "asynchronous" if rules.async_saves else "block training"),
+        ("stall factor", exact(float(rules.stall_factor)) if rules.stall_factor else "off"),
+    ]
+    rows += [("excluded", period(start, end)) for start, end in rules.exclusions]
+    if rules.exclude_stopped:
+        rows.append(("excluded", "planned stops"))
+    sources = analysis.table.sources
+    rows += [("source", source) for source in sources[:_MOST_SOURCES]]
+    if len(sources) > _MOST_SOURCES:
+        rows.append(("source", f"and {plural(len(sources) - _MOST_SOURCES, 'more')}"))
+    return [*rows, ("made by", f"goodput-cli {__version__}")]
