@@ -95,7 +95,7 @@ def _runs(timeline: Timeline, start: int, end: int) -> _Runs:
     label = np.full(len(category), -1, dtype=np.int32)
     custom = np.flatnonzero(category == Category.CUSTOM)
     if len(custom):
-        label[custom] = segments.label[first:last][custom]
+        label[custom] = segments.label(first + custom)
     heads = np.flatnonzero(run_heads(category) | run_heads(label))
     begins = np.maximum(segments.start[first:last][heads], start)
     return _Runs(begins, np.append(begins[1:], end), category[heads], label[heads])
