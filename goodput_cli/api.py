@@ -141,7 +141,8 @@ def analyze_log(
     known = timeline if question.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, noticed)
     rows = _rolling(timeline, question, start, end) if question.windows else None
-    analysis = replace(analysis, diagnostics=merge(analysis.diagnostics), rolling=rows)
+    method = replace(analysis.method, hindsight=question.hindsight)
+    analysis = replace(analysis, diagnostics=merge(analysis.diagnostics), rolling=rows, method=method)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 

@@ -12,7 +12,8 @@ from goodput_cli.analysis.elastic import elastic_of
 from goodput_cli.analysis.evidence import not_recorded
 from goodput_cli.analysis.findings import findings, union_length
 from goodput_cli.analysis.reliability import reliability
-from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
+from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
+from goodput_cli.analysis.saves import saves_inside
 from goodput_cli.analysis.steps import step_statistics
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import NotEnoughData
@@ -22,6 +23,7 @@ from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.columns import blocks, distinct
 from goodput_cli.timeline.endings import END_NAMES, End
 from goodput_cli.timeline.ledger import Key
+from goodput_cli.timeline.rules import Rules
 from goodput_cli.timeline.runs import find_runs
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
 
@@ -69,11 +71,22 @@ def analyse_window(
         elastic=elastic_of(timeline, start, end, _percent(productive, counted)),
         disruptions=disruptions,
         reliability=reliability(timeline, disruptions, start, end, productive / counted),
+        saves=saves_inside(timeline, start, end),
+        method=_method(timeline.rules),
     )
 
 
 def _percent(ns: int, counted: int) -> float:
     return 100 * ns / counted
+
+
+def _method(rules: Rules) -> Method:
+    return Method(
+        data_loading="blocking" if rules.data_blocking else "overlapped",
+        async_saves=rules.async_saves,
+        stall_factor=rules.stall_factor,
+        exclude_stopped=rules.exclude_stopped,
+    )
 
 
 def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:

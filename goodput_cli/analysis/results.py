@@ -127,6 +127,26 @@ class StepStatistics:
 
 
 @dataclass(frozen=True)
+class Saves:
+    """Checkpoints that were saved: how many, and the median time (s) between two in a row of the same attempt, None
+    where no attempt has two."""
+
+    count: int
+    interval_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the accounting was made, as far as the user chooses it; the reference step time is in `Reference`."""
+
+    data_loading: Literal["overlapped", "blocking"] = "overlapped"
+    async_saves: bool = False
+    stall_factor: float = 5.0
+    exclude_stopped: bool = False
+    hindsight: bool = True
+
+
+@dataclass(frozen=True)
 class Elastic:
     """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known.
 
@@ -247,6 +267,7 @@ class Analysis:
     rolling: where windows were asked for.
     disruptions: those inside the window, in time order; each is made when it is read. reliability: what they add up to
         (accounting §10).
+    saves: None where the log has none. method: how all this was measured.
     """
 
     job: Job
@@ -266,6 +287,8 @@ class Analysis:
     rolling: Rolling | None = None
     disruptions: Sequence[Disruption] = ()
     reliability: Reliability | None = None
+    saves: Saves | None = None
+    method: Method = Method()
 
     @property
     def goodput_percent(self) -> float:

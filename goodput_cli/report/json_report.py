@@ -8,9 +8,19 @@ quick to write so, and `grep` is of use.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Reference, StepStatistics, Threshold
+from goodput_cli.analysis.results import (
+    Analysis,
+    CategoryTime,
+    Elastic,
+    Job,
+    Reference,
+    Saves,
+    StepStatistics,
+    Threshold,
+)
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
@@ -59,7 +69,9 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
             "seconds": at_risk and at_risk.ns / 1e9,
         },
         "reference": _reference(analysis.reference),
+        "method": asdict(analysis.method),
         "steps": _steps(analysis.steps),
+        "saves": _saves(analysis.saves),
         "elastic": _elastic(analysis.elastic),
         "reliability": reliability_dict(analysis.reliability),
         "rolling": [] if analysis.rolling is None else rolling_dicts(analysis.rolling),
@@ -119,6 +131,13 @@ def _steps(steps: StepStatistics) -> dict[str, Any]:
         "median_seconds": finite(steps.median_seconds),
         "p90_seconds": finite(steps.p90_seconds),
         "p99_seconds": finite(steps.p99_seconds),
+    }
+
+
+def _saves(saves: Saves | None) -> dict[str, Any]:
+    return {
+        "count": None if saves is None else saves.count,
+        "interval_seconds": None if saves is None else finite(saves.interval_seconds),
     }
 
 
