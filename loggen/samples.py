@@ -24,6 +24,12 @@ _NIGHT = (
     Life(loaded=2600, last_step=3400, entry=Entry.SCALE_UP, slices=4, ending=Ending.CLEAN),
 )  # fmt: skip
 
+_MORNING = (
+    # Goes on under a new name, with a save every 100 steps: a death costs less of them.
+    Life(loaded=3400, last_step=3760, slices=4, cut=0.5, down_seconds=540.0),
+    Life(loaded=3700, last_step=4100, slices=4, ending=Ending.CLEAN),
+)
+
 SAMPLES = {
     "llm-pretrain": Scenario(
         seed=20260112,
@@ -35,6 +41,18 @@ SAMPLES = {
         ranks=4,
         slices=4,
         lives=_NIGHT,
+    ),
+    "llm-pretrain-r2": Scenario(
+        seed=20260113,
+        job_name="llm-pretrain-7b-r2",
+        start=datetime(2026, 1, 13, 9, 0, tzinfo=UTC),
+        save_every=100,
+        eval_every=50,
+        eval_seconds=60.0,
+        data_loading_every=50,
+        ranks=4,
+        slices=4,
+        lives=_MORNING,
     ),
 }
 """Scenarios by the name of their file in sample_logs/, without `.jsonl`."""

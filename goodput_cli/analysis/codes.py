@@ -324,7 +324,16 @@ _HOSTS = {
     ),
 }
 
-CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS}
+_COMPARING = {
+    "methods_differ": Code(
+        "warning",
+        "Two sides of a comparison were not measured in the same way: another reference step time, or other options.",
+        "Part of the difference comes from the measuring and not from the runs.",
+        "Give both sides the same options, --reference-step-time first of all; save a saved analysis anew with them.",
+    ),
+}
+
+CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING}
 """Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")

@@ -10,7 +10,7 @@ import difflib
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -26,7 +26,7 @@ Dimension = Literal["share", "ratio", "time", "count"]
 
 CUSTOM = "custom_badput_events"
 OVERLAPPED = "data_loading_async"
-_DIMENSIONS: dict[str, Dimension] = {
+DIMENSIONS: Mapping[str, Dimension] = {
     "goodput": "share",
     **dict.fromkeys(CATEGORIES, "share"),
     OVERLAPPED: "share",
@@ -38,11 +38,11 @@ _DIMENSIONS: dict[str, Dimension] = {
     **{f"steps.{name}": "time" for name in ("ideal", "mean", "median", "p90", "p99")},
     **{f"elastic.{name}": "ratio" for name in ("stepping", "available", "goodput")},
 }
-NAMES = tuple(_DIMENSIONS)
+NAMES = tuple(DIMENSIONS)
 """Every name an expression can hold, besides `custom:LABEL`."""
 
-_DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -51,8 +51,8 @@ _OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
 }
-_NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
-_EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({_NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
+NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
+_EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -84,21 +84,21 @@ def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
     match = _EXPRESSION.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold; write {ACCEPTED}")
-    name, label = _split_name(match[1], text)
-    dimension = _DIMENSIONS[name]
-    unit = (match[4] or "").lower() or _DEFAULT_UNITS[dimension]
-    allowed = {"share": ["%", *_SECONDS], "ratio": ["%"], "time": list(_SECONDS), "count": [""]}[dimension]
+    name, label = split_name(match[1], text)
+    dimension = DIMENSIONS[name]
+    unit = (match[4] or "").lower() or DEFAULT_UNITS[dimension]
+    allowed = {"share": ["%", *UNIT_SECONDS], "ratio": ["%"], "time": list(UNIT_SECONDS), "count": [""]}[dimension]
     if unit not in allowed:
         hint = f"write {', '.join(allowed)}" if dimension != "count" else "it is a plain number"
         raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; {hint}")
-    limit = Fraction(match[3]) * _SECONDS.get(unit, 1)
-    return ThresholdExpression(text.strip(), name, label, match[2], limit, "s" if unit in _SECONDS else unit, fails)
+    limit = Fraction(match[3]) * UNIT_SECONDS.get(unit, 1)
+    return ThresholdExpression(text.strip(), name, label, match[2], limit, "s" if unit in UNIT_SECONDS else unit, fails)
 
 
 def parse_fail_under(text: str) -> ThresholdExpression:
     """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
     number = text.strip().removesuffix("%").strip()
-    if not re.fullmatch(_NUMBER, number):
+    if not re.fullmatch(NUMBER, number):
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
     return parse_threshold(f"goodput<{number}")
 
@@ -110,7 +110,7 @@ def evaluate(expressions: Sequence[ThresholdExpression], analysis: Analysis) -> 
 
 def measure(expression: ThresholdExpression, analysis: Analysis) -> Fraction | None:
     """The exact value in the unit of the expression; None where the log does not record it."""
-    if _DIMENSIONS[expression.name] != "share":
+    if DIMENSIONS[expression.name] != "share":
         return _plain(expression.name, analysis)
     ns = _time_ns(expression, analysis)
     if ns is None:
@@ -124,11 +124,11 @@ def measure(expression: ThresholdExpression, analysis: Analysis) -> Fraction | N
 def _judge(expression: ThresholdExpression, analysis: Analysis) -> Threshold:
     value = measure(expression, analysis)
     met = None if value is None else expression.holds(value)
-    shown = None if value is None else _telling_float(value, expression.limit)
+    shown = None if value is None else telling_float(value, expression.limit)
     return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit)
 
 
-def _telling_float(value: Fraction, limit: Fraction) -> float:
+def telling_float(value: Fraction, limit: Fraction) -> float:
     """The float nearest to `value` that lies on the same side of the limit, so that what is shown agrees with what
     was judged."""
     shown, edge = float(value), float(limit)
@@ -137,14 +137,19 @@ def _telling_float(value: Fraction, limit: Fraction) -> float:
     return shown
 
 
-def _split_name(name: str, text: str) -> tuple[str, str | None]:
+def split_name(name: str, text: str, names: Iterable[str] = NAMES) -> tuple[str, str | None]:
+    """A name of the expression `text` as (one of `names`, label of `custom:LABEL` in upper case or None).
+
+    `UsageError` with a hint where there is no such name.
+    """
+    known = list(names)
     prefix, colon, label = name.partition(":")
     if colon and prefix.lower() in ("custom", CUSTOM) and label.strip():
         return CUSTOM, label.strip().upper()
-    if name.lower() in _DIMENSIONS:
+    if name.lower() in known:
         return name.lower(), None
-    close = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"names are {', '.join(NAMES)} and custom:LABEL"
+    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"names are {', '.join(known)} and custom:LABEL"
     raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
 
 
@@ -183,13 +188,13 @@ def _plain(name: str, analysis: Analysis) -> Fraction | None:
     first, _, field = name.partition(".")
     match first:
         case "steps":
-            return _decimal(analysis.steps.count if field == "count" else getattr(analysis.steps, f"{field}_seconds"))
+            return decimal(analysis.steps.count if field == "count" else getattr(analysis.steps, f"{field}_seconds"))
         case "elastic":
             return _slices(field, analysis.elastic)
         case "at_risk":
             return _at_risk(field, analysis.at_risk)
         case "kept_steps":
-            return _decimal(analysis.job.kept_steps)
+            return decimal(analysis.job.kept_steps)
         case "disruptions" | "attempts" | "runs":
             return Fraction(getattr(analysis.job, name))
         case _:
@@ -200,14 +205,14 @@ def _at_risk(field: str, risk: AtRisk | None) -> Fraction | None:
     """In seconds, or the number of steps."""
     if risk is None:
         return None
-    return _decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9)
+    return decimal(risk.steps) if field == "steps" else Fraction(risk.ns, 10**9)
 
 
 def _slices(field: str, elastic: Elastic) -> Fraction | None:
     """In percent."""
     if field == "goodput":
-        return _decimal(elastic.goodput_percent)
-    share = _decimal(getattr(elastic, field))
+        return decimal(elastic.goodput_percent)
+    share = decimal(getattr(elastic, field))
     return None if share is None else 100 * share
 
 
@@ -220,9 +225,9 @@ def _reliability(name: str, analysis: Analysis) -> Fraction | None:
     if name == "longest_unproductive":
         start, end = found.longest_unproductive or (0, 0)
         return Fraction(end - start, 10**9)
-    return _decimal(getattr(found, f"{name}_seconds"))
+    return decimal(getattr(found, f"{name}_seconds"))
 
 
-def _decimal(value: float | None) -> Fraction | None:
+def decimal(value: float | None) -> Fraction | None:
     """The decimal that people see (`repr`), so that 'steps.mean==0.1' can hold; None for NaN and infinities too."""
     return None if value is None or not math.isfinite(value) else Fraction(repr(value))

@@ -26,6 +26,9 @@ COMMANDS = {
     "timeline": Elsewhere("goodput_cli.cli.timeline", "Show what the job did when, and the lines that prove it."),
     "disruptions": Elsewhere("goodput_cli.cli.disruptions", "List every disruption: what it lost, and the proof."),
     "steps": Elsewhere("goodput_cli.cli.steps", "Show step times: statistics, slowest steps, slow regimes."),
+    "compare": Elsewhere(
+        "goodput_cli.cli.compare", "Show two runs or more side by side, and what made the difference."
+    ),
     "jobs": Elsewhere("goodput_cli.cli.jobs", "List every job in the logs, with its goodput."),
     "check": Elsewhere("goodput_cli.cli.check", "Find what is wrong with event logs, and what to do about it."),
     "fetch": Elsewhere("goodput_cli.cli.fetch", "Keep a local snapshot of logs that every command reads."),

@@ -18,6 +18,7 @@ from goodput_cli.cli.console import say
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
 
+_WHAT = "What"
 MAX_DAYS = 36_500
 """The longest look-back: Cloud Logging keeps no log for a hundred years."""
 
@@ -194,17 +195,39 @@ WARN_IF = Checked("expr", warn_threshold)
 
 def source_options(command: Decorated) -> Decorated:
     """What to analyse."""
-    group = "What"
+    job = option(_WHAT, "--job-name", "-j", metavar="NAME", type=TEXT, help="The job, where the logs hold several.")
+    run = option(_WHAT, "--run", metavar="N|last", type=RUN, help="One run of a job name that was used several times.")
+    return _source_options(command, job, run)
+
+
+def side_options(command: Decorated) -> Decorated:
+    """What to compare: as `source_options`, with a job and a run for each side."""
+    job = option(
+        _WHAT,
+        "--job-name",
+        "-j",
+        metavar="NAME",
+        type=TEXT,
+        multiple=True,
+        help="The job: once for all logs, or once a side, in order.",
+    )
+    run = option(
+        _WHAT, "--run", metavar="N|last", type=RUN, multiple=True, help="One run of a job name: once, or once a side."
+    )
+    return _source_options(command, job, run)
+
+
+def _source_options(command: Decorated, job: Decorator[Any], run: Decorator[Any]) -> Decorated:
     return _apply(
         command,
         click.argument("source", nargs=-1, type=FILE),
-        option(group, "--job-name", "-j", metavar="NAME", type=TEXT, help="The job, where the logs hold several."),
-        option(group, "--log-file", metavar="FILE", type=FILE, multiple=True, help="One more SOURCE."),
+        job,
+        option(_WHAT, "--log-file", metavar="FILE", type=FILE, multiple=True, help="One more SOURCE."),
         option(
-            group, "--log-name", metavar="ID", type=TEXT, help="The log in Cloud Logging; default: both usual names."
+            _WHAT, "--log-name", metavar="ID", type=TEXT, help="The log in Cloud Logging; default: both usual names."
         ),
         option(
-            group,
+            _WHAT,
             "--lookback",
             "lookback_days",
             metavar="DAYS",
@@ -212,7 +235,7 @@ def source_options(command: Decorated) -> Decorated:
             help="How far back to read Cloud Logging.  [default: the job's start]",
         ),
         option(
-            group,
+            _WHAT,
             "--no-cache",
             "use_cache",
             is_flag=True,
@@ -220,9 +243,9 @@ def source_options(command: Decorated) -> Decorated:
             default=True,
             help="Read Cloud Logging anew and keep nothing of it.",
         ),
-        option(group, "--run", metavar="N|last", type=RUN, help="One run of a job name that was used several times."),
+        run,
         option(
-            group,
+            _WHAT,
             "--timezone",
             metavar="ZONE",
             type=ZONE,
@@ -230,7 +253,7 @@ def source_options(command: Decorated) -> Decorated:
             show_default=True,
             help="Zone of times that name none, in logs and on the command line.",
         ),
-        option(group, "--strict", is_flag=True, help="Exit with 5 if anything in the logs looks wrong."),
+        option(_WHAT, "--strict", is_flag=True, help="Exit with 5 if anything in the logs looks wrong."),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.report.text import safe
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.comparison import Comparison
     from goodput_cli.analysis.results import Analysis
     from goodput_cli.events.schema import EventLog
 
@@ -59,6 +60,14 @@ class Session(Generic[Answer]):
         with reading_progress(wanted=self._shows_progress) as progress:
             question = {**self.question, **more}
             return analyze(list(self.sources), stdin=self._stdin(), progress=progress, notice=tell, **question)
+
+    def compare(self, **more: Any) -> Comparison:
+        """Read every side and hold them against each other; `more` are further arguments of `sides.compare`."""
+        from goodput_cli.sides import compare
+
+        with reading_progress(wanted=self._shows_progress) as progress:
+            question = {**self.question, **more}
+            return compare(list(self.sources), stdin=self._stdin(), progress=progress, notice=tell, **question)
 
     def read(self) -> EventLog:
         """Read the sources, for commands that ask about all jobs in them."""
@@ -129,15 +138,16 @@ def say_all(lines: Iterable[str]) -> None:
         say(line)
 
 
-def _sources(named: list[str], job_name: str | None) -> list[str]:
-    """The sources named; with none, Cloud Logging for a job that is named."""
+def _sources(named: list[str], job_name: str | Sequence[str] | None) -> list[str]:
+    """The sources named; with none, Cloud Logging for a job (or, in comparisons, several) that is named."""
     if named:
         return named
-    if job_name is None:
+    if not job_name:
         context = click.get_current_context()
         raise click.UsageError(
             f"no SOURCE: name a log file, a folder, or - for standard input, as in '{context.command_path} run.jsonl'",
             context,
         )
-    say(f"No SOURCE: looking for the job {safe(job_name)} in Cloud Logging.")
+    jobs = job_name if isinstance(job_name, str) else ", ".join(job_name)
+    say(f"No SOURCE: looking for the job {safe(jobs)} in Cloud Logging.")
     return [CLOUD_LOGGING]

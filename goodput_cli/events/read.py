@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import tzinfo
 from typing import BinaryIO
 
 import numpy as np
@@ -40,6 +41,12 @@ def read_events(
     notices: list[Diagnostic] = []
     context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
     found = [source_for(uri).read(uri, context) for uri in uris]
+    return decode_batches(found, zone, notices)
+
+
+def decode_batches(found: Iterable[Iterator[Batch]], zone: tzinfo, notices: list[Diagnostic]) -> EventLog:
+    """The events in the batches of some sources. zone: of timestamps without one. notices: what the sources report
+    while they are read."""
     decoder = Decoder(zone)
     with garbage_collection_paused():
         for batches in found:

@@ -21,6 +21,7 @@ from goodput_cli.analysis.results import (
     StepStatistics,
     Threshold,
 )
+from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
@@ -28,7 +29,6 @@ from goodput_cli.report.rolling_sheet import rolling_dicts
 from goodput_cli.report.sheet import Lazy
 from goodput_cli.report.text import finite, iso, well_formed
 
-SCHEMA_VERSION = 1
 _INDENTED = json.JSONEncoder(indent=2, allow_nan=False)
 _IN_ONE_LINE = json.JSONEncoder(allow_nan=False)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.errors import UsageError
-from goodput_cli.report.json_report import SCHEMA_VERSION
 from goodput_cli.report.text import iso, well_formed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar, overload
 
 Cell = str | int | float | None
-ColumnKind = Literal["text", "count", "number", "duration", "instant", "percent", "share"]
+ColumnKind = Literal["text", "count", "number", "duration", "change", "instant", "percent", "points", "share"]
 Readers = Literal["all", "eye", "data"]
 
 
@@ -45,8 +45,9 @@ class Lazy(Sequence[Item], Generic[Item]):
 class Column:
     """name: as in the vocabulary; the head of the column in every format.
 
-    kind: what a cell holds: `text`; `count` an int; `number` a float; `duration` ns (int); `instant` ns since 1970
-    UTC (int); `percent` a float; `share` a float 0..1 that is drawn as a bar, and only for the eye (no CSV column).
+    kind: what a cell holds: `text`; `count` an int; `number` a float; `duration` ns (int); `change` ns (int) that
+    were gained (+) or lost (-); `instant` ns since 1970 UTC (int); `percent` a float; `points` a float, percentage
+    points that were gained or lost; `share` a float 0..1 that is drawn as a bar, and only for the eye (no CSV column).
     readers: who sees the column: everybody, the eye (table, Markdown), or programs that read CSV.
     """
 

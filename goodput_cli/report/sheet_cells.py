@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet
-from goodput_cli.report.text import clock, duration, finite, number, percent
+from goodput_cli.report.text import change, clock, duration, finite, number, percent, points
 
 NOT_RECORDED = "-"
 _DAY = 86_400 * 10**9
@@ -36,6 +36,10 @@ def cell_text(kind: ColumnKind, value: Cell) -> str:
     match kind:
         case "duration":
             return duration(int(value))
+        case "change":
+            return change(int(value))
+        case "points":
+            return points(float(value))
         case "instant":
             return " ".join(clock(int(value)))
         case "percent":

@@ -15,7 +15,7 @@ from goodput_cli.report.csv_report import text_cell
 from goodput_cli.report.sheet import Cell, Column, Sheet
 from goodput_cli.report.text import finite, iso, seconds_text
 
-_UNITS = {"duration": "_seconds", "percent": "_percent"}
+_UNITS = {"duration": "_seconds", "change": "_seconds", "percent": "_percent", "points": "_points"}
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -39,7 +39,7 @@ def _writer(column: Column) -> Callable[[Cell], str | int]:
     match column.kind:
         case "text":
             return lambda value: "" if value is None else text_cell(str(value))
-        case "duration":
+        case "duration" | "change":
             return lambda value: "" if value is None else seconds_text(int(value))
         case "instant":
             return lambda value: "" if value is None else iso(int(value))

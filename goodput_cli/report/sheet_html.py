@@ -57,8 +57,6 @@ def html_table(sheet: Sheet) -> HtmlTable:
 
 
 def _head(column: Column) -> str:
-    if column.kind == "share":
-        return ""
     return column.name + (" (UTC)" if column.kind == "instant" else "")
 
 

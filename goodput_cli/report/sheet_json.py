@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.report.base import Page
-from goodput_cli.report.json_report import SCHEMA_VERSION
 from goodput_cli.report.sheet import Lazy, Sheet
 from goodput_cli.report.text import finite, well_formed
 

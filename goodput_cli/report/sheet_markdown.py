@@ -43,8 +43,6 @@ def table_lines(sheet: Sheet, most: int | None = None) -> Iterator[str]:
 
 
 def _head(column: Column) -> str:
-    if column.kind == "share":
-        return ""
     return escape(column.name) + (" (UTC)" if column.kind == "instant" else "")
 
 

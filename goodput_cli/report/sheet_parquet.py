@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.report.base import Page
-from goodput_cli.report.json_report import SCHEMA_VERSION
 from goodput_cli.report.parquet_file import INSTANT, ROWS, TEXT, pa, program_version, write
 from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.text import finite, well_formed
@@ -19,12 +19,14 @@ _TYPES: dict[ColumnKind, pa.DataType] = {
     "text": TEXT,
     "count": pa.int64(),
     "duration": pa.int64(),
+    "change": pa.int64(),
     "instant": INSTANT,
     "number": pa.float64(),
     "percent": pa.float64(),
+    "points": pa.float64(),
 }
-_UNITS = {"duration": "_ns", "percent": "_percent"}
-_WHOLE = ("count", "duration", "instant")
+_UNITS = {"duration": "_ns", "change": "_ns", "percent": "_percent", "points": "_points"}
+_WHOLE = ("count", "duration", "change", "instant")
 
 
 def render(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature

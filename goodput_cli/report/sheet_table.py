@@ -61,7 +61,7 @@ def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str]]:
     for position, column in eye_columns(sheet):
         if column.kind == "share" and bar_width:
             shares = [row[position] for row in rows]
-            laid_out.append(_padded(["", *_bars(shares, bar_width, page)], bar_width, left=True))
+            laid_out.append(_padded([safe(column.name), *_bars(shares, bar_width, page)], bar_width, left=True))
         elif position in widths:
             laid_out.append(_padded(shown[position][1], widths[position], left=is_left(column)))
     gap = " " * GAP

@@ -75,6 +75,21 @@ def duration(ns: int) -> str:
     return f"{days} d {hours:02d} h"
 
 
+def change(ns: int) -> str:
+    """A length of time that was gained or lost: `+3 min 20 s`, `-12.3 s`, `0 s`."""
+    return f"+{duration(ns)}" if ns > 0 else duration(ns)
+
+
+def points(value: float) -> str:
+    """Percentage points that were gained or lost: `+1.25`, `-0.50`; `-<0.01` is not quite nothing."""
+    if not math.isfinite(value):
+        return "n/a"
+    if value == 0:
+        return "0.00"
+    sign = "+" if value > 0 else "-"
+    return f"{sign}<0.01" if abs(value) < 0.005 else f"{value:+.2f}"
+
+
 def as_typed(ns: int) -> str:
     """A length of time as a person types it, exact: `1h30m`, `90s` as `1m30s`."""
     rest, parts = ns, []
