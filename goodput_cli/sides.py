@@ -211,7 +211,7 @@ def _named(sides: list[Side]) -> list[Side]:
     from dataclasses import replace
 
     names = [side.name for side in sides]
-    names = _where_alike(names, [side.source for side in sides])
+    names = _where_alike(names, ["stdin" if side.source == "-" else side.source for side in sides])
     names = _where_alike(
         names, [f"{name}, run {side.run}" if side.run else name for side, name in zip(sides, names, strict=True)]
     )

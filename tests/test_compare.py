@@ -26,6 +26,7 @@ from goodput_cli.analysis.thresholds import DIMENSIONS, parse_threshold
 from goodput_cli.analysis.thresholds import measure as measure_threshold
 from goodput_cli.report.base import Page
 from goodput_cli.report.compare_sheet import compare_sheet
+from goodput_cli.report.compare_words import fact_words
 from goodput_cli.report.json_report import render
 from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.sides import compare
@@ -130,8 +131,18 @@ def test_there_is_nothing_to_average_without_a_disruption() -> None:
     made = pair(FAST_SAVES, SLOW_SAVES)
     for name in ("mtbf", "mean_downtime", "mean_wasted", "mean_steps_lost"):
         assert fact(made, name) == (None, None, None)
-        assert FACTS[name].nothing_to_average(FAST_SAVES.summary)
-    assert not FACTS["steps.p99"].nothing_to_average(FAST_SAVES.summary)
+        assert FACTS[name].nothing(FAST_SAVES.summary)
+    assert not FACTS["steps.p99"].nothing(FAST_SAVES.summary)
+
+
+def test_what_is_absent_is_said_in_its_own_words() -> None:
+    without = side("without", start(0), steps(0, 9, at=20), end(120))
+    made = pair(FAST_SAVES, without)
+    words = {one.fact.name: fact_words(made, one) for one in made.changes}
+    assert words["mtbf"] == ("none", "none", "")
+    assert words["saves.interval"] == ("none", "not recorded", "not recorded")
+    assert words["saves.count"] == ("1", "not recorded", "not recorded")
+    assert words["window"] == ("2 min 00 s", "2 min 00 s", "0 s")
 
 
 def test_step_times_that_were_not_recorded_are_not_zero() -> None:

@@ -32,7 +32,9 @@ NAMES = {
     "markdown": "evil `rm` *b* _i_ [a](http://e.vil) <!-- ![i](x) @all #1 ~~s~~ $x$ www.e.vil https://e.vil",
     "template": "evil {{7*7}} ${jndi:x} %(x)s {0} '\"&;--",
 }
-COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "jobs", "check")
+COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "jobs", "check", "compare")
+SAMPLE = Path(__file__).parent.parent / "sample_logs" / "llm-pretrain-r2.jsonl"
+MORE = {"analyze": ("--fail-under", "1"), "compare": (str(SAMPLE), "--warn-if", "goodput:-1pp")}
 FORMATS = [name for name in format_names() if not is_binary(name)]
 
 
@@ -67,7 +69,7 @@ def test_no_name_acts_in_any_format(
     log = hostile_log(tmp_path, NAMES[name])
     written = 0
     for format_ in FORMATS:
-        code = run([command, str(log), "--format", format_, *(["--fail-under", "1"] if command == "analyze" else [])])
+        code = run([command, str(log), "--format", format_, *MORE.get(command, ())])
         out, err = capsys.readouterr()
         assert_nothing_unseen(err)
         assert "Traceback" not in err

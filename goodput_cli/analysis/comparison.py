@@ -95,7 +95,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The answer. pairs: every other side against the baseline. diagnostics: of all sides, and of the comparison."""
+    """The answer. pairs: every other side against the baseline. diagnostics: of the comparison, and of all sides."""
 
     baseline: Side
     pairs: tuple[Pair, ...]
@@ -117,7 +117,7 @@ def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[
     pairs = tuple(_pair(baseline, side, expressions) for side in others)
     of_sides = [found for side in (baseline, *others) for found in side.summary.diagnostics]
     mixed = [found for side in others for found in _methods_differ(baseline, side)]
-    return Comparison(baseline, pairs, tuple(dict.fromkeys([*of_sides, *mixed])))
+    return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])))
 
 
 def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -> Pair:

@@ -25,17 +25,13 @@ class Fact:
     """A number of one side.
 
     dimension: as of a threshold: `share` and `ratio` are in percent, `time` in s, `count` is a plain number.
-    averaged: a mean over disruptions, so that without any there is nothing to average.
+    nothing: whether a side that does not have it has nothing to average, and not nothing recorded.
     """
 
     name: str
     dimension: Dimension
     of: Callable[[Summary], Fraction | None]
-    averaged: bool = False
-
-    def nothing_to_average(self, side: Summary) -> bool:
-        """Whether it is absent because nothing was disrupted, and not because nothing was recorded."""
-        return self.averaged and side.disruptions == 0
+    nothing: Callable[[Summary], bool] = lambda _: False
 
 
 def amount_ns(side: Summary, category: str, label: str | None = None) -> int | None:
@@ -69,6 +65,14 @@ def measure(side: Summary, name: str, label: str | None, unit: str) -> Fraction 
     return Fraction(ns, _NS) if unit == "s" else percent_of(side, ns)
 
 
+def _undisrupted(side: Summary) -> bool:
+    return side.disruptions == 0
+
+
+def _too_few_saves(side: Summary) -> bool:
+    return side.saves is not None
+
+
 def _ended(how: str) -> Callable[[Summary], Fraction | None]:
     def count(side: Summary) -> Fraction | None:
         return None if side.passages is None else Fraction(sum(one.ended == how for one in side.passages))
@@ -97,6 +101,10 @@ def _save_time(side: Summary) -> Fraction | None:
     return None if side.saves is None or side.saves.count == 0 or ns is None else Fraction(ns, _NS * side.saves.count)
 
 
+def _save_interval(side: Summary) -> Fraction | None:
+    return None if side.saves is None else decimal(side.saves.interval_seconds)
+
+
 def _slices(name: str) -> Callable[[Summary], Fraction | None]:
     def share(side: Summary) -> Fraction | None:
         value = decimal(getattr(side.slices, name))
@@ -112,17 +120,17 @@ _ALL = (
     Fact("kept_steps", "count", lambda side: decimal(side.kept_steps)),
     Fact("disruptions", "count", lambda side: Fraction(side.disruptions)),
     *(Fact(f"disruptions.{how}", "count", _ended(how)) for how in ENDED),
-    Fact("mtbf", "time", lambda side: decimal(side.mtbf_seconds), averaged=True),
-    Fact("mean_downtime", "time", lambda side: decimal(side.mean_downtime_seconds), averaged=True),
-    Fact("mean_time_to_regain", "time", lambda side: decimal(side.mean_time_to_regain_seconds), averaged=True),
-    Fact("mean_steps_lost", "count", _steps_lost, averaged=True),
-    Fact("mean_wasted", "time", _wasted, averaged=True),
+    Fact("mtbf", "time", lambda side: decimal(side.mtbf_seconds), _undisrupted),
+    Fact("mean_downtime", "time", lambda side: decimal(side.mean_downtime_seconds), _undisrupted),
+    Fact("mean_time_to_regain", "time", lambda side: decimal(side.mean_time_to_regain_seconds), _undisrupted),
+    Fact("mean_steps_lost", "count", _steps_lost, _undisrupted),
+    Fact("mean_wasted", "time", _wasted, _undisrupted),
     Fact("longest_unproductive", "time", lambda side: decimal(side.longest_unproductive_seconds)),
     Fact("steps.count", "count", lambda side: Fraction(side.steps.count) if side.steps.count else None),
     *(Fact(f"steps.{name}", "time", _step_time(name)) for name in ("ideal", "mean", "median", "p90", "p99")),
     Fact("saves.count", "count", lambda side: None if side.saves is None else Fraction(side.saves.count)),
-    Fact("saves.time", "time", _save_time),
-    Fact("saves.interval", "time", lambda side: decimal(side.saves.interval_seconds) if side.saves else None),
+    Fact("saves.time", "time", _save_time, lambda side: _too_few_saves(side) and SAVE not in side.not_recorded),
+    Fact("saves.interval", "time", _save_interval, _too_few_saves),
     Fact("at_risk", "time", lambda side: decimal(side.at_risk_seconds)),
     Fact("at_risk.steps", "count", lambda side: decimal(side.at_risk_steps)),
     Fact("elastic.stepping", "ratio", _slices("stepping")),

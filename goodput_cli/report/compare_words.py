@@ -55,8 +55,7 @@ def fact_words(pair: Pair, one: Change) -> tuple[str, str, str]:
     was = _value(one, one.baseline, pair.baseline)
     now = _value(one, one.value, pair.side)
     if one.change is None:
-        nothing = any(one.fact.nothing_to_average(side.summary) for side in (pair.baseline, pair.side))
-        return was, now, "" if nothing else NOT_RECORDED
+        return was, now, NOT_RECORDED if NOT_RECORDED in (was, now) else ""
     moved = _moved(one, one.change)
     share = one.percent
     known = share is not None and share != 0 and one.fact.dimension in ("time", "count")
@@ -65,7 +64,7 @@ def fact_words(pair: Pair, one: Change) -> tuple[str, str, str]:
 
 def _value(one: Change, value: Fraction | None, side: Side) -> str:
     if value is None:
-        return "none" if one.fact.nothing_to_average(side.summary) else NOT_RECORDED
+        return "none" if one.fact.nothing(side.summary) else NOT_RECORDED
     match one.fact.dimension:
         case "time":
             return duration(round(value * 10**9))
