@@ -7,7 +7,8 @@ import json
 from story import account, end, finished, loaded, save, saved, start, started, steps, terminated
 
 from goodput_cli.analysis.results import Method, Saves
-from goodput_cli.report.json_report import as_dict
+from goodput_cli.report.base import Page
+from goodput_cli.report.json_report import render
 
 
 def test_saves_are_counted_with_the_time_between_them() -> None:
@@ -50,7 +51,7 @@ def test_an_analysis_says_how_it_was_made() -> None:
         start(0), steps(0, 10, at=0), end(110), data_loading="blocking", stall_factor=0.0, no_hindsight=True
     )
     assert asked.analysis.method == Method(data_loading="blocking", stall_factor=0.0, hindsight=False)
-    assert json.loads(json.dumps(as_dict(asked.analysis)))["method"] == {
+    assert json.loads(render(asked.analysis, Page()))["method"] == {
         "data_loading": "blocking",
         "async_saves": False,
         "stall_factor": 0.0,

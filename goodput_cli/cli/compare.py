@@ -76,7 +76,7 @@ def compare(
     baseline: str | None,
     **given: Any,
 ) -> int:
-    """Show two runs or more side by side, and what made the difference.
+    """Show runs side by side, and what made the difference.
 
     The first SOURCE is the baseline. Goodput's rise or fall is told category by category, in points that add up.
     """

@@ -26,9 +26,7 @@ COMMANDS = {
     "timeline": Elsewhere("goodput_cli.cli.timeline", "Show what the job did when, and the lines that prove it."),
     "disruptions": Elsewhere("goodput_cli.cli.disruptions", "List every disruption: what it lost, and the proof."),
     "steps": Elsewhere("goodput_cli.cli.steps", "Show step times: statistics, slowest steps, slow regimes."),
-    "compare": Elsewhere(
-        "goodput_cli.cli.compare", "Show two runs or more side by side, and what made the difference."
-    ),
+    "compare": Elsewhere("goodput_cli.cli.compare", "Show runs side by side, and what made the difference."),
     "jobs": Elsewhere("goodput_cli.cli.jobs", "List every job in the logs, with its goodput."),
     "check": Elsewhere("goodput_cli.cli.check", "Find what is wrong with event logs, and what to do about it."),
     "fetch": Elsewhere("goodput_cli.cli.fetch", "Keep a local snapshot of logs that every command reads."),
@@ -82,6 +80,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
       goodput rolling run.jsonl --window 1h --every 10m
       goodput disruptions run.jsonl --accelerators 256 --price-per-hour 4.20
       goodput timeline run.jsonl --around disruption:3 --events
+      goodput compare baseline.json run.jsonl --fail-if goodput:-2pp
       goodput check run.jsonl""",
 )
 @click.version_option(None, "-V", "--version", package_name=DISTRIBUTION, message="goodput %(version)s")

@@ -68,4 +68,4 @@ def _cell(column: Column, value: Cell) -> HtmlCell:
     if column.kind != "share":
         return HtmlCell(cell_text(column.kind, value), None, is_left(column))
     share = finite(float(value)) if isinstance(value, int | float) else None
-    return HtmlCell("", min(max(share or 0.0, 0.0), 1.0), True)
+    return HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True)
