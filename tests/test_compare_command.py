@@ -216,3 +216,16 @@ def test_options_come_from_the_environment_too(capsys: Output, monkeypatch: pyte
     monkeypatch.setenv("GOODPUT_COMPARE_FAIL_IF", "goodput:-1pp;disruptions:+9")
     monkeypatch.setenv("GOODPUT_COMPARE_BASELINE", NIGHT)
     assert compare(capsys, MORNING)[0] == 3
+
+
+def test_settings_of_the_project_say_how_to_account_and_what_fails_a_comparison(folder: Path, capsys: Output) -> None:
+    top = 'fail-if = ["goodput<90"]\nrun = "last"\nstall-factor = 3\n'
+    job = "[job.llm-pretrain-7b]\nreference-step-time = 8\n"
+    (folder / "goodput.toml").write_text(f'{top}[compare]\nfail-if = ["goodput:-1pp"]\n{job}')
+    code, out, err = compare(capsys, NIGHT, MORNING, "--format", "json")
+    assert code == 3
+    assert "threshold goodput:-1pp: FAILED" in err
+    sides = json.loads(out)["sides"]
+    assert [(side["run"], side["method"]["stall_factor"]) for side in sides] == [("last", 3.0)] * 2
+    one_job = json.loads(compare(capsys, NIGHT, NIGHT, "-j", "llm-pretrain-7b", "--format", "json")[1])
+    assert [side["reference"]["step_time_seconds"] for side in one_job["sides"]] == [8.0, 8.0]

@@ -82,7 +82,10 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     own = tables.get(command.name or "", {})
     found |= reader.read(own, f"{command.name}.", command, lambda _: True)
     found |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
-    return found
+    several = {option.name for option in _options(command) if option.multiple}
+    return {
+        name: [value] if name in several and not isinstance(value, list) else value for name, value in found.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -159,7 +162,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     settings = named_settings(asked["config"]) if asked["config"] else find_settings(_working_folder())
     if settings is None:
         return
-    found = defaults_for(command, context, settings, asked["job_name"])
+    found = defaults_for(command, context, settings, _one_job(asked["job_name"]))
     context.default_map = {**(context.default_map or {}), **found}
     if found and not asked["quiet"]:
         names = [_long_names(option)[0] for option in _options(command) if option.name in found]
@@ -174,6 +177,13 @@ def _asked(command: click.Command, context: click.Context, given: Mapping[str, A
             typed = source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
             return option.type_cast_value(context, value) if typed else None
     return None
+
+
+def _one_job(named: str | tuple[str, ...] | None) -> str | None:
+    """The job that is asked about; None where a comparison names several."""
+    if isinstance(named, tuple):
+        return named[0] if len(named) == 1 else None
+    return named
 
 
 def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settings) -> Mapping[str, Any]:
