@@ -33,11 +33,12 @@ class Family:
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as an exposition that ends with `# EOF`."""
     job = {"job_name": analysis.job.name}
-    lines = [line for family in _families(analysis) for line in _exposed(family, job)]
+    lines = [line for family in families(analysis) for line in _exposed(family, job)]
     return "\n".join([*lines, "# EOF"]) + "\n"
 
 
-def _families(analysis: Analysis) -> Iterator[Family]:
+def families(analysis: Analysis) -> Iterator[Family]:
+    """Every metric, also those without a sample; docs/ci.md describes each."""
     window, job = analysis.window, analysis.job
     yield _one("goodput_ratio", "Productive share of the window, 0 to 1.", _of(analysis.goodput_percent, 100))
     yield Family("goodput_category_seconds", "Time of the window by category.", list(_categories(analysis)))
