@@ -73,7 +73,9 @@ def fetch(
     gathered = _Gathered()
     context = ReadContext(gathered.found.append, stdin, progress, wanted=wanted, notice=notice)
     try:
-        _gather([source_for(uri).read(uri, context) for uri in sources], gathered)
+        found = [source_for(uri).read(uri, context) for uri in sources]
+        context.begin(len(found))
+        _gather(found, gathered, context)
     finally:
         if gathered.complete or (gathered.lines and (before is not None or not path.exists())):
             manifest = _write(path, before, gathered, sources, wanted, fetched_ns)
@@ -117,11 +119,13 @@ def _wanted(before: Manifest | None, asked: Wanted) -> Wanted:
     )
 
 
-def _gather(found: Iterable[Iterator[Batch]], gathered: _Gathered) -> None:
+def _gather(found: Iterable[Iterator[Batch]], gathered: _Gathered, context: ReadContext) -> None:
     for batches in found:
         for lines in _lines(batches, gathered):
             gathered.lines += lines
+            context.add_lines(len(lines))
     gathered.complete = True
+    context.finish()
 
 
 def _lines(batches: Iterator[Batch], gathered: _Gathered) -> Iterator[list[bytes]]:

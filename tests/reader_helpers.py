@@ -9,6 +9,7 @@ from typing import Any
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import NO_STEP, Edge, EventLog, EventTable, Kind
+from goodput_cli.sources.base import Progress
 
 T0 = 1_767_225_600
 """2026-01-01T00:00:00 UTC, in epoch seconds."""
@@ -87,3 +88,23 @@ def where(log: EventLog, code: str) -> list[str]:
 def codes(log: EventLog) -> set[str]:
     """The codes of all diagnostics."""
     return {one.code for one in log.diagnostics}
+
+
+class Told(Progress):
+    """Remembers what it is told."""
+
+    def __init__(self) -> None:
+        self.bytes = self.lines = self.expected = 0
+        self.finished = False
+
+    def advance(self, count: int, /) -> None:
+        self.bytes += count
+
+    def expect(self, count: int, /) -> None:
+        self.expected += count
+
+    def add_lines(self, count: int, /) -> None:
+        self.lines += count
+
+    def finish(self) -> None:
+        self.finished = True

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
+from reader_helpers import Told
 
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
@@ -147,17 +148,11 @@ def test_a_large_object_comes_in_parts(bucket: Bucket, monkeypatch: pytest.Monke
 
 
 def test_progress_counts_the_bytes_as_stored(bucket: Bucket) -> None:
-    class Counter:
-        total = 0
-
-        def advance(self, count: int, /) -> None:
-            self.total += count
-
     packed = gzip.compress(log_lines(*range(100)))
     bucket.put("a.jsonl.gz", packed)
-    counter = Counter()
-    read_events(["gs://logs/a.jsonl.gz"], progress=counter)
-    assert counter.total == len(packed)
+    told = Told()
+    read_events(["gs://logs/a.jsonl.gz"], progress=told)
+    assert (told.bytes, told.expected) == (len(packed), len(packed))
 
 
 def test_packed_with_zstd_and_cut_gzip(bucket: Bucket) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reader_helpers import found, lines, log_file, read_lines, step, steps
+from reader_helpers import Told, found, lines, log_file, read_lines, step, steps
 
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
@@ -101,19 +101,13 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, sentence: str) -
 
 
 def test_a_missing_source_is_said_before_anything_is_read(tmp_path: Path) -> None:
-    class Counter:
-        count = 0
-
-        def advance(self, count: int) -> None:
-            self.count += count
-
-    counter = Counter()
+    told = Told()
     path = log_file(tmp_path, step(1, 1))
     with pytest.raises(SourceError):
-        read_events([path, str(tmp_path / "missing")], progress=counter)
-    assert counter.count == 0
-    read_events([path], progress=counter)
-    assert counter.count == os.path.getsize(path)
+        read_events([path, str(tmp_path / "missing")], progress=told)
+    assert told.bytes == 0
+    read_events([path], progress=told)
+    assert told.bytes == os.path.getsize(path)
 
 
 def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

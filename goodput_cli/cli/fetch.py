@@ -54,7 +54,7 @@ def fetch(
 
     sources = _sources([*source, *log_file], job_name, update=given["update"])
     notice = None if quiet else tell
-    with reading_progress(wanted=not (quiet or no_progress)) as progress:
+    with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
         manifest = fetch_logs(
             sources, given.pop("output"), job_name=job_name, progress=progress, notice=notice, **given
         )

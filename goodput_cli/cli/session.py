@@ -57,7 +57,7 @@ class Session(Generic[Answer]):
         """Read the sources and analyse one job; `more` are further arguments of `goodput_cli.analyze`."""
         from goodput_cli.api import analyze
 
-        with reading_progress(wanted=self._shows_progress) as progress:
+        with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             question = {**self.question, **more}
             return analyze(list(self.sources), stdin=self._stdin(), progress=progress, notice=tell, **question)
 
@@ -75,7 +75,7 @@ class Session(Generic[Answer]):
         from goodput_cli.sources.base import Wanted
 
         wanted = Wanted(*(self.question[name] for name in ("job_name", "log_name", "lookback_days", "use_cache")))
-        with reading_progress(wanted=self._shows_progress) as progress:
+        with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             zone = self.question.get("timezone", "UTC")
             stdin = self._stdin()
             return read_events(self.sources, timezone=zone, stdin=stdin, progress=progress, wanted=wanted, notice=tell)

@@ -52,6 +52,10 @@ class Parsed:
     block: Block | None = None
     first_line: int = 1
 
+    def __len__(self) -> int:
+        """How many records and bad lines there are."""
+        return len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
+
 
 class LineReader:
     """Reads a document with one record a line."""

@@ -41,6 +41,7 @@ def read_events(
     notices: list[Diagnostic] = []
     context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
     found = [source_for(uri).read(uri, context) for uri in uris]
+    context.begin(len(found))
     return decode_batches(found, zone, notices)
 
 
@@ -52,7 +53,9 @@ def decode_batches(found: Iterable[Iterator[Batch]], zone: tzinfo, notices: list
         for batches in found:
             for source, parsed in _parsed(batches):
                 decoder.add(source, parsed)
+                context.add_lines(len(parsed))
         log = decoder.finish()
+    context.finish()
     return EventLog(log.table, log.formats, (*notices, *log.diagnostics))
 
 

@@ -45,10 +45,19 @@ Batch = RawBatch | RecordBatch
 
 
 class Progress(Protocol):
-    """Told how reading goes on."""
+    """Told how reading goes on. Bytes are counted as stored: those of a packed file as packed."""
 
     def advance(self, count: int, /) -> None:
-        """`count` more bytes have been read (as stored: compressed bytes of a compressed file)."""
+        """`count` more bytes have been read."""
+
+    def expect(self, count: int, /) -> None:
+        """So many bytes will be read in all; never said where a source cannot know."""
+
+    def add_lines(self, count: int, /) -> None:
+        """`count` more lines have been understood, or found to be bad."""
+
+    def finish(self) -> None:
+        """Everything has been read; what takes time from now on is accounting."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,7 @@ class ReadContext:
     report: takes a diagnostic about the source itself (a file that ends too early).
     seen: identities of what has been read, so that a file named twice is read once.
     notice: takes a sentence for the person who waits (a quota that is used up); None: nobody listens.
+    expected: bytes that each source that knows will give.
     """
 
     report: Callable[[Diagnostic], None]
@@ -84,11 +94,31 @@ class ReadContext:
     seen: set[object] = field(default_factory=set)
     wanted: Wanted = Wanted()
     notice: Callable[[str], None] | None = None
+    expected: list[int] = field(default_factory=list)
+
+    def expect(self, count: int) -> None:
+        """For a source, once a `read`: it will give so many bytes."""
+        self.expected.append(count)
+
+    def begin(self, sources: int) -> None:
+        """All sources have been found. How much there is to read is passed on if each of them knows."""
+        if self.progress is not None and len(self.expected) == sources:
+            self.progress.expect(sum(self.expected))
 
     def advance(self, count: int) -> None:
         """Pass on that `count` more bytes have been read."""
         if self.progress is not None:
             self.progress.advance(count)
+
+    def add_lines(self, count: int) -> None:
+        """Pass on that `count` more lines have been understood."""
+        if self.progress is not None:
+            self.progress.add_lines(count)
+
+    def finish(self) -> None:
+        """Pass on that everything has been read."""
+        if self.progress is not None:
+            self.progress.finish()
 
     def say(self, sentence: str) -> None:
         """Tell the person who waits."""

@@ -33,6 +33,8 @@ class FileSource:
         if uri == STDIN:
             return self._read_stdin(context)
         paths = [path for path in find_files(local_path(uri)) if _first_time(path, context)]
+        if all(map(os.path.isfile, paths)):  # nobody knows how much a pipe will give
+            context.expect(sum(map(os.path.getsize, paths)))
         return (batch for path in paths for batch in _read_path(path, context))
 
     def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
@@ -114,6 +116,7 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
         from goodput_cli.sources.snapshot import read_parquet
 
         yield from read_parquet(shown_path(path), path)
+        context.advance(os.path.getsize(path))
         return
     with _opened(path) as stream:
         yield from _read_stream(shown_path(path), stream, context)
@@ -140,15 +143,26 @@ def _read_stream(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[
 
 
 def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
+    """Pieces of about a block, made of what a pipe gives at a time: between two looks at it Ctrl-C is heeded, which
+    within a `read` that gathers them it is not."""
+    look = getattr(stream, "read1", stream.read)
+    pieces: list[bytes] = []
+    missing = BLOCK_BYTES
     while True:
         try:
-            chunk = stream.read(BLOCK_BYTES)
+            piece = look(missing)
         except OSError as error:
             raise unreadable(name, error) from error
-        if not chunk:
-            return
-        context.advance(len(chunk))
-        yield chunk
+        if not piece:
+            break
+        context.advance(len(piece))
+        pieces.append(piece)
+        missing -= len(piece)
+        if missing <= 0:
+            yield b"".join(pieces)
+            pieces, missing = [], BLOCK_BYTES
+    if pieces:
+        yield b"".join(pieces)
 
 
 def unreadable(path: str, error: OSError | ValueError) -> SourceError:

@@ -76,6 +76,7 @@ class BucketSource:
         place = _Place(self._stores[scheme], scheme, bucket, Event())
         found = choose(uri, path, place.listed(uri, path))
         wanted = [one for one in found if place.first_time(one, context)]
+        context.expect(sum(one.size for one in wanted))
         return _Reading(place, context).batches(wanted)
 
 
