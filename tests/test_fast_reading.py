@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import random
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,15 @@ from reader_helpers import T0, log_file, step
 from goodput_cli.events import lines as line_reading
 from goodput_cli.events import rows
 from goodput_cli.events.block import Block
+from goodput_cli.events.formats import orbax
+from goodput_cli.events.formats.base import Records
 from goodput_cli.events.growing import constant, is_constant
 from goodput_cli.events.numerals import END_SECOND, FIRST_SECOND, Numerals
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
 from goodput_cli.events.swar import KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.templates import Columns, Templates, learn
-from goodput_cli.events.values import epoch_column
+from goodput_cli.events.values import epoch_column, round_to_us
 from loggen.scenario import Model, Scenario
 from loggen.write import log_bytes
 
@@ -89,6 +93,23 @@ ODD = (
     b'{"job_name": "j", "event_type": "2026-01-01T00:00:05", "timestamp": "2026-01-01T00:00:05", "step": 1}',
     b'{"jsonPayload": {"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}, "insertId": "x1"}',
     b'{"jsonPayload": 5, "job_name": "j"}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 0.5243971347808838, "directory": "d", "synchronous": false}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225602.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 2.0000005, "directory": "d", "synchronous": null}',
+    b'{"job_name": "j", "step": "7", "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601, '
+    b'"checkpoint_manager_blocking_duration_secs": "5", "directory": ["d"], "synchronous": 0}',
+    b'{"job_name": "j", "step": 7.5, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 5, "directory": "d", "synchronous": true}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": NaN, '
+    b'"checkpoint_manager_blocking_duration_secs": -0.0, "directory": "5", "synchronous": true}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 1e300, "directory": 5.0, "synchronous": true}',
+    b'{"job_name": "j", "event_type": "restore", "checkpoint_manager_start_time": 7122816000.5, '
+    b'"checkpoint_manager_duration_secs": 1871078400, "checkpointer_duration_secs": Infinity}',
+    b'{"job_name": "j", "event_type": "restore", "checkpoint_manager_start_time": 1767225601.5, '
+    b'"checkpoint_manager_duration_secs": 3, "checkpointer_duration_secs": 12345678901234567890}',
+    b'{"job_name": "j", "event_type": "restore", "checkpointer_start_time": 5.25, "checkpointer_duration_secs": 1.5}',
     b'{"jsonPayload": "2026-01-01T00:00:05", "job_name": "j", "job_start_time": 1767225601.5}',
     b'{"job_name": "j", "active_slices": 1, "total_slices": 2, "elastic_slice_counts_timestamp": 1767225601.5}',
 )  # fmt: skip
@@ -102,11 +123,17 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
-    """The log as it is read without templates and blocks."""
+    """The log as it is read without templates, blocks and columns."""
     with monkeypatch.context() as patch:
+        patch.setattr(orbax, "_all_together", lambda _: None)
+        patch.setattr(orbax, "details_together", details_one_by_one)
         patch.setattr(Templates, "split", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
         patch.setattr(line_reading, "_all_at_once", lambda _: None)
         return read_events([path])
+
+
+def details_one_by_one(records: Records, keys: list[str], plain: Callable[[Any], Any]) -> list[Any]:
+    return [tuple((key, plain(record[key])) for key in keys) for record in records.records]
 
 
 def content(log: EventLog) -> dict[str, Any]:
@@ -193,6 +220,18 @@ def test_fractions_are_rounded_as_floats_are() -> None:
     expected, as_good = epoch_column([float(text) for text in texts])
     assert ns.tolist() == expected.tolist()
     assert good.tolist() == as_good.tolist()
+
+
+def test_small_numbers_are_rounded_to_the_microsecond_exactly() -> None:
+    """Durations: halves of a microsecond, their neighbours among the floats, and any others."""
+    chance = random.Random(5)
+    halves = [(2 * chance.randrange(10 ** chance.randint(1, 10)) + 1) / 2_000_000 for _ in range(2000)]
+    near = [math.nextafter(half, chance.choice([0, math.inf])) for half in halves]
+    exact = [chance.randrange(1 << 20) / (1 << chance.randint(7, 22)) for _ in range(2000)]
+    values = [*halves, *near, *exact, *(chance.random() * 10 ** chance.randint(-7, 5) for _ in range(20_000))]
+    ns, good = epoch_column(values)
+    assert good.all()
+    assert ns.tolist() == [round_to_us(value) for value in values]
 
 
 def test_every_character_at_every_place_of_a_word() -> None:

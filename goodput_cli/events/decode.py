@@ -115,8 +115,7 @@ class Decoder:
         self._unrecognised(group, np.flatnonzero(~is_object))
         group = _take(group, np.flatnonzero(is_object), group.keys)
         stamps = self._envelopes.stamps(group.records)
-        read = self._envelopes.identity
-        names = [read(entry, stamp) for entry, stamp in zip(group.records, stamps.tolist(), strict=True)]
+        names = self._envelopes.identities(group.records, stamps)
         codes = [NONE if name is None else self._entries.code(name) for name in names]
         origin = replace(group.origin, entry=np.array(codes, dtype=np.int32))
         payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)

@@ -29,13 +29,21 @@ class EnvelopeReader:
         instants = self._clock.read_column([entry.get("timestamp", "") for entry in entries])
         return np.where(instants.good, instants.ns, NO_STAMP)
 
-    def identity(self, entry: Mapping[str, Any], stamp: int) -> Identity | None:
-        """(log name, timestamp, insertId), equal for every copy of an entry; None without an insertId.
+    def identities(self, entries: Sequence[Mapping[str, Any]], stamps: NDArray[np.int64]) -> list[Identity | None]:
+        """(log name, timestamp, insertId) of each, equal for every copy of an entry; None without an insertId.
 
-        The timestamp is written as ns, so that two spellings of an instant are equal.
+        stamps: those of `stamps`. The timestamp is written as ns, so that two spellings of an instant are equal.
         """
-        insert_id = entry.get("insertId")
-        if not isinstance(insert_id, str) or not insert_id:
-            return None
-        time = str(stamp) if stamp != NO_STAMP else str(entry.get("timestamp", ""))
-        return str(entry.get("logName", "")), time, insert_id
+        ids: list[Any] = [entry.get("insertId") for entry in entries]
+        if set(map(type, ids)) != {str} or "" in ids or bool((stamps == NO_STAMP).any()):
+            return [_identity(entry, stamp) for entry, stamp in zip(entries, stamps.tolist(), strict=True)]
+        logs = [str(entry.get("logName", "")) for entry in entries]
+        return list(zip(logs, map(str, stamps.tolist()), ids, strict=True))
+
+
+def _identity(entry: Mapping[str, Any], stamp: int) -> Identity | None:
+    insert_id = entry.get("insertId")
+    if not isinstance(insert_id, str) or not insert_id:
+        return None
+    time = str(stamp) if stamp != NO_STAMP else str(entry.get("timestamp", ""))
+    return str(entry.get("logName", "")), time, insert_id
