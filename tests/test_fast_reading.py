@@ -116,6 +116,68 @@ ODD = (
 """Lines that one parser or another takes for something else."""
 
 
+_ENTRY = (
+    b'{"insertId": "%s", "jsonPayload": %s, "logName": "l", "receiveTimestamp": "2026-01-01T00:00:06.5Z", '
+    b'"resource": {"type": "global", "labels": {"p": "x"}}, "severity": "INFO", "timestamp": "%s"}'
+)
+_STEP = b'{"job_name": "j", "step_count": %s, "step_start_time": %s}'
+_TIME = b"2026-01-01T00:00:05.250000Z"
+
+
+def entry(
+    insert_id: bytes = b"a1b2", step_count: bytes = b"5", start: bytes = b"1767225601.5", time: bytes = _TIME
+) -> bytes:
+    """A step in an envelope, keys in the order in which `gcloud logging read` prints them."""
+    return _ENTRY % (insert_id, _STEP % (step_count, start), time)
+
+
+ODD_ENTRIES = (
+    *(entry(name) for name in (
+        b"", b"a", b"a1b2c", b"a\\u0062", b'a\\"b', b'a", "x": "b',
+        b"\xc3\xa9b2", b"\xffb2c", b"\\ud80", b"a\tb2", b"a\x00b2",
+        b"a1b2", b"1234", b"a b,", b"{}:,", b"\x7fabc",
+    )),
+    *(entry(step_count=count) for count in (
+        b"05", b"-5", b"5.0", b'"5"', b"5e2", b"NaN", b"null", b"true", b"1234567890123456789", b"55", b"{}", b"[5]",
+    )),
+    *(entry(start=start) for start in (
+        b"1767225601", b"1767225601.", b"1767225601.1234567", b"1767225601.123456789", b"NaN", b"0767225601.5",
+        b"1767225601.5e0", b'"1767225601.5"', b"9767225601.5", b"-1767225601.5", b"1767225601.5 ",
+    )),
+    *(entry(time=time) for time in (
+        b"2026-01-01T00:00:05Z", b"2026-13-01T00:00:05.250000Z", b"2026-01-01T00:00:05.250000+", b"", b"20260101",
+        b"2026-01-01T00:00:65.250000Z", b"2026-01-01T00:00:05.250001Z", b"1926-01-01T00:00:05.250000Z",
+        b"2026-01-01T00:00:05.25:000Z", b"2026-01-01t00:00:05.250000Z",
+    )),
+    entry().replace(b'"insertId": "a1b2", ', b""),
+    entry().replace(b'"insertId": "a1b2"', b'"insertId": 1234'),
+    entry().replace(b'"insertId": "a1b2"', b'"insertId": null'),
+    entry().replace(b'"logName": "l"', b'"logName": "m"'),
+    entry().replace(b'"logName": "l"', b'"logName": 7'),
+    entry().replace(b'"logName": "l", ', b""),
+    entry().replace(b'"p": "x"', b'"p": "y"'),
+    entry().replace(b'"p": "x"', b'"p": null'),
+    entry().replace(b'{"p": "x"}', b"{}"),
+    entry().replace(b'"severity": "INFO"', b'"insertId": "zzzz"'),
+    entry().replace(b'"severity": "INFO"', b'"jsonPayload": {}'),
+    entry().replace(b'"severity": "INFO"', b'"severity": "INFO", "timestamp": "2027-01-01T00:00:05.250000Z"'),
+    entry().replace(b'"job_name": "j", ', b""),
+    entry().replace(b'"job_name": "j"', b'"job_name": "j", "job_name": "k"'),
+    entry().replace(b'"job_name": "j"', b'"job_name": {"j": 1}'),
+    entry() + entry(b"c3d4"),
+    entry() + b" ",
+    entry()[:-1],
+    b" " + entry(),
+    entry().replace(b", ", b",\n", 1),
+    entry().replace(b": ", b":"),
+    b'{"jsonPayload": {"jsonPayload": ' + entry() + b'}, "insertId": "a1b2", "timestamp": "2026-01-01T00:00:05.5Z"}',
+    b'{"step_start_time": 1767225601.5, "step_count": 5, "job_name": "j"}',
+    b'{"step_start_time": 1767225601.5, "step_count": 12, "job_name": "j"}',
+    b'{"step_start_time": 1767225601.5, "step_count": 05, "job_name": "j"}',
+)  # fmt: skip
+"""Envelopes that one parser or another takes for something else."""
+
+
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every line is worth a template here."""
@@ -171,6 +233,26 @@ def test_each_odd_line_among_lines_like_it(odd: bytes, tmp_path: Path, monkeypat
     assert_same(monkeypatch, log_file(tmp_path, *ordinary(5), odd, *ordinary(5), odd, odd, *ordinary(2)))
 
 
+def entries(count: int) -> list[bytes]:
+    """Envelopes that templates are for."""
+    times = [f"2026-01-01T00:00:{at % 60:02d}.{at:06d}Z".encode() for at in range(count)]
+    return [entry(b"i%03d" % at, b"%d" % (at * 7), b"17672256%02d.25" % at, times[at]) for at in range(count)]
+
+
+@pytest.mark.parametrize("odd", ODD_ENTRIES)
+def test_each_odd_envelope_among_envelopes_like_it(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same(monkeypatch, log_file(tmp_path, *entries(9), odd, *entries(12), odd, odd, *entries(2)))
+
+
+@settings(max_examples=100)
+@given(st.lists(st.one_of(st.sampled_from(ODD_ENTRIES), st.sampled_from(ODD), st.integers(0, 90)), max_size=30))
+def test_odd_lines_between_envelopes(parts: list[bytes | int]) -> None:
+    made = [part if isinstance(part, bytes) else entries(part + 1)[-1] for part in parts]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Templates, "FEW", 1)
+        assert_same(monkeypatch, log_file(Path(folder), *made))
+
+
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n", b"\n\n", b"\n "])
 def test_any_end_of_the_file_and_windows_line_ends(
     ending: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -196,12 +278,12 @@ def test_whole_logs_with_bad_lines(
     assert_same(monkeypatch, str(path))
 
 
-def test_bytes_changed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("whole", [ordinary(300), entries(90)], ids=["bare", "wrapped"])
+def test_bytes_changed_at_random(whole: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(11)
-    whole = ordinary(300)
     for _ in range(20):
         damaged = list(whole)
-        for at in chance.sample(range(300), 120):
+        for at in chance.sample(range(len(whole)), len(whole) * 2 // 5):
             line = bytearray(damaged[at])
             line[chance.randrange(len(line))] = chance.choice(b'0123456789.:/-eE"{}, \t\r\x00\x80\xffa')
             damaged[at] = bytes(line)
@@ -245,10 +327,13 @@ def test_every_character_at_every_place_of_a_word() -> None:
                 assert number(values)[0] == int(text)
 
 
-def test_an_ordinary_log_is_read_as_columns_and_each_line_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_ordinary_log_is_read_as_columns_and_each_line_once(
+    wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Counts the work: records parsed one by one, and looks at a line for a template."""
     monkeypatch.setattr(Templates, "FEW", 16)
-    data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500))
+    data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500, envelopes=wrapped))
     path = tmp_path / "run.jsonl"
     path.write_bytes(data)
     parsed: list[int] = []
@@ -277,6 +362,15 @@ def test_a_template_is_learnt_only_from_a_plain_line() -> None:
     for odd in (b"{}", b"[1]", b'{"a": [1]}', b'{"a": -1}', b'{"a": 1e5}', b'{"a": 1, "a": 2}', b'{"a": null, "b": 1}'):
         assert learn(odd) is None
     assert learn(b'{"job_name": "j", "x": 1.5, "y": 2.5}') is None
+    assert learn(b'{"job_name": "j", "l": {}, "x": 1}') is None
+
+
+def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
+    assert learn(entry()) is not None
+    assert learn(entry().replace(b"insertId", b"otherId")) is None
+    assert learn(entry().replace(b'"timestamp"', b'"moment"')) is None
+    assert learn(entry().replace(b'"logName": "l"', b'"logName": true')) is None
+    assert learn(b'{"jsonPayload": 12345678, "insertId": "a", "timestamp": "2026-01-01T00:00:05Z"}') is None
 
 
 def test_records_of_columns_are_parsed_when_asked_for() -> None:

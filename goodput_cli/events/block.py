@@ -66,10 +66,13 @@ class Block:
 
 
 class LazyRecords(Sequence[Record]):
-    """The records of lines that are known to hold one each, parsed when somebody asks."""
+    """The records of lines that are known to hold one each, parsed when somebody asks.
 
-    def __init__(self, block: Block, rows: I64) -> None:
-        self._block, self._rows = block, rows
+    inside: the key of the envelope that holds the record; None where there is no envelope.
+    """
+
+    def __init__(self, block: Block, rows: I64, inside: str | None = None) -> None:
+        self._block, self._rows, self._inside = block, rows, inside
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -81,10 +84,13 @@ class LazyRecords(Sequence[Record]):
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
         """A record, or a part of them."""
         if isinstance(at, slice):
-            return LazyRecords(self._block, self._rows[at])
-        record: Record = orjson.loads(self._block.line(int(self._rows[at])))
-        return record
+            return LazyRecords(self._block, self._rows[at], self._inside)
+        return self._parsed(int(self._rows[at]))
 
     def __iter__(self) -> Iterator[Record]:
         for row in self._rows.tolist():
-            yield orjson.loads(self._block.line(row))
+            yield self._parsed(row)
+
+    def _parsed(self, row: int) -> Record:
+        record: Record = orjson.loads(self._block.line(row))
+        return record if self._inside is None else record[self._inside]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.block import LazyRecords
-from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity
+from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity, identities_of
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
@@ -62,11 +62,15 @@ class Decoder:
     def _decode_columns(self, source: int, columns: Columns, parsed: Parsed) -> None:
         """Decode the lines of a template."""
         assert parsed.block is not None
-        size = len(columns.rows)
+        size, wrapping = len(columns.rows), columns.wrapping
         lines = columns.rows + parsed.first_line
-        origin = Origin(source, lines, lines, constant(size, NONE), constant(size, NONE))
-        records = LazyRecords(parsed.block, columns.rows)
-        self._decode_shape(Records(records, columns.keys, origin, constant(size, NO_STAMP, np.int64), False, columns))
+        entry, stamp = constant(size, NONE), constant(size, NO_STAMP, np.int64)
+        if wrapping is not None:
+            stamp = self._envelopes.stamps_of(wrapping.stamps)
+            entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
+        origin = Origin(source, lines, lines, entry, constant(size, NONE))
+        records = LazyRecords(parsed.block, columns.rows, None if wrapping is None else PAYLOAD)
+        self._decode_shape(Records(records, columns.keys, origin, stamp, False, columns))
 
     def _decode_records(self, source: int, parsed: Parsed) -> None:
         size = len(parsed.records)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.events.timestamps import Instants, TimestampReader
 
-PAYLOAD = "jsonPayload"
+PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
 NO_STAMP = -1
 """In place of an envelope's timestamp that is not there, or is none."""
 
@@ -26,24 +26,48 @@ class EnvelopeReader:
 
     def stamps(self, entries: Sequence[Mapping[str, Any]]) -> NDArray[np.int64]:
         """The entries' timestamps, ns since 1970 UTC, or NO_STAMP. Cloud Logging always writes a zone."""
-        instants = self._clock.read_column([entry.get("timestamp", "") for entry in entries])
-        return np.where(instants.good, instants.ns, NO_STAMP)
+        return _stamps(self._clock.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
+
+    def stamps_of(self, characters: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """The same of timestamps of one length, given as uint8[n, length]."""
+        return _stamps(self._clock.read_grid(characters, lambda: _texts(characters)))
 
     def identities(self, entries: Sequence[Mapping[str, Any]], stamps: NDArray[np.int64]) -> list[Identity | None]:
         """(log name, timestamp, insertId) of each, equal for every copy of an entry; None without an insertId.
 
         stamps: those of `stamps`. The timestamp is written as ns, so that two spellings of an instant are equal.
         """
-        ids: list[Any] = [entry.get("insertId") for entry in entries]
+        ids: list[Any] = [entry.get(INSERT_ID) for entry in entries]
         if set(map(type, ids)) != {str} or "" in ids or bool((stamps == NO_STAMP).any()):
             return [_identity(entry, stamp) for entry, stamp in zip(entries, stamps.tolist(), strict=True)]
-        logs = [str(entry.get("logName", "")) for entry in entries]
+        logs = [str(entry.get(LOG_NAME, "")) for entry in entries]
         return list(zip(logs, map(str, stamps.tolist()), ids, strict=True))
 
 
+def identities_of(
+    log_name: str, stamps: NDArray[np.int64], times: NDArray[np.uint8], ids: NDArray[np.uint8]
+) -> list[Identity]:
+    """The same of one log's entries, with their timestamps and insertIds as characters, uint8[n, width]."""
+    named = list(map(str, stamps.tolist()))
+    for at in np.flatnonzero(stamps == NO_STAMP).tolist():
+        named[at] = times[at].tobytes().decode()
+    return [(log_name, time, insert_id) for time, insert_id in zip(named, _texts(ids), strict=True)]
+
+
+def _stamps(instants: Instants) -> NDArray[np.int64]:
+    return np.where(instants.good, instants.ns, NO_STAMP)
+
+
+def _texts(characters: NDArray[np.uint8]) -> list[str]:
+    """Texts of one length, given as uint8[n, length], all of them ASCII."""
+    width = characters.shape[1]
+    joined = characters.tobytes().decode("ascii")
+    return [joined[at : at + width] for at in range(0, len(joined), width)]
+
+
 def _identity(entry: Mapping[str, Any], stamp: int) -> Identity | None:
-    insert_id = entry.get("insertId")
+    insert_id = entry.get(INSERT_ID)
     if not isinstance(insert_id, str) or not insert_id:
         return None
-    time = str(stamp) if stamp != NO_STAMP else str(entry.get("timestamp", ""))
-    return str(entry.get("logName", "")), time, insert_id
+    time = str(stamp) if stamp != NO_STAMP else str(entry.get(TIMESTAMP, ""))
+    return str(entry.get(LOG_NAME, "")), time, insert_id

@@ -30,10 +30,9 @@ class Interner(Generic[T]):
 
     def codes(self, values: Sequence[T]) -> NDArray[np.int32]:
         """int32[n]: the number of each value."""
-        distinct = {value: self.code(value) for value in dict.fromkeys(values)}
-        if len(distinct) == 1:
-            return constant(len(values), next(iter(distinct.values())))
-        return np.array([distinct[value] for value in values], dtype=np.int32)
+        known = self._codes
+        codes = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int32)
+        return constant(len(codes), int(codes[0])) if len(codes) and (codes == codes[0]).all() else codes
 
     def values(self) -> tuple[T, ...]:
         """All values, in order of their numbers."""
