@@ -171,7 +171,7 @@ class _Reader:
         answer, batches = single_answer(source_for(asked.source).read(asked.source, context))
         if answer is not None:
             return summary_of_saved(answer, asked.source)
-        return decode_batches([batches], load_zone(self._question.timezone), notices)
+        return decode_batches([batches], load_zone(self._question.timezone), context, notices)
 
     def _side(self, asked: Asked, read: Summary | EventLog) -> Side:
         from dataclasses import replace

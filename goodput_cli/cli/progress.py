@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 0.4
 """What is read sooner needs no line: making one takes a while as well."""
 _BAR_WIDTH = 16
+_READING = "reading"
 _UNITS = ("kB", "MB", "GB", "TB")
 _HIGHEST = 999.5
 """From here on three digits are not enough."""
@@ -67,6 +68,7 @@ class _Line:
         rate = self._bytes / spent
         bar.update(
             bar.task_ids[0],
+            description=_READING,
             completed=self._bytes,
             total=self._total if self._bytes <= self._total else None,
             amount=_amount(self._bytes, self._total),
@@ -84,7 +86,7 @@ def _bar(stack: ExitStack) -> Bar:
     texts = (TextColumn("{task.fields[" + name + "]}") for name in ("amount", "lines", "rate", "left"))
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), *texts)
     bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-    bar.add_task("reading", total=None, amount="", lines="", rate="", left="")
+    bar.add_task(_READING, total=None, amount="", lines="", rate="", left="")
     return bar
 
 

@@ -65,7 +65,7 @@ class Session(Generic[Answer]):
         """Read every side and hold them against each other; `more` are further arguments of `sides.compare`."""
         from goodput_cli.sides import compare
 
-        with reading_progress(wanted=self._shows_progress) as progress:
+        with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             question = {**self.question, **more}
             return compare(list(self.sources), stdin=self._stdin(), progress=progress, notice=tell, **question)
 

@@ -42,12 +42,14 @@ def read_events(
     context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
     found = [source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(found))
-    return decode_batches(found, zone, notices)
+    return decode_batches(found, zone, context, notices)
 
 
-def decode_batches(found: Iterable[Iterator[Batch]], zone: tzinfo, notices: list[Diagnostic]) -> EventLog:
+def decode_batches(
+    found: Iterable[Iterator[Batch]], zone: tzinfo, context: ReadContext, notices: list[Diagnostic]
+) -> EventLog:
     """The events in the batches of some sources. zone: of timestamps without one. notices: what the sources report
-    while they are read."""
+    to `context` while they are read."""
     decoder = Decoder(zone)
     with garbage_collection_paused():
         for batches in found:
