@@ -14,7 +14,7 @@ from goodput_cli.analysis.proofs import find_proofs
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import Rows, blocks, distinct
+from goodput_cli.timeline.columns import Rows, blocks, distinct, search
 from goodput_cli.timeline.endings import End
 
 I64 = NDArray[np.int64]
@@ -272,7 +272,7 @@ def _training_span(timeline: Timeline) -> tuple[I64, I64]:
     """When (ns) each attempt began to train and when its last stretch ended; both when it was up if it never did."""
     stretches = timeline.judged.stretches
     begin = timeline.attempts.up.copy()
-    bounds = np.searchsorted(stretches.attempt, np.arange(len(begin) + 1))
+    bounds = search(stretches.attempt, np.arange(len(begin) + 1))
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
     begin[some] = stretches.start[bounds[some]]
     return begin, stretches.latest_end(timeline.attempts.up)

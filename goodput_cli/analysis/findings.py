@@ -150,7 +150,7 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
         )
     judged = timeline.judged
     chosen = judged.sample & ~judged.stretches.opening
-    rates = timeline.pieces.net[chosen] / judged.stretches.steps[chosen]
+    rates = timeline.pieces.net(chosen) / judged.stretches.steps[chosen]
     faster = len(rates) > 0 and float(np.median(rates)) < float(reference)
     if faster or timeline.pieces.slowdown.sum() < 0:
         observed = f"the observed median is {float(np.median(rates)) / 1e9:.6g} s" if len(rates) else "see steps"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import Rows, blocks, places_within
+from goodput_cli.timeline.columns import Rows, blocks, distinct, places_within, search
 from goodput_cli.timeline.training import Judged
 
 I64 = NDArray[np.int64]
@@ -48,7 +47,7 @@ def find_losses(timeline: Timeline) -> Losses:
     passage, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
     if len(passage) == 0:
         return Losses(steps, ns)
-    trained = _Trained(timeline.judged, np.searchsorted(timeline.judged.stretches.attempt, np.arange(count + 1)))
+    trained = _Trained(timeline.judged, search(timeline.judged.stretches.attempt, np.arange(count + 1)))
     np.add.at(steps, passage, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
     # The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
     # well: only cuts between two ranges are looked up.
@@ -133,18 +132,21 @@ class _Trained:
         """How many steps below `step` each attempt trained for nothing, earlier attempts' included."""
         place, inside = self.beyond(attempt, step)
         first, lost = self._lost(place[inside])
-        upto = self._lost_before[place]
+        upto = self._lost_before(place)
         upto[inside] += np.clip(step[inside] - first, 0, lost)
         return upto
 
-    @cached_property
-    def _lost_before(self) -> I64:
-        """Steps that were trained for nothing in all stretches before each one, and before the end."""
-        size = len(self.judged.kept)
-        before = np.zeros(size + 1, dtype=np.int64)
-        for start, stop in blocks(size):
-            before[start + 1 : stop + 1] = before[start] + np.cumsum(self._lost(slice(start, stop))[1])
-        return before
+    def _lost_before(self, place: Rows) -> I64:
+        """Steps that were trained for nothing in all stretches before each of some places."""
+        wanted = distinct(place)
+        before = np.zeros(len(wanted), dtype=np.int64)
+        total = done = 0
+        for start, stop in blocks(len(self.judged.kept)):
+            upto = np.cumsum(np.append(total, self._lost(slice(start, stop))[1]))
+            last = int(search(wanted, stop, side="right"))
+            before[done:last] = upto[wanted[done:last] - start]
+            total, done = int(upto[-1]), last
+        return before[search(wanted, place)]
 
     def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
         """The first step of each stretch that is lost, and how many are."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.losses import first_and_last_steps
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks
+from goodput_cli.timeline.columns import Rows, blocks, positions, search
 
 I64 = NDArray[np.int64]
 _REACHED_PREEMPTION = "reached_preemption"
@@ -73,16 +73,21 @@ def _progress_of_checkpoints(timeline: Timeline) -> _Progress:
     """Where stretches of training end: each is a new highest step of its attempt."""
     judged, limit = timeline.judged, timeline.lineage.limit
     stretches = judged.stretches
-    return _Progress(stretches.end_row, stretches.attempt, stretches.stop, stretches.stop <= limit[stretches.attempt])
+    return _Progress(
+        stretches.end_rows(np.arange(len(stretches))),
+        stretches.attempt,
+        stretches.stop,
+        stretches.stop <= limit[stretches.attempt],
+    )
 
 
 def _following(stepping: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     """The next attempt with steps after each attempt; -1 without."""
-    return np.append(stepping, -1)[np.searchsorted(stepping, np.arange(count), side="right")]
+    return np.append(stepping, -1)[search(stepping, np.arange(count), side="right")]
 
 
 def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
-    place = np.searchsorted(progress.owner, np.arange(count), side="right")
+    place = search(progress.owner, np.arange(count), side="right")
     return np.append(progress.row, -1)[place]
 
 
@@ -90,12 +95,12 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
     """Kept steps grow with time, so one look-up a passage finds the first that is late and high enough. A step log
     shows where a step begins: it is done when a higher one begins. A checkpoint log shows where it is done."""
     count = len(last)
-    before = np.searchsorted(stepping, np.arange(count), side="right") - 1
+    before = search(stepping, np.arange(count), side="right") - 1
     known = before >= 0
     old = np.where(known, last[np.append(stepping, 0)[before]], NO_STEP)
     row, owner, step = progress.row[progress.kept], progress.owner[progress.kept], progress.step[progress.kept]
-    late = np.searchsorted(owner, np.arange(count), side="right")
-    high = np.searchsorted(step, old, side="right" if past else "left")
+    late = search(owner, np.arange(count), side="right")
+    high = search(step, old, side="right" if past else "left")
     return np.where(known, np.append(row, -1)[np.maximum(late, high)], -1)
 
 
@@ -129,7 +134,8 @@ def _preempted(timeline: Timeline) -> Rows:
     """The last save of each attempt that had reached a preemption."""
     table, attempts = timeline.table, timeline.attempts
     told = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
-    rows = np.flatnonzero((table.kind == Kind.SAVE) & (attempts.of_row >= 0) & told[table.detail])
+    rows = positions((table.kind == Kind.SAVE) & (attempts.of_row >= 0))
+    rows = rows[told[table.detail[rows]]]
     found = np.full(len(attempts), -1, dtype=np.intp)
     found[attempts.of_row[rows]] = rows
     return found
@@ -163,7 +169,7 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     order = np.argsort(key)
     key, naming = key[order], np.append(naming[order], -1)
     wanted = ranks[len(naming) - 1 :]
-    place = np.searchsorted(key, wanted * size + attempts.begin_row[without])
+    place = search(key, wanted * size + attempts.begin_row[without])
     rank_at = np.append(key // size, -1)
     own = (rank_at[place] == wanted) & (attempts.of_row[naming[place]] == without)
     shown[without] = np.where(own, naming[place], -1)

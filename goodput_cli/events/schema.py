@@ -84,11 +84,11 @@ class EventTable:
     kind, edge: int8[n], values of `Kind` and `Edge`.
     step: int64[n], `NO_STEP` where there is none.
     rank: int32[n], node rank; NONE where there is none.
-    label, detail, job, source, entry: int32[n], positions in the tuple of the same plural name; NONE where there is
-        none (`job` and `source` always are). `labels` are upper case. A `detail` holds what an event says beyond the
-        columns (the remaining fields of an Orbax line; active, total and available slices of `Kind.SLICES`): two
-        events with equal columns and equal detail are the same event. An entry is the identity of a Cloud Logging
-        entry, (log name, timestamp, insertId).
+    label, detail, job, source, entry: int32[n] (label: int8[n] where that is enough), positions in the tuple of the
+        same plural name; NONE where there is none (`job` and `source` always are). `labels` are upper case. A `detail`
+        holds what an event says beyond the columns (the remaining fields of an Orbax line; active, total and available
+        slices of `Kind.SLICES`): two events with equal columns and equal detail are the same event. An entry is the
+        identity of a Cloud Logging entry, (log name, timestamp, insertId).
     line: int64[n], or int32[n] where that is enough, line number in the source, from 1.
     """
 
@@ -98,7 +98,7 @@ class EventTable:
     edge: NDArray[np.int8]
     step: NDArray[np.int64]
     rank: NDArray[np.int32]
-    label: NDArray[np.int32]
+    label: NDArray[np.int32] | NDArray[np.int8]
     detail: NDArray[np.int32]
     job: NDArray[np.int32]
     source: NDArray[np.int32]
@@ -125,10 +125,13 @@ class EventTable:
         return replace(self, **columns)
 
     def compacted(self) -> EventTable:
-        """The same events in less memory: a column of one value takes none, line numbers that fit are int32."""
+        """The same events in less memory: a column of one value takes none, line numbers and labels are as wide as
+        they have to be."""
         columns: dict[str, Any] = {name: _constant_if_it_is(getattr(self, name)) for name in _OFTEN_CONSTANT}
-        if len(self) and self.line.dtype != np.int32 and int(self.line.max()) <= np.iinfo(np.int32).max:
-            columns["line"] = self.line.astype(np.int32)
+        if int(self.line.max(initial=0)) <= np.iinfo(np.int32).max:
+            columns["line"] = self.line.astype(np.int32, copy=False)
+        if columns["label"] is self.label and len(self.labels) < np.iinfo(np.int8).max:
+            columns["label"] = self.label.astype(np.int8, copy=False)
         return replace(self, **columns)
 
     def where(self, row: int) -> str:

@@ -8,6 +8,7 @@ quick to write so, and `grep` is of use.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -35,16 +36,29 @@ _IN_ONE_LINE = json.JSONEncoder(allow_nan=False)
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as one JSON object. Lists that may be long have one item a line."""
-    lines = ",\n".join(f"  {json.dumps(key)}: {_text(value)}" for key, value in as_dict(analysis).items())
-    return f"{{\n{lines}\n}}\n"
+    return "".join(_parts(analysis))
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, Lazy):
-        return _INDENTED.encode(value).replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
-    if not value:
-        return "[]"
-    return "[\n    " + ",\n    ".join(map(_IN_ONE_LINE.encode, value)) + "\n  ]"
+def _parts(analysis: Analysis) -> Iterator[str]:
+    before = "{\n"
+    for key, value in as_dict(analysis).items():
+        yield f"{before}  {json.dumps(key)}: "
+        yield from _list(value) if isinstance(value, Lazy) and value else (_indented(value),)
+        before = ",\n"
+    yield "\n}\n"
+
+
+def _indented(value: Any) -> str:
+    text = _INDENTED.encode([] if isinstance(value, Lazy) else value)
+    return text.replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
+
+
+def _list(items: Iterable[Any]) -> Iterator[str]:
+    before = "[\n    "
+    for item in items:
+        yield before + _IN_ONE_LINE.encode(item)
+        before = ",\n    "
+    yield "\n  ]"
 
 
 def as_dict(analysis: Analysis) -> dict[str, Any]:

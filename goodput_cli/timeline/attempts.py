@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.bursts import Bursts, find_bursts
-from goodput_cli.timeline.columns import Rows, gathered, of_kind, positions, rows_of, union, without
+from goodput_cli.timeline.columns import Rows, gathered, of_kind, positions, rows_of, search, union, without
 from goodput_cli.timeline.order import ENDINGS, Mask
 from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
 from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
@@ -87,7 +87,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         _last_of_each(breaking, _bounds(breaking, begin_row)),
     )
     up_row = begin_row.copy()
-    up_row[np.searchsorted(begin_row, bursts.first)] = bursts.last
+    up_row[search(begin_row, bursts.first)] = bursts.last
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
@@ -149,7 +149,7 @@ def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> NDArr
     size = np.diff(np.append(begin_row, len(table)))
     size[0] += begin_row[0]
     of_row = np.repeat(np.arange(len(begin_row), dtype=np.int32), size)
-    of_row[bursts.late_ends] = np.searchsorted(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
+    of_row[bursts.late_ends] = search(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
     of_row[of_kind(table.kind, _OF_NO_ATTEMPT)] = -1
     return of_row
 
@@ -159,7 +159,7 @@ def _bounds(rows: Rows, begin_row: Rows) -> NDArray[np.intp]:
     comes before it. Not for late ends, which stand among the rows of another one."""
     if len(begin_row) == 0:
         return np.zeros(1, dtype=np.intp)
-    return np.concatenate(([0], np.searchsorted(rows, begin_row[1:]), [len(rows)])).astype(np.intp)
+    return np.concatenate(([0], search(rows, begin_row[1:]), [len(rows)])).astype(np.intp)
 
 
 def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:

@@ -172,8 +172,9 @@ def _account(
     claims, cover, net, usual, startup, partial, splits = _split(claims, judged, attempts, progress, window)
     reference, origin = _reference(rules, judged, net, attempts.step_log)
     if records is not None and len(attempts):
-        credit_last_step_of_job(table, attempts, records, usual, cover, judged, net)
-    pieces = kept_pieces(judged, partial, splits, net, startup, cover)
+        credit_last_step_of_job(table, attempts, records, usual, cover, judged)
+    del net
+    pieces = kept_pieces(judged, partial, splits, startup, cover)
     if reference is not None:
         _check_amount(pieces, reference)
         pieces = with_slowdown(pieces, reference)
@@ -213,7 +214,7 @@ def _judged_stretches(
         return None, progress, lineage, judge(progress.stretches, lineage, rules)
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
-    stretches, last_of_attempt = step_stretches(records)
+    stretches, last_of_attempt = step_stretches(records, int(attempts.step_ending[-1]) if len(attempts) else -1)
     judged = judge(stretches, lineage, rules)
     judged.sample[last_of_attempt] = False
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NONE, Kind
-from goodput_cli.timeline.columns import Rows, rows_of
+from goodput_cli.timeline.columns import Rows, rows_of, search
 from goodput_cli.timeline.order import ENDINGS
 
 
@@ -47,7 +47,7 @@ def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows)
     """
     start, terminated, crashed = int(Kind.START), int(Kind.TERMINATED), int(Kind.CRASHED)
     control = rows_of(kind, (Kind.START, *ENDINGS))
-    broken = np.searchsorted(breakers, control)
+    broken = search(breakers, control)
     bursts: list[_Burst] = []
     late: list[tuple[int, int]] = []
     ended: set[int] = set()

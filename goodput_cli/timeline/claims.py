@@ -11,7 +11,7 @@ from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
 from goodput_cli.timeline.categories import Category, Rank
 from goodput_cli.timeline.checkpoints import CheckpointProgress
-from goodput_cli.timeline.columns import positions
+from goodput_cli.timeline.columns import positions, search
 from goodput_cli.timeline.endings import End, Endings
 from goodput_cli.timeline.intervals import Intervals
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
@@ -76,11 +76,11 @@ def queued(table: EventTable, job_end: int) -> Claims:
     """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
     instant (whole-second clocks) does not count as in between."""
     scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
-    behind_ties = np.searchsorted(table.time, table.time[scheduled], side="right")
+    behind_ties = search(table.time, table.time[scheduled], side="right")
     events = np.flatnonzero((table.kind != Kind.SCHEDULED) & (table.kind != Kind.SLICES))
-    place = np.searchsorted(events, behind_ties)
+    place = search(events, behind_ties)
     starts = np.flatnonzero(table.kind == Kind.START)
-    at_once = np.searchsorted(starts, behind_ties) > np.searchsorted(starts, scheduled)
+    at_once = search(starts, behind_ties) > search(starts, scheduled)
     waiting = place == len(events)
     following = np.append(events, -1)[place]
     waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once
@@ -191,7 +191,7 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
     chosen = positions(lost)
     owner, first = stretches.attempt[chosen], stretches.first[chosen].astype(np.int64)
     starts, ends = stretches.start[chosen], stretches.end[chosen]
-    place = np.searchsorted(chosen, partial)
+    place = search(chosen, partial)
     starts[place] = splits
     first[place] += judged.kept[partial].astype(np.int64)
     new = np.append(True, (owner[1:] != owner[:-1]) | (starts[1:] != ends[:-1]))[: len(chosen)]
@@ -206,7 +206,7 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
         first=first[head],
         stop=stretches.stop[chosen][tail],
         row=stretches.row[chosen][head],
-        end_row=stretches.end_row[chosen][tail],
+        end_row=stretches.end_rows(chosen[tail]),
     )
 
 

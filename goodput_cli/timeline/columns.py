@@ -50,6 +50,15 @@ def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
     return made
 
 
+def search(values: NDArray[Any], wanted: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
+    """`numpy.searchsorted`, which would first copy a whole column that is narrower than what is looked for."""
+    wanted = np.asarray(wanted)
+    if wanted.dtype != values.dtype:
+        bounds = np.iinfo(values.dtype)
+        wanted = np.clip(wanted, bounds.min, bounds.max).astype(values.dtype)
+    return np.asarray(np.searchsorted(values, wanted, side))
+
+
 @dataclass(frozen=True)
 class Sparse:
     """A column of amounts (ns) that is 0 but in a few rows: `amount[i]` in `rows[i]`, which are sorted."""
@@ -59,13 +68,13 @@ class Sparse:
 
     def at(self, rows: Rows) -> NDArray[np.int64]:
         """The amounts in these rows."""
-        place = np.searchsorted(self.rows, rows)
+        place = search(self.rows, rows)
         here = np.append(self.rows, -1)[place] == rows
         return np.where(here, np.append(self.amount, 0)[place], 0)
 
     def part(self, start: int, stop: int) -> tuple[Rows, NDArray[np.int64]]:
         """Rows and amounts of start <= row < stop, the rows counted from `start`."""
-        first, last = np.searchsorted(self.rows, (start, stop))
+        first, last = search(self.rows, np.array((start, stop)))
         return self.rows[first:last] - start, self.amount[first:last]
 
 

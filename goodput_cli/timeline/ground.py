@@ -35,7 +35,7 @@ def ground(pieces: Pieces, first: int, stop: int, cover: Cover, tails: tuple[I64
     trained, stalls = start.copy(), end.copy()
     after_startup = cover.net_clock(start[late]) + startup
     trained[late] = np.clip(cover.when(after_startup), start[late], end[late])
-    before_stall = cover.net_clock(start[stalled]) + pieces.net[first:stop][stalled] - stall
+    before_stall = cover.net_clock(end[stalled]) - stall
     stalls[stalled] = np.clip(cover.when(before_stall), trained[stalled], end[stalled])
     number = np.arange(first, stop)
     parts = (

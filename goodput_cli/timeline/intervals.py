@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts
-from goodput_cli.timeline.columns import Rows, of_kind, rows_of, run_heads, without
+from goodput_cli.timeline.columns import Rows, of_kind, rows_of, run_heads, search, without
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -98,7 +98,7 @@ def _open_end(
     nor a new start of the phase comes, at its termination or end, else at its last sign of life or the job's end."""
     owner = attempts.of_row[rows]
     progress = without(rows_of(table.kind, PROGRESS_KINDS), attempts.dropped, len(table))
-    place = np.searchsorted(progress, rows, side="right")
+    place = search(progress, rows, side="right")
     following = progress[np.minimum(place, len(progress) - 1)] if len(progress) else np.zeros(len(rows), dtype=np.intp)
     has_next = (place < len(progress)) & (attempts.of_row[following] == owner) if len(progress) else place < 0
     last_attempt = owner == len(attempts) - 1
@@ -155,9 +155,9 @@ def _orphan_ends(begins: Mask, group: NDArray[np.int32]) -> Mask:
 
 def _nth_of_group(group: NDArray[np.int32], rows: Rows, group_of_row: NDArray[np.int32]) -> Rows:
     """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
-    nth = np.arange(len(group)) - np.searchsorted(group, group)
-    place = np.searchsorted(group_of_row, group) + nth
-    found = place < np.searchsorted(group_of_row, group, side="right")
+    nth = np.arange(len(group)) - search(group, group)
+    place = search(group_of_row, group) + nth
+    found = place < search(group_of_row, group, side="right")
     return np.where(found, np.append(rows, -1)[np.where(found, place, -1)], -1)
 
 

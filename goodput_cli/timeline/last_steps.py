@@ -104,12 +104,11 @@ def credit_last_step_of_job(
     usual: Usual,
     cover: Cover,
     judged: Judged,
-    net: I64,
 ) -> None:
     """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
     usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress.
 
-    It is the last of the stretches: `judged` and `net` are filled in.
+    It is the last of the stretches: `judged` is filled in.
     """
     last = len(attempts) - 1
     ending = int(attempts.step_ending[last])
@@ -125,8 +124,6 @@ def credit_last_step_of_job(
     productive = min(time, most)
     stretches.end[-1:] = np.clip(cover.when(clock + productive), start, stop)
     stretches.stop[-1] = stretches.first[-1] + stride
-    stretches.end_row[-1] = ending
     judged.kept[-1] = stride * (productive / most) if most else stride
-    net[-1] = productive
     if judged.outside.flags.writeable:
         judged.outside[-1] = 1

@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.timeline.categories import Category
-from goodput_cli.timeline.columns import Rows, blocks, distinct, positions
+from goodput_cli.timeline.columns import Rows, blocks, distinct, positions, search
 from goodput_cli.timeline.partition import Segments
 
 I64 = NDArray[np.int64]
 Key = tuple[Category, int]
 """A category, and the code of its label (-1 for categories without labels)."""
+_STRIDE = 16
 
 
 @dataclass(frozen=True)
 class _Account:
     """One category: its segments in time order (positions), the amount of each (None: its length), and the total (ns)
-    before each."""
+    before every `_STRIDE`-th of them: the few in between are added when somebody asks."""
 
     segments: Rows
     amount: I64 | None
@@ -47,15 +48,28 @@ class Ledger:
         self.has_slowdown = len(slow) > 0
 
     def _account(self, rows: Rows, amount: I64 | None = None) -> _Account:
-        before = np.empty(len(rows), dtype=np.int64)
-        total = 0
+        sums = [np.zeros(1, dtype=np.int64)]
         for start, stop in blocks(len(rows)):
-            here = rows[start:stop]
-            added = self._edges[here + 1] - self._edges[here] if amount is None else amount[start:stop]
-            upto = np.cumsum(added)
-            np.subtract(upto + total, added, out=before[start:stop])
-            total += int(upto[-1])
-        return _Account(rows, amount, before)
+            sums.append(
+                np.add.reduceat(self._amounts(rows, amount, slice(start, stop)), range(0, stop - start, _STRIDE))
+            )
+        return _Account(rows, amount, np.cumsum(np.concatenate(sums)))
+
+    def _amounts(self, rows: Rows, amount: I64 | None, chosen: slice | NDArray[np.intp]) -> I64:
+        """Amounts (ns) of the chosen ones among the segments of an account."""
+        if amount is not None:
+            return amount[chosen]
+        segments = rows[chosen]
+        return self._edges[segments + 1] - self._edges[segments]
+
+    def _before(self, account: _Account, place: NDArray[np.intp]) -> I64:
+        """Total (ns) before some places of an account."""
+        anchor = place // _STRIDE
+        total = account.before[anchor]
+        for ahead in range(min(_STRIDE - 1, len(account.segments))):
+            counts = np.flatnonzero(anchor * _STRIDE + ahead < place)
+            total[counts] += self._amounts(account.segments, account.amount, anchor[counts] * _STRIDE + ahead)
+        return total
 
     def _upto(self, account: _Account, time: I64, segment: NDArray[np.intp]) -> I64:
         """Total (ns) of an account up to each instant. Inside a segment the amount grows evenly, rounded half to even.
@@ -64,19 +78,19 @@ class Ledger:
         """
         if len(account.segments) == 0:
             return np.zeros(len(time), dtype=np.int64)
-        place = np.searchsorted(account.segments, segment, side="right") - 1
+        place = search(account.segments, segment, side="right") - 1
         known = np.maximum(place, 0)
         row = account.segments[known]
         length = self._edges[row + 1] - self._edges[row]
-        amount = length if account.amount is None else account.amount[known]
+        amount = self._amounts(account.segments, account.amount, known)
         passed = np.clip(time - self._edges[row], 0, length)
         part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
         part = np.where(amount == length, passed, part)
         inside = np.where(passed == length, amount, part)
-        return np.where(place >= 0, account.before[known] + inside, 0)
+        return np.where(place >= 0, self._before(account, known) + inside, 0)
 
     def _at(self, time: I64) -> NDArray[np.intp]:
-        return np.searchsorted(self._edges[:-1], time, side="right") - 1
+        return search(self._edges[:-1], time, side="right") - 1
 
     @property
     def keys(self) -> tuple[Key, ...]:

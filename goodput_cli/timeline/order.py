@@ -109,13 +109,13 @@ def _has_twin(group: EventTable, begins: Mask) -> Mask:
     return np.asarray(np.isin(key, key[begins], kind="sort"))
 
 
-def _rank_by_content(codes: NDArray[np.int32], values: tuple[object, ...]) -> NDArray[np.int64]:
+def _rank_by_content(codes: NDArray[np.signedinteger], values: tuple[object, ...]) -> NDArray[np.int64]:
     """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
     used = distinct(codes)
     used = used[used >= 0]
     ranks = np.full(len(values) + 1, -1, dtype=np.int64)
     ranks[sorted(used.tolist(), key=lambda code: repr(values[code]))] = np.arange(len(used))
-    return ranks[codes]
+    return np.asarray(ranks[codes])
 
 
 def _repeats(table: EventTable, candidates: Rows) -> Rows:

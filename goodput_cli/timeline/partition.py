@@ -70,11 +70,12 @@ class Segments:
 
     def evidence(self, segments: Rows) -> tuple[Rows, Rows]:
         """Rows of the events that bound some segments, -1 where none does."""
-        claims, stretches = self.claims, self.pieces.stretches
-        return (
-            self._of_holder(segments, claims.row, stretches.row, -1),
-            self._of_holder(segments, claims.end_row, stretches.end_row, -1),
-        )
+        row = self._of_holder(segments, self.claims.row, self.pieces.stretches.row, -1)
+        end_row = self._of_holder(segments, self.claims.end_row, None, -1)
+        holder = self.holder[segments]
+        training = np.flatnonzero(holder >= 0)
+        end_row[training] = self.pieces.stretches.end_rows(holder[training])
+        return row, end_row
 
     def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_piece: NDArray[Any] | None, none: int) -> I64:
         holder = self.holder[segments]

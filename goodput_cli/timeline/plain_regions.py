@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows
+from goodput_cli.timeline.columns import Rows, search
 
 if TYPE_CHECKING:
     from goodput_cli.timeline.restarts import StepRecords
@@ -20,9 +20,9 @@ def odd_regions(records: StepRecords, start: Rows, stop: Rows) -> Places:
 
     In the others every step is above the one before, and no step and nothing that resumes stands behind an end line.
     """
-    first, last = np.searchsorted(records.row, start), np.searchsorted(records.row, stop)
+    first, last = search(records.row, start), search(records.row, stop)
     falls = np.flatnonzero(records.number[1:] <= records.number[:-1]) + 1  # not above the one before
-    inside = np.searchsorted(falls, last) > np.searchsorted(falls, np.minimum(first + 1, last))
+    inside = search(falls, last) > search(falls, np.minimum(first + 1, last))
     ending = _next(records.endings, start)
     lives_on = (_next(records.row, ending) < stop) | (_next(records.resuming, ending) < stop)
     return np.flatnonzero(inside | lives_on)
@@ -40,7 +40,7 @@ def odd_checkpoint_regions(
 def _next(rows: Rows, after: Rows) -> Rows:
     """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
     following = np.full(len(after), np.iinfo(np.intp).max)
-    place = np.searchsorted(rows, after)
+    place = search(rows, after)
     found = place < len(rows)
     following[found] = rows[place[found]]
     return following

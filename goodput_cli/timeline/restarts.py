@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows
+from goodput_cli.timeline.columns import Rows, search
 
 I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256
@@ -113,13 +113,13 @@ class _Walk:
         self.records = records
         self.begin = begin
         self.stop = stop
-        self.position = int(np.searchsorted(records.row, begin))
-        self.end = int(np.searchsorted(records.row, stop))
+        self.position = int(search(records.row, begin))
+        self.end = int(search(records.row, stop))
         self.kept = _Kept()
         self.highest: int | None = None
         self.longest_delay = 0
         self.dropped: list[int] = []
-        first_ending = int(np.searchsorted(records.endings, begin))
+        first_ending = int(search(records.endings, begin))
         has_ending = first_ending < len(records.endings) and records.endings[first_ending] < stop
         self.ending: int | None = int(records.endings[first_ending]) if has_ending else None
 
@@ -179,7 +179,7 @@ class _Walk:
         """Judge records whose number is not above the attempt's last: all in a row while they are plain repeats."""
         known = self.kept.with_more(rising, self.records.number[rising])
         found, delay = self._delays(suspects, known)
-        last_kept = known.records[np.searchsorted(known.records, suspects) - 1]
+        last_kept = known.records[search(known.records, suspects) - 1]
         started = self._startup_between(self.records.row[last_kept], self.records.row[suspects])
         plain = found & ~started & (delay < self._patience())
         odd = np.flatnonzero(~plain)
@@ -202,7 +202,7 @@ class _Walk:
     def _delays(self, suspects: NDArray[np.intp], known: _Kept) -> tuple[NDArray[np.bool_], I64]:
         """Whether each suspect repeats a number of this attempt, and how long (ns) after its first report."""
         wanted = self.records.number[suspects]
-        place = np.minimum(np.searchsorted(known.numbers, wanted), len(known.numbers) - 1)
+        place = np.minimum(search(known.numbers, wanted), len(known.numbers) - 1)
         found = known.numbers[place] == wanted
         first = known.records[place]
         return found, np.where(found, self.records.time[suspects] - self.records.time[first], 0)
@@ -210,7 +210,7 @@ class _Walk:
     def _startup_between(self, after: Rows, before: Rows) -> NDArray[np.bool_]:
         """Whether a start-up event stands between two rows."""
         startup = self.records.startup
-        return np.asarray(np.searchsorted(startup, before) > np.searchsorted(startup, after))
+        return np.asarray(search(startup, before) > search(startup, after))
 
     def _patience(self) -> int:
         """A repeat sooner than this (ns) after the first report is a second host's."""
@@ -230,7 +230,7 @@ class _Walk:
         if above is None:
             return False
         numbers = self.kept.numbers
-        expected = numbers[np.searchsorted(numbers, number[record], side="right") :]
+        expected = numbers[search(numbers, number[record], side="right") :]
         return not bool(np.isin(expected, number[record + 1 : above]).all())
 
     def _first_above(self, start: int, limit: int) -> int | None:
@@ -267,15 +267,15 @@ class _Walk:
 
     def _late_resumption(self, start: int, stop: int) -> int | None:
         resuming = self.records.resuming
-        rows = resuming[np.searchsorted(resuming, start) : np.searchsorted(resuming, stop)]
+        rows = resuming[search(resuming, start) : search(resuming, stop)]
         late = rows[self._is_late(self.records.row_time[rows])]
         return int(late[0]) if len(late) else None
 
     def _late_step(self, start: int, stop: int) -> int | None:
         """A step after an end line, unless it goes on from the step before: one rank left, the others went on."""
         kept = self.kept.records
-        first = int(np.searchsorted(kept, np.searchsorted(self.records.row, start)))
-        last = int(np.searchsorted(kept, np.searchsorted(self.records.row, stop)))
+        first = int(search(kept, search(self.records.row, start)))
+        last = int(search(kept, search(self.records.row, stop)))
         if first == last:
             return None
         time = self.records.time[kept[max(first - 1, 0) : last]]
@@ -307,7 +307,7 @@ def split_checkpoint_region(
 
 def _first_startup(progress: Rows, startup: Rows, endings: Rows, load: int) -> int:
     """First start-up event after the last progress (and end line) before a load, else the load."""
-    last_progress = int(progress[np.searchsorted(progress, load) - 1])
+    last_progress = int(progress[search(progress, load) - 1])
     first = _next(startup, _latest(endings, last_progress, load))
     return load if first is None else min(load, first)
 
@@ -316,11 +316,11 @@ def _next(rows: Rows, after: int | None) -> int | None:
     """First of the sorted rows at or after `after`."""
     if after is None:
         return None
-    place = int(np.searchsorted(rows, after))
+    place = int(search(rows, after))
     return int(rows[place]) if place < len(rows) else None
 
 
 def _latest(rows: Rows, floor: int, before: int) -> int:
     """Last of the sorted rows before `before`, but not less than `floor`."""
-    place = int(np.searchsorted(rows, before))
+    place = int(search(rows, before))
     return max(int(rows[place - 1]), floor) if place else floor

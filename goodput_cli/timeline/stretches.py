@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows, gathered
+from goodput_cli.timeline.columns import Rows, gathered, search
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -23,7 +23,8 @@ class Stretches:
     """k stretches of training in time order: they do not overlap. Some columns may be views of others: do not write.
 
     start, end: ns. first, stop: the steps first <= s < stop are trained in it. attempt: whose it is. row: the line
-    that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it.
+    that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it; None in step
+    logs, where that is the line that begins the next one. ending: row of the line that ends the last one there, or -1.
     opening: whether it is the first of its attempt.
     """
 
@@ -33,8 +34,9 @@ class Stretches:
     stop: I64
     attempt: NDArray[np.int32]
     row: Rows
-    end_row: Rows
+    end_row: Rows | None
     opening: Mask
+    ending: int = -1
 
     def __len__(self) -> int:
         return len(self.start)
@@ -46,16 +48,26 @@ class Stretches:
 
     def of_attempt(self, attempt: int) -> slice:
         """The stretches of one attempt."""
-        return slice(*np.searchsorted(self.attempt, [attempt, attempt + 1]).tolist())
+        return slice(*search(self.attempt, [attempt, attempt + 1]).tolist())
 
     def take(self, chosen: Mask | Rows) -> Stretches:
         """The chosen stretches."""
-        return Stretches(*(getattr(self, field.name)[chosen] for field in fields(self)))
+        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ending"}
+        return replace(self, **{name: column[chosen] for name, column in columns.items() if column is not None})
+
+    def end_rows(self, chosen: Rows) -> Rows:
+        """The lines that end the chosen stretches, -1 where none does."""
+        if self.end_row is not None:
+            return self.end_row[chosen]
+        following = np.minimum(chosen + 1, len(self) - 1)
+        ends = np.where(self.attempt[following] == self.attempt[chosen], self.row[following], -1)
+        ends[chosen == len(self) - 1] = self.ending
+        return ends
 
     def latest_end(self, otherwise: I64) -> I64:
         """Where (ns) the last stretch of each attempt ends; `otherwise` (one an attempt) for those without any, or
         where that is later."""
-        bounds = np.searchsorted(self.attempt, np.arange(len(otherwise) + 1))
+        bounds = search(self.attempt, np.arange(len(otherwise) + 1))
         some = np.flatnonzero(bounds[1:] > bounds[:-1])
         latest = otherwise.copy()
         latest[some] = np.maximum(latest[some], self.end[bounds[1:][some] - 1])
@@ -136,9 +148,10 @@ def _short(number: I64) -> I64:
     return number.astype(np.int32) if fits else number
 
 
-def step_stretches(records: StepRecordsByAttempt) -> tuple[Stretches, NDArray[np.intp]]:
+def step_stretches(records: StepRecordsByAttempt, ending: int) -> tuple[Stretches, NDArray[np.intp]]:
     """Step s runs to the start of the next recorded step of its attempt. The last step of each attempt has its place
-    among them, of no length yet: it is judged apart. Also the positions of these.
+    among them, of no length yet: it is judged apart. Also the positions of these. ending: row of the line that ends the
+    job's last one, or -1.
 
     What is as in the records is a view of them, not a copy: a long log has little else.
     """
@@ -146,10 +159,10 @@ def step_stretches(records: StepRecordsByAttempt) -> tuple[Stretches, NDArray[np
     opening = np.zeros(len(records.rows), dtype=bool)
     opening[records.bounds[:-1][records.has]] = True
     opening[last] = False
-    end, stop, end_row = (_following(column) for column in (records.time, records.number, records.rows))
-    end[last], stop[last], end_row[last] = records.time[last], records.number[last] + 1, -1
+    end, stop = _following(records.time), _following(records.number)
+    end[last], stop[last] = records.time[last], records.number[last] + 1
     return (
-        Stretches(records.time, end, records.number, stop, records.owner, records.rows, end_row, opening),
+        Stretches(records.time, end, records.number, stop, records.owner, records.rows, None, opening, ending),
         last,
     )
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import NOWHERE, Sparse, blocks
+from goodput_cli.timeline.columns import NOWHERE, Rows, Sparse, blocks
 from goodput_cli.timeline.lineage import Lineage
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.rules import Rules, round_half_even, scaled
@@ -117,16 +117,16 @@ class Pieces:
     piece, and the rest of the row means nothing. Those there are do not overlap; they are in time order.
 
     end: ns; they start with their stretches. kept: how many steps are kept (a fraction where a last step was cut
-    short). steps: how many of them count: in proportion where an exclusion touches the piece. net: ns that no one else
-    claims. startup, stall: ns of the net time at its beginning and at its end. slowdown: ns of the time between that is
-    beyond steps x reference (negative = faster); 0 without a reference.
+    short). steps: how many of them count: in proportion where an exclusion touches the piece. cover: what others claim;
+    the rest of a piece is its net time. startup, stall: ns of the net time at its beginning and at its end. slowdown:
+    ns of the time between that is beyond steps x reference (negative = faster); 0 without a reference.
     """
 
     stretches: Stretches
     end: I64
     kept: F64
     steps: F64
-    net: I64
+    cover: Cover
     startup: Sparse
     stall: Sparse
     slowdown: I64
@@ -139,31 +139,32 @@ class Pieces:
         """Where each begins (ns)."""
         return self.stretches.start
 
+    def net(self, chosen: slice | Rows | Mask) -> I64:
+        """Net time (ns) of some pieces: looked up each time, for few are asked for in the end."""
+        return self.cover.net_between(self.start[chosen], self.end[chosen])
+
     def trained(self, start: int, stop: int) -> I64:
         """Net time (ns) of the pieces at start .. stop - 1, less their startup."""
-        trained = self.net[start:stop].copy()
+        trained = self.net(slice(start, stop))
         rows, amount = self.startup.part(start, stop)
         trained[rows] -= amount
         return trained
 
 
-def kept_pieces(
-    judged: Judged, partial: NDArray[np.intp], splits: I64, net: I64, startup: Sparse, cover: Cover
-) -> Pieces:
+def kept_pieces(judged: Judged, partial: NDArray[np.intp], splits: I64, startup: Sparse, cover: Cover) -> Pieces:
     """The kept part of every stretch.
 
-    partial, splits: stretches that are kept in part, and where the kept part of each ends. net: unclaimed ns of each
-    stretch; that of the cut ones is filled in.
+    partial, splits: stretches that are kept in part, and where the kept part of each ends.
     """
-    end = judged.stretches.end
+    start, end = judged.stretches.start, judged.stretches.end
     if len(partial):
         end = end.copy()
         end[partial] = splits
-        net[partial] = cover.net_clock(splits) - cover.net_clock(judged.stretches.start[partial])
     steps = judged.kept if np.all(judged.outside == 1) else judged.kept * judged.outside
-    begins = Sparse(startup.rows, np.minimum(startup.amount, net[startup.rows]))
+    most = cover.net_between(start[startup.rows], end[startup.rows])
+    begins = Sparse(startup.rows, np.minimum(startup.amount, most))
     nothing = np.broadcast_to(np.int64(0), (len(end),))
-    return Pieces(judged.stretches, end, judged.kept, steps, net, begins, NOWHERE, nothing)
+    return Pieces(judged.stretches, end, judged.kept, steps, cover, begins, NOWHERE, nothing)
 
 
 def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> Pieces:

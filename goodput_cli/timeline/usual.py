@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, blocks, positions
+from goodput_cli.timeline.columns import Rows, blocks, positions, search
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.stretches import Stretches
 
@@ -45,12 +45,12 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
 
     sample: stretches that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
-    bounds = np.searchsorted(stretches.attempt, np.arange(attempts + 1))
+    bounds = search(stretches.attempt, np.arange(attempts + 1))
     opening = np.flatnonzero(sample & stretches.opening)
     first = np.full(attempts, np.nan)
     first[stretches.attempt[opening]] = _rates(stretches, amount, opening)
     chosen = positions(sample & ~stretches.opening)
-    inside = np.searchsorted(chosen, bounds)
+    inside = search(chosen, bounds)
     rate = _rates(stretches, amount, chosen)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
