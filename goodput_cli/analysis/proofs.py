@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.losses import first_and_last_steps
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks, positions, search
+from goodput_cli.timeline.columns import Rows, blocks, gathered, positions, search
 
 I64 = NDArray[np.int64]
 _REACHED_PREEMPTION = "reached_preemption"
@@ -65,7 +65,10 @@ def find_proofs(timeline: Timeline) -> Proofs:
 def _progress_of_steps(timeline: Timeline) -> _Progress:
     records = timeline.records
     assert records is not None
-    kept = records.number < timeline.lineage.limit[records.owner]
+    kept = np.empty(len(records.rows), dtype=bool)
+    for start, stop in blocks(len(kept)):
+        limit = timeline.lineage.limit[records.owner[start:stop]]
+        np.less(records.number[start:stop], limit, out=kept[start:stop])
     return _Progress(records.rows, records.owner, records.number, kept)
 
 
@@ -88,7 +91,7 @@ def _following(stepping: NDArray[np.intp], count: int) -> NDArray[np.intp]:
 
 def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
     place = search(progress.owner, np.arange(count), side="right")
-    return np.append(progress.row, -1)[place]
+    return _or_none(progress.row, place)
 
 
 def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
@@ -98,10 +101,19 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
     before = search(stepping, np.arange(count), side="right") - 1
     known = before >= 0
     old = np.where(known, last[np.append(stepping, 0)[before]], NO_STEP)
-    row, owner, step = progress.row[progress.kept], progress.owner[progress.kept], progress.step[progress.kept]
-    late = search(owner, np.arange(count), side="right")
-    high = search(step, old, side="right" if past else "left")
-    return np.where(known, np.append(row, -1)[np.maximum(late, high)], -1)
+    kept = positions(progress.kept)
+    late = search(kept, search(progress.owner, np.arange(count), side="right"))
+    high = search(gathered(progress.step, kept), old, side="right" if past else "left")
+    found = np.where(known, _or_none(kept, np.maximum(late, high)), -1)
+    return _or_none(progress.row, np.where(found >= 0, found, len(progress.row)))
+
+
+def _or_none(rows: Rows, places: Rows) -> Rows:
+    """The rows at some places, -1 behind the last."""
+    found = np.full(len(places), -1, dtype=np.intp)
+    there = places < len(rows)
+    found[there] = rows[places[there]]
+    return found
 
 
 def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
@@ -155,7 +167,7 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     save that it must have resumed from, else its first record if it names that step."""
     table, attempts, records = timeline.table, timeline.attempts, timeline.records
     if records is not None:
-        return np.where(records.has, np.append(records.rows, -1)[records.bounds[:-1]], -1)
+        return np.where(records.has, _or_none(records.rows, records.bounds[:-1]), -1)
     progress = timeline.progress
     assert progress is not None
     shown = progress.load_row.copy()
