@@ -41,7 +41,7 @@ class _Progress:
     """What shows progress, in time order: row, owner and step of each; kept: whether the lineage holds it."""
 
     row: Rows
-    owner: NDArray[np.int32]
+    owner: Rows
     step: I64
     kept: NDArray[np.bool_]
 
@@ -190,7 +190,7 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     return shown
 
 
-def _first_of_each(rows: Rows, of_row: NDArray[np.int32], count: int) -> Rows:
+def _first_of_each(rows: Rows, of_row: Rows, count: int) -> Rows:
     first = np.full(count, -1, dtype=np.intp)
     first[of_row[rows][::-1]] = rows[::-1]
     return first

@@ -62,7 +62,7 @@ def slow_regimes(
     seconds: F64,
     number: I64,
     count: I64,
-    attempt: NDArray[np.int32],
+    attempt: NDArray[np.signedinteger],
     time: I64,
     end: I64,
     row: NDArray[np.intp],

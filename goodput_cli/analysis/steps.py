@@ -34,7 +34,7 @@ class TimedSteps:
     seconds: F64
     number: I64
     count: I64
-    attempt: NDArray[np.int32]
+    attempt: Rows
     time: I64
     end: I64
     row: Rows

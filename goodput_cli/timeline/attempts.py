@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.bursts import Bursts, find_bursts
-from goodput_cli.timeline.columns import Rows, gathered, of_kind, positions, rows_of, search, union, without
+from goodput_cli.timeline.columns import Rows, gathered, of_kind, owner_type, positions, rows_of, search, union, without
 from goodput_cli.timeline.order import ENDINGS, Mask
 from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
 from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
@@ -34,7 +34,7 @@ class Attempts:
     begin, up: ns of the first start line (or of the first event of an attempt without one) and of the last start line
         of its burst. begin_row, up_row: the rows of these.
     started: whether a start line opened it.
-    of_row: int32[n], attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
+    of_row: of length n, attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
         second hosts' reports).
     steps: rows of the step records that count, and `dropped`: those of second hosts' reports. step_bounds: the
         steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`.
@@ -49,7 +49,7 @@ class Attempts:
     begin_row: Rows
     up_row: Rows
     started: Mask
-    of_row: NDArray[np.int32]
+    of_row: Rows
     steps: Rows
     step_bounds: NDArray[np.intp]
     dropped: Rows
@@ -62,7 +62,7 @@ class Attempts:
         return len(self.begin)
 
     @cached_property
-    def process(self) -> NDArray[np.int32]:
+    def process(self) -> Rows:
         """Number of the process each attempt ran in: only a start line shows a new one. A phase may begin in one
         attempt and end in the next of the same process: steps that go back after an elastic wait, for one."""
         return np.cumsum(self.started).astype(np.int32)
@@ -142,13 +142,13 @@ def _split(
     return boundaries, steps[np.array(sorted(dropped), dtype=np.intp)]
 
 
-def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> NDArray[np.int32]:
+def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:
     """What comes before the first attempt's start line (an init, a restore) belongs to it."""
     if len(begin_row) == 0:
-        return np.full(len(table), -1, dtype=np.int32)
+        return np.full(len(table), -1, dtype=owner_type(0))
     size = np.diff(np.append(begin_row, len(table)))
     size[0] += begin_row[0]
-    of_row = np.repeat(np.arange(len(begin_row), dtype=np.int32), size)
+    of_row = np.repeat(np.arange(len(begin_row), dtype=owner_type(len(begin_row))), size)
     of_row[bursts.late_ends] = search(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
     of_row[of_kind(table.kind, _OF_NO_ATTEMPT)] = -1
     return of_row
@@ -169,7 +169,7 @@ def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
     return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
 
 
-def _first_ending(table: EventTable, of_row: NDArray[np.int32], after_row: Rows) -> Rows:
+def _first_ending(table: EventTable, of_row: Rows, after_row: Rows) -> Rows:
     """Row of each attempt's first termination or end after the given row; -1 without one."""
     first = np.full(len(after_row), -1, dtype=np.intp)
     rows = endings_of_attempts(table, of_row)
@@ -178,7 +178,7 @@ def _first_ending(table: EventTable, of_row: NDArray[np.int32], after_row: Rows)
     return first
 
 
-def endings_of_attempts(table: EventTable, of_row: NDArray[np.int32]) -> Rows:
+def endings_of_attempts(table: EventTable, of_row: Rows) -> Rows:
     """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
     rows = rows_of(table.kind, ENDINGS)
     rows = rows[of_row[rows] >= 0]

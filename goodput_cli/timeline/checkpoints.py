@@ -47,7 +47,7 @@ class _Highs:
     """Records that set a new highest step of their attempt: row, owner, step and when and where the next begins."""
 
     row: Rows
-    owner: NDArray[np.int32]
+    owner: Rows
     step: I64
     leaves: I64
     leaves_row: Rows
@@ -78,7 +78,7 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     )
 
 
-def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, owner: NDArray[np.int32]) -> Rows:
+def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, owner: Rows) -> Rows:
     """Row of the last load before each attempt's first progress; a load after progress begins another attempt."""
     loads = np.flatnonzero(table.kind == Kind.LOAD)
     load_row = np.full(len(attempts), -1, dtype=np.intp)
@@ -90,7 +90,7 @@ def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, ow
 
 
 def _beginnings(
-    table: EventTable, attempts: Attempts, rows: Rows, owner: NDArray[np.int32], load_row: Rows
+    table: EventTable, attempts: Attempts, rows: Rows, owner: Rows, load_row: Rows
 ) -> tuple[I64, I64, Rows]:
     """Step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 where it shows none)."""
     began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
@@ -159,7 +159,7 @@ def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | N
     return 0 if started and not goes_on else None
 
 
-def _new_highs(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I64, begin_row: Rows) -> Mask:
+def _new_highs(table: EventTable, rows: Rows, owner: Rows, began: I64, begin_row: Rows) -> Mask:
     """Mask of the records above everything their attempt recorded before, its beginning included."""
     if len(rows) == 0:
         return np.zeros(0, dtype=bool)
@@ -175,7 +175,7 @@ def _new_highs(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I
     return np.asarray((owner.astype(np.int64) * span + step_rank > np.maximum(before, floor_level)) | at_first_record)
 
 
-def _finishes(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I64, new: Mask) -> NDArray[np.intp]:
+def _finishes(table: EventTable, rows: Rows, owner: Rows, began: I64, new: Mask) -> NDArray[np.intp]:
     """Positions (in `rows`) of the step_finished lines that a save may follow: new highs, and before the first of an
     attempt the first one at the step at which it began (a save before training)."""
     finished = table.kind[rows] == Kind.FINISHED
@@ -190,7 +190,7 @@ def _finishes(table: EventTable, rows: Rows, owner: NDArray[np.int32], began: I6
 def _with_saves(
     table: EventTable,
     rows: Rows,
-    owner: NDArray[np.int32],
+    owner: Rows,
     new: Mask,
     finishes: NDArray[np.intp],
     async_saves: bool,
@@ -216,7 +216,7 @@ def _with_saves(
 
 
 def _first_saves(
-    table: EventTable, rows: Rows, owner: NDArray[np.int32], finished: NDArray[np.intp]
+    table: EventTable, rows: Rows, owner: Rows, finished: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Of the finishes (positions in `rows`) those that a save of the same step follows, and the first such save."""
     saved = np.flatnonzero(table.kind[rows] == Kind.SAVED)
@@ -234,7 +234,7 @@ def _first_saves(
 def _finished_inside(
     table: EventTable,
     rows: Rows,
-    owner: NDArray[np.int32],
+    owner: Rows,
     finished: NDArray[np.intp],
     saved: NDArray[np.intp],
 ) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Rows = NDArray[np.signedinteger[Any]]
 """Rows of a table or places in a column, in 32 or 64 bits."""
 _BLOCK = 1 << 16
-_MOST_IN_32_BITS = np.iinfo(np.int32).max
+_WORTH_COUNTING = 64
 
 
 def blocks(size: int, most: int = _BLOCK) -> Iterator[tuple[int, int]]:
@@ -24,7 +24,12 @@ def blocks(size: int, most: int = _BLOCK) -> Iterator[tuple[int, int]]:
 
 def row_type(size: int) -> type[np.signedinteger[Any]]:
     """What holds the rows of a table of this size: 32 bits where they do."""
-    return np.int32 if size <= _MOST_IN_32_BITS else np.int64
+    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+
+
+def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
+    """What holds the numbers of so many attempts, one for every row: 16 bits where they do."""
+    return np.int16 if attempts <= np.iinfo(np.int16).max else np.int32
 
 
 def positions(mask: NDArray[np.bool_]) -> Rows:
@@ -101,11 +106,16 @@ def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
-    """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted."""
-    if len(values) * 4 > len(wanted) or not is_sorted(wanted):
-        return np.searchsorted(values, wanted, side)
-    first_behind = np.searchsorted(wanted, values, "right" if side == "left" else "left")
-    return np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)])
+    """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted, and only
+    among the values that lie between them."""
+    if len(wanted) < _WORTH_COUNTING or not is_sorted(wanted):
+        return np.asarray(np.searchsorted(values, wanted, side))
+    low, high = np.searchsorted(values, wanted[[0, -1]], side).tolist()
+    between = values[low:high]
+    if len(between) * 4 > len(wanted):
+        return np.asarray(low + np.searchsorted(between, wanted, side))
+    first_behind = np.searchsorted(wanted, between, "right" if side == "left" else "left")
+    return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)]))
 
 
 def places_within(values: NDArray[Any], start: Rows, stop: Rows, wanted: NDArray[Any]) -> NDArray[np.intp]:

@@ -73,7 +73,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     return Endings(how, clean_row, np.where(how == End.CRASHED, first_crash, -1))
 
 
-def _pick(rows: Rows, owner: NDArray[np.int32], count: int, last: bool = False) -> Rows:
+def _pick(rows: Rows, owner: Rows, count: int, last: bool = False) -> Rows:
     """The first (or last) row of each owner; -1 for owners without any. `rows` are sorted."""
     picked = np.full(count, -1, dtype=np.intp)
     if last:

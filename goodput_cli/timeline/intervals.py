@@ -136,7 +136,7 @@ def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job
     )
 
 
-def _orphan_ends(begins: Mask, group: NDArray[np.int32]) -> Mask:
+def _orphan_ends(begins: Mask, group: Rows) -> Mask:
     """Ends that come when nothing is open: where the count of open loads would fall to a new low below zero."""
     if len(begins) == 0:
         return begins.copy()
@@ -153,7 +153,7 @@ def _orphan_ends(begins: Mask, group: NDArray[np.int32]) -> Mask:
     return np.asarray(~begins & (lowest < before))
 
 
-def _nth_of_group(group: NDArray[np.int32], rows: Rows, group_of_row: NDArray[np.int32]) -> Rows:
+def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
     """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
     nth = np.arange(len(group)) - search(group, group)
     place = search(group_of_row, group) + nth

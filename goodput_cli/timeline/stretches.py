@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows, gathered, search
+from goodput_cli.timeline.columns import Rows, gathered, owner_type, search
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -32,7 +32,7 @@ class Stretches:
     end: I64
     first: I64
     stop: I64
-    attempt: NDArray[np.int32]
+    attempt: Rows
     row: Rows
     end_row: Rows | None
     opening: Mask
@@ -83,7 +83,7 @@ class StepRecordsByAttempt:
     """
 
     rows: Rows
-    owner: NDArray[np.int32]
+    owner: Rows
     number: I64
     time: I64
     bounds: NDArray[np.intp]
@@ -138,7 +138,7 @@ def _lower_median(values: I64) -> int:
 def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     """The step records that count, by attempt."""
     rows, bounds = attempts.steps, attempts.step_bounds
-    owner = np.repeat(np.arange(len(attempts), dtype=np.int32), np.diff(bounds))
+    owner = np.repeat(np.arange(len(attempts), dtype=owner_type(len(attempts))), np.diff(bounds))
     return StepRecordsByAttempt(rows, owner, _short(gathered(table.step, rows)), gathered(table.time, rows), bounds)
 
 

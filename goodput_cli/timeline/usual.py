@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, blocks, positions, search
+from goodput_cli.timeline.columns import Rows, blocks, search
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.stretches import Stretches
 
@@ -49,9 +49,7 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
     opening = np.flatnonzero(sample & stretches.opening)
     first = np.full(attempts, np.nan)
     first[stretches.attempt[opening]] = _rates(stretches, amount, opening)
-    chosen = positions(sample & ~stretches.opening)
-    inside = search(chosen, bounds)
-    rate = _rates(stretches, amount, chosen)
+    rate, inside = _rates_by_attempt(stretches, amount, sample & ~stretches.opening, bounds)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
     if np.any((size == 0) & (np.diff(bounds) > 0)):  # otherwise nobody asks
@@ -69,11 +67,23 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
 
 def _rates(stretches: Stretches, amount: I64, rows: Rows) -> F64:
     """`amount` per step of some stretches."""
-    rate = np.empty(len(rows))
-    for start, stop in blocks(len(rows)):
-        some = rows[start:stop]
-        np.divide(amount[some], stretches.stop[some] - stretches.first[some], out=rate[start:stop])
-    return rate
+    return np.asarray(amount[rows] / (stretches.stop[rows] - stretches.first[rows]))
+
+
+def _rates_by_attempt(
+    stretches: Stretches, amount: I64, chosen: Mask, bounds: NDArray[np.intp]
+) -> tuple[F64, NDArray[np.intp]]:
+    """The same for very many, and where among them those of each attempt begin; bounds: where its stretches do."""
+    rate = np.empty(np.count_nonzero(chosen))
+    inside = np.full(len(bounds), len(rate), dtype=np.intp)
+    size = 0
+    for start, stop in blocks(len(chosen)):
+        rows = np.flatnonzero(chosen[start:stop]) + start
+        first, last = np.searchsorted(bounds, (start, stop)).tolist()
+        inside[first:last] = size + np.searchsorted(rows, bounds[first:last])
+        rate[size : size + len(rows)] = _rates(stretches, amount, rows)
+        size += len(rows)
+    return rate, inside
 
 
 def _median_and_deviation(values: F64) -> tuple[float, float]:
