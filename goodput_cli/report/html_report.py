@@ -27,8 +27,9 @@ from goodput_cli.report.html.sections import (
     thresholds,
     waterfall,
 )
+from goodput_cli.timeline.categories import CATEGORIES
 
-MOVING_COLUMNS = 2000
+MOVING_COLUMNS = 1500
 """Columns of the data that scripts draw from: more than fit, so that zooming in shows more."""
 
 
@@ -70,6 +71,7 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
             {
                 "start": fine.start_ns / 1e6,
                 "end": fine.end_ns / 1e6,
+                "categories": CATEGORIES,
                 "tables": fine.tables,
                 "charts": {figure.name: figure.spec for figure in shown},
             }

@@ -42,17 +42,17 @@ def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's sign
     return document("sheet.html", title=sheet.title, table=html_table(sheet))
 
 
-def html_table(sheet: Sheet) -> HtmlTable:
-    """What people are shown of a sheet, in words, and of long tables the beginning."""
+def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
+    """What people are shown of a sheet, in words, and of long tables the first `most` rows."""
     rows, columns = eye_rows(sheet), eye_columns(sheet)
     return HtmlTable(
         title=sheet.title,
         summary=sheet.summary,
         heads=tuple(HtmlCell(_head(column), None, is_left(column)) for _, column in columns),
-        rows=tuple(_cells(row, columns) for row in islice(rows, MOST_ROWS)),
-        left_out=max(len(rows) - MOST_ROWS, 0),
+        rows=tuple(_cells(row, columns) for row in islice(rows, most)),
+        left_out=max(len(rows) - most, 0),
         notes=sheet.notes,
-        more=tuple(html_table(part) for part in sheet.more),
+        more=tuple(html_table(part, most) for part in sheet.more),
     )
 
 

@@ -16,8 +16,9 @@ from functools import cache
 from typing import Any
 
 from goodput_cli.errors import UsageError
-from goodput_cli.report.html.columns import KEPT, LOST, ChartColumns
+from goodput_cli.report.html.columns import ChartColumns
 from goodput_cli.report.palette import LOOKS
+from goodput_cli.timeline.categories import CATEGORIES
 
 try:
     import altair as alt
@@ -28,14 +29,17 @@ except ImportError as error:
 WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
 _LEFT = 148
+_RULES = 25
+"""How many disruptions are drawn with strong lines; more of them are fainter, so that the chart can still be seen."""
 _LANE = 17
+_STATES = ("kept training", "lost training")
 _INK = "currentColor"
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _KEPT_COLOUR = LOOKS["productive"].colour
 _LOST_COLOUR = LOOKS["wasted_progress_from_disruption"].colour
 _LOG_SPREAD = 4.0
 """Step times are drawn on a logarithmic scale where the slowest takes more than this many times the fastest."""
-_ROLLING_COLOURS = tuple(LOOKS[name].colour for name in ("program_startup", "unproductive_checkpoint_restore_time"))
+_ROLLING_COLOURS = tuple(LOOKS[name].colour for name in ("tpu_initialization", "unproductive_checkpoint_restore_time"))
 _ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 _CONFIG: dict[str, Any] = {
     "aria": False,
@@ -110,10 +114,9 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
     y = alt.Y("low:Q", scale=scale, axis=axis)
     zero = columns.start_ns / 1e6
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
-    shade = alt.Chart(alt.Data(values=slow))
     base = alt.Chart(alt.NamedData("steps"))
     layers = [
-        shade.mark_rect(color=LOOKS["step_stall"].colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
+        *_shades(columns, slow),
         base.mark_rule(strokeWidth=2, strokeCap="round", color=LOOKS["tpu_initialization"].colour, clip=True).encode(
             x=_time(columns), y=y, y2="high:Q"
         ),
@@ -121,11 +124,20 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
         alt.Chart(alt.Data(values=[{"ideal": ideal}]))
         .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=_KEPT_COLOUR)
         .encode(y="ideal:Q"),
-        shade.mark_text(align="left", baseline="top", dx=4, dy=4, fontSize=12, color=_INK, clip=True).encode(
-            x=_time(columns), y=alt.value(0), text="text:N"
-        ),
     ]
     return _finished(_panel(columns, layers, 200))
+
+
+def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
+    """Slow regimes behind the step times, and what they are called."""
+    if not slow:
+        return []
+    shade = alt.Chart(alt.Data(values=slow))
+    text = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": _INK, "clip": True}
+    return [
+        shade.mark_rect(color=LOOKS["step_stall"].colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
+        shade.mark_text(**text).encode(x=_time(columns), y=alt.value(0), text="text:N"),
+    ]
 
 
 def drawn(spec: Spec, columns: ChartColumns, background: str | None = None) -> str:
@@ -137,8 +149,13 @@ def drawn(spec: Spec, columns: ChartColumns, background: str | None = None) -> s
 
 def drawn_inside(spec: Spec, columns: ChartColumns, name: str) -> str:
     """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
-    svg = re.sub(r'\bid="(clip|gradient)', rf'id="{name}-\1', drawn(spec, columns))
-    return re.sub(r"url\(#(clip|gradient)", rf"url(#{name}-\1", svg)
+    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn(spec, columns))  # a hundredth of a dot is fine enough
+    numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
+
+    def own(found: re.Match[str]) -> str:
+        return f"{found[1]}{name}-clip{numbers.setdefault(found[2], str(len(numbers)))}"
+
+    return re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg)
 
 
 def painted(spec: Spec, columns: ChartColumns) -> bytes:
@@ -207,9 +224,10 @@ def _legend(offset: int = 8) -> alt.Legend:
 
 def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
     y = alt.Y("step:Q", axis=_left_axis("step", tickCount=6, format=",d"), scale=alt.Scale(zero=False, nice=True))
-    states, colours, dashes = [KEPT, LOST], [_KEPT_COLOUR, _LOST_COLOUR], [[1, 0], [5, 3]]
+    states, colours, dashes = list(_STATES), [_KEPT_COLOUR, _LOST_COLOUR], [[1, 0], [5, 3]]
     curve = (
         alt.Chart(alt.NamedData("curve"))
+        .transform_calculate(state=f"{_texts(_STATES)}[datum.lost]")
         .mark_line(strokeWidth=2.5, clip=True, strokeJoin="round")
         .encode(
             x=_time(columns, labels=False),
@@ -226,6 +244,7 @@ def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
     )
     numbers = (
         alt.Chart(alt.NamedData("disruptions"))
+        .transform_filter("datum.text != ''")
         .mark_text(align="left", baseline="top", dx=3, dy=3, fontSize=12, fontWeight="bold", color=_INK, clip=True)
         .encode(x=_time(columns, labels=False), y=alt.value(0), text="text:N")
     )
@@ -233,9 +252,10 @@ def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
 
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Chart:
+    opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), 0.12))
     return (
         alt.Chart(alt.NamedData("disruptions"))
-        .mark_rule(strokeWidth=1, color=_INK, opacity=0.55, clip=True)
+        .mark_rule(strokeWidth=1, color=_INK, opacity=opacity, clip=True)
         .encode(x=_time(columns, labels=labels))
     )
 
@@ -248,7 +268,7 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
         grid=False, ticks=False, domain=False, labelLimit=_LEFT - 8,
     )  # fmt: skip
     y = alt.Y("high:Q", axis=axis, scale=alt.Scale(domain=[count, 0], nice=False, zero=False))
-    looks = alt.Scale(domain=list(LOOKS), range=[look.colour for look in LOOKS.values()])
+    looks = alt.Scale(domain=list(range(len(CATEGORIES))), range=[LOOKS[name].colour for name in CATEGORIES])
     colour = alt.Color("kind:N", legend=None, scale=looks)
     x = _time(columns)
     bands = alt.Chart(alt.NamedData("bands")).mark_rect(clip=True, strokeWidth=0.8).encode(

@@ -6,7 +6,7 @@ Instants are milliseconds since the start of the window, so that a number takes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,11 +21,10 @@ from goodput_cli.timeline.columns import run_heads
 Table = Mapping[str, Sequence[Any]]
 """Columns by name, all of one length."""
 _MS = 1_000_000
-_LABEL_ROOM = 0.022
-"""How much of the width the number of a disruption takes; nearer ones share one."""
-_LEAST_SHARE = 0.12
-"""The least height of a bar in its lane: what is there is seen."""
-KEPT, LOST = "kept training", "lost training"
+_DIGIT, _BETWEEN = 0.0085, 0.008
+"""How much of the width a digit takes, and the space behind a number; disruptions that are nearer share one."""
+_DOTS = 12
+"""How many dots high a bar is that fills its lane. Heights are rounded up to a dot: what is there is seen."""
 WHOLE, SAVES = "the whole job", "saves completed"
 
 
@@ -92,7 +91,7 @@ def _curve(picture: Picture) -> Table:
         "t": _ms(picture, curve.time),
         "step": _numbers(curve.step, 12),
         "line": curve.line.tolist(),
-        "state": [LOST if lost else KEPT for lost in curve.lost.tolist()],
+        "lost": curve.lost.astype(int).tolist(),
     }
 
 
@@ -115,20 +114,26 @@ def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
     titles = (WHOLE, *(title(CATEGORIES[code]) for code in kinds), *([SAVES] if len(picture.saves) else []))
     lane = np.zeros(len(CATEGORIES), dtype=np.int64)
     lane[kinds] = np.arange(1, len(kinds) + 1)
-    drawn = bands.ns > 0  # a negative slowdown takes no time
-    share = np.clip(bands.ns / (bands.end - bands.start), _LEAST_SHARE, 1.0)[drawn]
-    low = lane[bands.category[drawn]] + 0.9
+    rows = np.lexsort((bands.start, bands.category))
+    rows = rows[bands.ns[rows] > 0]  # a negative slowdown takes no time
+    kind, start, end = bands.category[rows], bands.start[rows], bands.end[rows]
+    height = np.ceil(np.minimum(bands.ns[rows] / (end - start), 1.0) * _DOTS).astype(np.int64)
+    new = run_heads(kind) | run_heads(height)
+    new[1:] |= start[1:] != end[:-1]
+    head = np.flatnonzero(new)
+    tail = np.append(head[1:], len(rows))[: len(head)] - 1
+    low = lane[kind[head]] + 0.9
     return titles, {
-        "t": _ms(picture, bands.start[drawn]),
-        "u": _ms(picture, bands.end[drawn]),
-        "high": _numbers(low - 0.8 * share, 5),
+        "t": _ms(picture, start[head]),
+        "u": _ms(picture, end[tail]),
+        "high": _numbers(low - 0.8 * height[head] / _DOTS, 5),
         "low": _numbers(low, 5),
-        "kind": [CATEGORIES[code] for code in bands.category[drawn].tolist()],
+        "kind": kind[head].tolist(),
     }
 
 
 def _strip(picture: Picture) -> Table:
-    """Which category has most of each interval; neighbours of one category are one."""
+    """Which category (kind, its code) has most of each interval; neighbours of one category are one."""
     bands = picture.bands
     most = np.flatnonzero(bands.most)
     heads = most[run_heads(bands.category[most])]
@@ -136,28 +141,31 @@ def _strip(picture: Picture) -> Table:
     return {
         "t": _ms(picture, start),
         "u": _ms(picture, np.append(start[1:], picture.end_ns)),
-        "kind": [CATEGORIES[code] for code in bands.category[heads].tolist()],
+        "kind": bands.category[heads].tolist(),
     }
 
 
 def _disruptions(picture: Picture) -> Table:
     """text: the number of the disruption, or of several that lie close together at the first of them."""
-    marks, room = picture.disruptions, (picture.end_ns - picture.start_ns) * _LABEL_ROOM
-    texts = [""] * len(marks)
-    numbers = marks.number.tolist()
-    for first, last in _close(marks.time.tolist(), room):
-        end = numbers[last] + int(marks.count[last]) - 1
-        texts[first] = str(numbers[first]) if end == numbers[first] else f"{numbers[first]}\N{EN DASH}{end}"
-    return {"t": _ms(picture, marks.time), "text": texts, "number": numbers}
+    marks = picture.disruptions
+    last = (marks.number + marks.count - 1).tolist()
+    share = ((marks.time - picture.start_ns) / (picture.end_ns - picture.start_ns)).tolist()
+    return {
+        "t": _ms(picture, marks.time),
+        "text": _labels(share, marks.number.tolist(), last),
+        "number": marks.number.tolist(),
+    }
 
 
-def _close(times: list[int], room: float) -> Iterator[tuple[int, int]]:
-    """Places of the first and last of instants that lie so close together that one label must do."""
-    first = 0
-    for place in range(1, len(times) + 1):
-        if place == len(times) or times[place] >= times[first] + room:
-            yield first, place - 1
-            first = place
+def _labels(places: list[float], first: list[int], last: list[int]) -> list[str]:
+    """A label a mark, `4` or `4-6`; where it would run into the next mark's, that one has none and is named by it."""
+    texts = [""] * len(places)
+    shown = 0
+    for row, place in enumerate(places):
+        if row == 0 or place >= places[shown] + len(texts[shown]) * _DIGIT + _BETWEEN:
+            shown = row
+        texts[shown] = str(first[shown]) if last[row] == first[shown] else f"{first[shown]}\N{EN DASH}{last[row]}"
+    return texts
 
 
 def _shares(picture: Picture, shares: Shares) -> Table:

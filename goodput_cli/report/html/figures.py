@@ -79,7 +79,8 @@ def _goodput_words(analysis: Analysis, picture: Picture) -> str:
 def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
     yield f"Goodput over time: cumulative, at the end {percent(analysis.goodput.percent)}."
     for shares in picture.rolling:
-        known = shares.percent[shares.percent == shares.percent]  # without NaN
+        whole = shares.percent[shares.time - picture.start_ns >= shares.window_ns]
+        known = whole[whole == whole]  # without NaN
         if len(known):
             low, high = percent(float(known.min())), percent(float(known.max()))
             yield f"In windows of {as_typed(shares.window_ns)} between {low} and {high}."

@@ -51,7 +51,7 @@
     chart.view = result.view;
     chart.drawnAt = width;
     chart.view.addSignalListener("zoom_t", (_, domain) => {
-      if (domain) show(domain.map(Number), chart);
+      if (domain && !alike(domain.map(Number), shown)) show(domain.map(Number));
     });
     if (shown[0] !== data.start || shown[1] !== data.end) await move(chart);
   }
@@ -60,16 +60,33 @@
     return chart.view.signal("zoom_t", shown.slice()).runAsync();
   }
 
-  // All charts show the same time: never beyond the window, never less than a thousandth of a second.
-  function show(wanted, from = null) {
+  // Whether two spans of time are the same, as far as anybody could see.
+  function alike(one, other) {
+    const least = (other[1] - other[0]) * 1e-6;
+    return Math.abs(one[0] - other[0]) <= least && Math.abs(one[1] - other[1]) <= least;
+  }
+
+  // All charts show the same time, once a frame: never beyond the window, never less than a millisecond.
+  let asked = null;
+  let busy = false;
+  function show(wanted) {
+    asked = wanted;
+    if (!busy) requestAnimationFrame(follow);
+    busy = true;
+  }
+
+  async function follow() {
+    const wanted = asked;
     const length = Math.min(Math.max(wanted[1] - wanted[0], 1), data.end - data.start);
     const start = Math.min(Math.max(wanted[0], data.start), data.end - length);
-    const same = Math.abs(start - shown[0]) + Math.abs(start + length - shown[1]) < 1e-6;
     shown = [start, start + length];
-    const kept = wanted[0] === start && wanted[1] === start + length;
-    for (const chart of charts) if (chart.view && (chart !== from || !kept)) if (!same || chart !== from) move(chart);
-    for (const chart of charts) chart.status.textContent = words();
+    for (const chart of charts) {
+      await move(chart);
+      chart.status.textContent = words();
+    }
     place(null);
+    if (asked === wanted) busy = false;
+    else requestAnimationFrame(follow);
   }
 
   function words() {
@@ -77,7 +94,11 @@
     return whole ? "the whole window" : `${clock(shown[0])} to ${clock(shown[1])} UTC`;
   }
 
-  const clock = (ms) => new Date(ms).toISOString().replace("T", " ").replace(/\.000Z$|Z$/, "");
+  // An instant, to the second where that is fine enough.
+  function clock(ms) {
+    const fine = shown[1] - shown[0] < 60_000;
+    return new Date(fine ? ms : Math.round(ms / 1000) * 1000).toISOString().replace("T", " ").replace(/(\.000)?Z$/, "");
+  }
 
   function passed(ms) {
     const seconds = Math.round(ms / 1000);
@@ -113,11 +134,11 @@
   }
 
   function stepAt(t) {
-    const { t: times, step, line, state } = tables.curve;
+    const { t: times, step, line, lost } = tables.curve;
     for (let row = 0; row + 1 < times.length; row++) {
       if (line[row] !== line[row + 1] || times[row] > t || times[row + 1] < t) continue;
       const part = (t - times[row]) / Math.max(times[row + 1] - times[row], 1e-9);
-      return `step ${Math.floor(step[row] + part * (step[row + 1] - step[row]))}, ${state[row]}`;
+      return `step ${Math.floor(step[row] + part * (step[row + 1] - step[row]))}, ${lost[row] ? "lost" : "kept"} training`;
     }
     return null;
   }
@@ -125,9 +146,8 @@
   function doing(t) {
     const { t: from, u: to, kind } = tables.bands;
     const found = [];
-    for (let row = before(from, t); row >= 0 && found.length < 20; row--) {
-      if (to[row] <= t) break;
-      found.unshift(kind[row]);
+    for (let row = 0; row < from.length; row++) {
+      if (from[row] <= t && t < to[row]) found.push(data.categories[kind[row]]);
     }
     return found.join(", ");
   }
@@ -141,13 +161,18 @@
   const seconds = (value) => `${Number(value.toPrecision(4))} s`;
   const percent = (value) => (value === null ? "not known" : `${value.toFixed(2)} %`);
 
-  // The plot of a chart in the page: its left edge and width in px.
+  // The plot of a chart in the page: its left edge, width and height in px.
   function plot(chart) {
-    const box = chart.canvas.getBoundingClientRect();
-    const drawing = chart.canvas.querySelector("svg").getBoundingClientRect();
-    const scale = drawing.width / chart.view._viewWidth || 1;
-    const bounds = chart.canvas.querySelector(".mark-group.role-frame .background, .background").getBoundingClientRect();
-    return { left: bounds.left - box.left, width: bounds.width, height: drawing.height, scale };
+    const svg = chart.canvas.querySelector("svg");
+    const box = svg.getBoundingClientRect();
+    const scale = box.width / svg.viewBox.baseVal.width; // on paper a drawing may be smaller than it was made
+    const name = "vconcat" in data.charts[chart.name] ? "concat_0_x" : "x";
+    const offset = box.left - chart.holder.getBoundingClientRect().left;
+    return {
+      left: offset + chart.view.origin()[0] * scale,
+      width: chart.view.scale(name).range()[1] * scale,
+      height: box.height,
+    };
   }
 
   function place(chart, quiet = true) {
@@ -169,7 +194,7 @@
 
   function pointed(chart, event) {
     const { left, width } = plot(chart);
-    const x = event.clientX - chart.canvas.getBoundingClientRect().left;
+    const x = event.clientX - chart.holder.getBoundingClientRect().left;
     at = x < left || x > left + width ? null : shown[0] + ((x - left) / width) * (shown[1] - shown[0]);
     place(chart);
   }
@@ -269,7 +294,17 @@
       if (chart.figure.clientWidth !== chart.drawnAt) draw(chart);
     }), 200);
   });
-  window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
+
+  // On paper nothing can be opened: it is open already.
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    for (const one of opened) one.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const one of opened) one.open = false;
+  });
+
   Promise.all([...document.querySelectorAll("figure[data-chart]")].map(start)).then(() => {
     document.documentElement.dataset.charts = "drawn"; // tests wait for it
   });

@@ -23,7 +23,9 @@ from goodput_cli.report.sheet_html import HtmlTable, html_table
 from goodput_cli.report.steps_sheet import steps_sheet
 from goodput_cli.report.text import clock, duration, exact, iso, number, period, plural, seconds_text
 
-MOST_DETAILS = 200
+MOST_ROWS = 500
+"""How many rows a table of the report holds; the pages of the single commands hold more."""
+MOST_DETAILS = 100
 """How many disruptions are shown with all their evidence."""
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
@@ -127,7 +129,7 @@ def _bar(name: str, title: str | None, ns: int, share: str, left: int, most: int
 
 def rolling_windows(analysis: Analysis) -> HtmlTable:
     """The windows that were asked for, else some that tile the window of the question."""
-    return html_table(rolling_sheet(tiled_windows(analysis)))
+    return html_table(rolling_sheet(tiled_windows(analysis)), MOST_ROWS)
 
 
 def find_steps(analysis: Analysis) -> StepReport | str:
@@ -149,7 +151,7 @@ def disruptions(analysis: Analysis) -> Disruptions:
     rows = analysis.disruptions
     return Disruptions(
         summary=sheet.summary[1:],
-        table=html_table(sheet),
+        table=html_table(sheet, MOST_ROWS),
         details=[_details(row) for row in rows[:MOST_DETAILS]],
         left_out=max(len(rows) - MOST_DETAILS, 0),
     )
