@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_BROWSER := $(VENV)/.installed-browser
 SOURCES := goodput_cli loggen tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench bench-full clean
+.PHONY: help install demo test test-browser screenshots lint format bench bench-full clean
 
 help: ## Show what can be made
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 install: $(INSTALLED) ## Set up .venv; the command is then .venv/bin/goodput
 
@@ -21,6 +22,12 @@ demo: $(INSTALLED) ## Set up and analyse a sample log
 
 test: lint ## Set up, run the linters and the tests
 	$(BIN)/python -m pytest -n 2
+
+test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
+	$(BIN)/python -m pytest tests/browser
+
+screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
+	$(BIN)/python docs/screenshots.py
 
 lint: $(INSTALLED_DEV) ## Run the linters
 	$(BIN)/ruff check $(SOURCES)
@@ -49,6 +56,10 @@ $(INSTALLED): pyproject.toml constraints.txt
 	  { echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu it is in the package python3-venv" >&2; exit 1; }
 	$(PIP) install --quiet -c constraints.txt setuptools
 	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(INSTALLED_BROWSER): $(INSTALLED_DEV)
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[browser,dev]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)

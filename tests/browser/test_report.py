@@ -1,0 +1,220 @@
+"""The report in a real browser: quiet, readable at every width, by keyboard and without scripts, and harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tabs import DESKTOP, PHONE, ROOT, Tab, launched, opened
+from test_html_report import HOSTILE_NAMES, hostile_log, written
+
+import goodput_cli
+from goodput_cli.cli.main import run
+from goodput_cli.report.base import Page
+from goodput_cli.report.html_report import render
+
+LUMINANCE = """
+(selector) => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const colour = parse(getComputedStyle(at).backgroundColor);
+      if (colour.length < 4 || colour[3] > 0) return colour;
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll(selector)].filter((one) => one.checkVisibility()).map((one) => {
+    const style = getComputedStyle(one);
+    const ink = parse(one.closest("svg") ? style.fill : style.color);
+    const [high, low] = [light(ink), light(ground(one))].sort((a, b) => b - a);
+    return (high + 0.05) / (low + 0.05);
+  });
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with launched() as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the sample log."""
+    analysis = goodput_cli.analyze(ROOT / "sample_logs" / "llm-pretrain.jsonl", thresholds=["goodput<80"])
+    file = tmp_path_factory.mktemp("report") / "report.html"
+    file.write_text(str(render(analysis, Page())), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_a_report_is_quiet_and_fits(browser: Any, report: Path, width: int, dark: bool) -> None:
+    with opened(browser, report, width=width, dark=dark) as tab:
+        tab.is_quiet()
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        ratios = tab.evaluate(f"({LUMINANCE})('p, dt, dd, th, td, h1, h2, h3, a, figure svg text, button, code')")
+        assert len(ratios) > 100
+        assert min(ratios) >= 4.5
+
+
+def test_dark_is_dark_and_paper_is_white(browser: Any, report: Path) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with opened(browser, report, dark=True) as tab:
+        assert tab.evaluate(ground) == "rgb(15, 20, 25)"
+        tab.page.emulate_media(media="print")
+        assert tab.evaluate(ground) == "rgb(255, 255, 255)"
+
+
+def test_it_prints(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        paper = tab.page.pdf(format="A4")
+        assert paper.startswith(b"%PDF")
+        assert len(re.findall(rb"/Type\s*/Page\b", paper)) >= 4
+        tab.is_quiet()
+
+
+def test_without_scripts_every_number_is_there(browser: Any, report: Path) -> None:
+    analysis = goodput_cli.analyze(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+    with opened(browser, report, scripts=False) as tab:
+        text = tab.page.locator("main").inner_text()
+        assert "70.43 %" in text
+        assert all(row.name in text and str(row.ns // 10**9) in text for row in (analysis.goodput, *analysis.badput))
+        drawings = tab.page.locator("figure .still svg")
+        assert drawings.count() == 3
+        assert all(drawings.nth(number).is_visible() for number in range(3))
+        assert tab.page.locator("figure button").count() == 0
+
+
+def zoomed(tab: Tab) -> str:
+    return str(tab.page.locator("#progress .shown").inner_text())
+
+
+def test_the_charts_zoom_together_and_answer(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        chart = tab.page.locator("#progress .live")
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        tab.page.mouse.move(box["x"] + 0.45 * box["width"], box["y"] + 200)
+        told = tab.page.locator("#progress .tip").inner_text()
+        assert re.search(r"2026-01-1\d \d\d:\d\d:\d\d UTC, .* after the start", told)
+        assert "lost training" in told
+        assert "wasted_progress_from_disruption" in told
+        assert zoomed(tab) == "the whole window"
+        tab.page.locator("#progress").get_by_role("button", name="Zoom in").click()
+        tab.until("!document.querySelector('#step-times .shown').innerText.includes('whole')")
+        assert zoomed(tab) == tab.page.locator("#step-times .shown").inner_text()
+        tab.page.locator("#step-times").get_by_role("button", name="Whole window").click()
+        tab.until("document.querySelector('#progress .shown').innerText === 'the whole window'")
+        tab.is_quiet()
+
+
+def test_a_wheel_scrolls_the_page_and_zooms_only_with_ctrl(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        chart = tab.page.locator("#progress .live")
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        tab.page.mouse.move(box["x"] + 500, box["y"] + 100)
+        before = tab.evaluate("scrollY")
+        tab.page.mouse.wheel(0, 120)
+        tab.until(f"scrollY > {before}")
+        assert zoomed(tab) == "the whole window"
+        tab.page.keyboard.down("Control")
+        tab.page.mouse.wheel(0, -240)
+        tab.page.keyboard.up("Control")
+        tab.until("document.querySelector('#progress .shown').innerText !== 'the whole window'")
+        tab.is_quiet()
+
+
+def test_everything_can_be_reached_and_done_by_keyboard(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        page = tab.page
+        page.keyboard.press("Tab")
+        assert page.locator(":focus").inner_text() == "Skip to the content"
+        assert page.locator(":focus").bounding_box()["x"] >= 0
+        page.keyboard.press("Enter")
+        assert tab.evaluate("document.activeElement.id") == "main"
+        seen = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            seen.append(tab.evaluate("document.activeElement.className || document.activeElement.localName"))
+            if seen[-1] == "body":  # the end of the page
+                break
+            style = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+            assert style != "none", f"{seen[-1]} shows no focus"
+        assert {"scroll", "live", "button"} <= set(seen)
+        page.locator("#progress .live").focus()
+        for key in ("ArrowRight", "+"):
+            page.keyboard.press(key)
+        tab.until("document.querySelector('#progress .shown').innerText !== 'the whole window'")
+        assert "after the start" in page.locator("#progress .unseen").inner_text()
+        page.keyboard.press("0")
+        tab.until("document.querySelector('#progress .shown').innerText === 'the whole window'")
+
+
+def test_a_screen_reader_finds_landmarks_names_and_charts(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        outline = tab.page.locator("body").aria_snapshot()
+        for part in ("main", 'navigation "Sections"', "contentinfo", "banner", 'heading "llm-pretrain-7b" [level=1]'):
+            assert f"- {part}" in outline
+        assert 'table "Time by category, from wall clock to goodput"' in outline
+        assert 'group "Step against wall clock: 6 attempts, 5 disruptions' in outline
+        named = "one.innerText.trim() || one.ariaLabel || one.getAttribute('aria-labelledby')"
+        controls = "[...document.querySelectorAll('button, a, [role=region], [role=group]')]"
+        assert tab.evaluate(f"{controls}.every((one) => {named})")
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: ascii(name)[:20])
+def test_hostile_names_do_nothing(browser: Any, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(written(hostile_log(tmp_path, name), name), encoding="utf-8")
+    with opened(browser, file, width=PHONE) as tab:
+        assert (
+            tab.evaluate("document.querySelectorAll('img, iframe, object, embed, link:not([rel=icon]), base').length")
+            == 0
+        )
+        assert tab.evaluate("document.querySelectorAll('script').length") == 3
+        handlers = "[...one.attributes].some((attribute) => attribute.name.startsWith('on'))"
+        assert not tab.evaluate(f"[...document.querySelectorAll('*')].some((one) => {handlers})")
+        assert tab.evaluate("document.documentElement.scrollWidth") == PHONE
+        tab.page.locator("#progress .live").hover(position={"x": 200, "y": 100})
+        tab.page.locator("details").first.click()
+        tab.is_quiet()
+
+
+def test_the_policy_stops_what_does_not_belong_to_the_page(browser: Any, report: Path) -> None:
+    image = "<img src='https://example.com/x.png' onerror='window.acted = 1'>"
+    script = "Object.assign(document.createElement('script'), { textContent: 'window.acted = 2' })"
+    with opened(browser, report) as tab:
+        tab.page.evaluate("(html) => document.body.insertAdjacentHTML('beforeend', html)", image)
+        tab.evaluate(f"document.body.append({script})")
+        tab.page.wait_for_timeout(300)
+        assert tab.evaluate("window.acted") is None
+        assert any("Content Security Policy" in line for line in tab.said)
+
+
+@pytest.mark.parametrize("name", ["primer-50-percent", "fsdp-2-attempts"])
+def test_reports_of_checkpoint_logs_are_quiet_too(browser: Any, name: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(str(render(goodput_cli.analyze(ROOT / "sample_logs" / f"{name}.jsonl"), Page())), encoding="utf-8")
+    with opened(browser, file) as tab:
+        assert tab.page.locator("figure .live svg").count() == 2
+        tab.is_quiet()
+
+
+@pytest.mark.parametrize("command", ["rolling", "timeline", "disruptions", "steps", "jobs", "check"])
+def test_the_pages_of_other_commands(browser: Any, command: str, tmp_path: Path) -> None:
+    file = tmp_path / "answer.html"
+    run([command, str(ROOT / "sample_logs" / "llm-pretrain.jsonl"), "-q", "-o", str(file)])
+    for width in (DESKTOP, PHONE):
+        with opened(browser, file, width=width, drawn=False) as tab:
+            assert tab.page.locator("table").first.is_visible()
+            assert tab.evaluate("document.documentElement.scrollWidth") == width
+            tab.is_quiet()
