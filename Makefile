@@ -27,7 +27,7 @@ test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian:
 	$(BIN)/python -m pytest tests/browser
 
 screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python tests/browser/screenshots.py
 
 lint: $(INSTALLED_DEV) ## Run the linters
 	$(BIN)/ruff check $(SOURCES)

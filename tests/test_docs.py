@@ -212,8 +212,15 @@ def test_what_documents_make_can_be_made(path: Path) -> None:
 
 def test_every_document_is_linked_from_the_readme() -> None:
     linked = {target.partition("#")[0] for target in links(ROOT / "README.md")}
-    for path in [*DOCS.iterdir(), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+    for path in [*(path for path in DOCS.iterdir() if path.is_file()), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
         assert named(path) in linked, f"README.md does not link to {named(path)}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_pictures_are_there_and_said_in_words(path: Path) -> None:
+    for words, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", read(path)):
+        assert len(words) > 20
+        assert 1000 < (path.parent / target).stat().st_size < 300_000
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=named)

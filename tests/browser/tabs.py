@@ -37,6 +37,10 @@ class Tab:
         assert (self.said, self.errors, self.requests, self.dialogs) == ([], [], [], [])
         return True
 
+    def refuse(self, dialog: Any) -> None:
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
     def evaluate(self, expression: str) -> Any:
         return self.page.evaluate(expression)
 
@@ -73,7 +77,7 @@ def opened(
     tab = Tab(context.new_page())
     tab.page.on("console", lambda message: tab.said.append(message.text))
     tab.page.on("pageerror", lambda error: tab.errors.append(str(error)))
-    tab.page.on("dialog", lambda dialog: (tab.dialogs.append(dialog.message), dialog.dismiss()))
+    tab.page.on("dialog", tab.refuse)
     tab.page.on("request", lambda request: tab.requests.append(request.url))
     tab.page.goto(file.as_uri())
     if scripts and drawn:

@@ -218,7 +218,13 @@ def _left_axis(title: str | None = None, **changes: Any) -> alt.Axis:
 def _legend(offset: int = 8) -> alt.Legend:
     """Names above the chart. offset: dots between them."""
     return alt.Legend(
-        title=None, orient="top", direction="horizontal", symbolType="stroke", symbolSize=500, offset=offset
+        title=None,
+        orient="top",
+        direction="horizontal",
+        symbolType="stroke",
+        symbolSize=500,
+        columnPadding=24,
+        offset=offset,
     )
 
 

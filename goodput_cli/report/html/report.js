@@ -25,14 +25,15 @@
   // The specification for a width: plots fill it, and on a narrow screen titles take less of it.
   function fitted(spec, width) {
     const narrow = width < NARROW;
-    const left = narrow ? 92 : 148;
+    const left = narrow ? 116 : 148;
     const fit = (part) => {
       if (Array.isArray(part)) return part.map(fit);
       if (part === null || typeof part !== "object") return part;
       const made = {};
       for (const [name, value] of Object.entries(part)) made[name] = fit(value);
       if ("minExtent" in made) made.minExtent = made.maxExtent = left;
-      if ("labelLimit" in made) made.labelLimit = left - 8;
+      if ("labelLimit" in made) made.labelLimit = left - 6;
+      if (narrow && "labelFontSize" in made) made.labelFontSize = 11;
       if (narrow && "tickCount" in made) made.tickCount = Math.min(made.tickCount, 5);
       if (narrow && made.direction === "horizontal") made.columns = 2;
       if (made.height) made.width = Math.max(width - left - 14, 120);

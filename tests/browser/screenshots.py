@@ -1,0 +1,84 @@
+"""The pictures of the documents, made from the sample log by a real browser: `make screenshots`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from tabs import ROOT, launched, opened
+
+import goodput_cli
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.report.base import Page, load_renderer
+
+IMAGES = ROOT / "docs" / "images"
+LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"
+LARGEST = 300_000
+"""Bytes a picture may have: people clone them."""
+
+
+def main() -> None:
+    """Write docs/images/."""
+    IMAGES.mkdir(exist_ok=True)
+    analysis = goodput_cli.analyze(LOG)
+    with TemporaryDirectory() as folder, launched() as browser:
+        report = _written(analysis, Path(folder), "html")
+        _headline(browser, report)
+        _zoomed(browser, report)
+        _phone(browser, report)
+        _picture(browser, _written(analysis, Path(folder), "svg"))
+    for image in sorted(IMAGES.glob("*.png")):
+        size = image.stat().st_size
+        print(f"{image.relative_to(ROOT)}  {size} bytes")
+        assert size < LARGEST, f"{image.name} is too large"
+
+
+def _written(analysis: Analysis, folder: Path, kind: str) -> Path:
+    file = folder / f"report.{kind}"
+    text = load_renderer(kind)(analysis, Page())
+    assert isinstance(text, str)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _headline(browser: Any, report: Path) -> None:
+    """The beginning of a report."""
+    with opened(browser, report) as tab:
+        tab.page.set_viewport_size({"width": 1280, "height": 1130})
+        tab.page.wait_for_timeout(500)
+        tab.page.screenshot(path=IMAGES / "report.png")
+
+
+def _zoomed(browser: Any, report: Path) -> None:
+    """The main chart in the dark, zoomed to a disruption, with what it says there."""
+    with opened(browser, report, dark=True) as tab:
+        figure = tab.page.locator("#progress")
+        figure.scroll_into_view_if_needed()
+        box = tab.page.locator("#progress .live").bounding_box()
+        tab.page.mouse.move(box["x"] + 0.55 * box["width"], box["y"] + 100)
+        tab.page.locator("#progress .live").focus()
+        tab.page.keyboard.press("+")
+        tab.page.keyboard.press("+")
+        tab.until("document.querySelector('#progress .shown').innerText !== 'the whole window'")
+        tab.page.wait_for_timeout(500)
+        tab.evaluate("document.activeElement.blur()")
+        box = tab.page.locator("#progress .live").bounding_box()
+        tab.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 320)
+        figure.screenshot(path=IMAGES / "report-zoom.png")
+
+
+def _phone(browser: Any, report: Path) -> None:
+    """The main chart on a phone."""
+    with opened(browser, report, width=390) as tab:
+        tab.page.locator("section[aria-labelledby=steps-and-clock]").screenshot(path=IMAGES / "report-phone.png")
+
+
+def _picture(browser: Any, picture: Path) -> None:
+    """The main picture alone."""
+    with opened(browser, picture, drawn=False) as tab:
+        tab.page.locator("svg").first.screenshot(path=IMAGES / "picture.png")
+
+
+if __name__ == "__main__":
+    main()
