@@ -1,0 +1,33 @@
+"""`goodput_cli.reconcile.reconcile_job(...)`: our account of a job beside that of the system its log was written for.
+
+For recorder logs that is the reference library, ml-goodput-measurement, which is run on the same events. For
+checkpoint logs it is the resiliency calculator, whose documented formula is worked out here.
+"""
+
+from __future__ import annotations
+
+from goodput_cli.analysis.reconcile import Reconciliation, events_seen, reconcile
+from goodput_cli.analysis.reconcile_checkpoints import CheckpointReconciliation, reconcile_checkpoints
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.reference_library.run import ask_library, require_library
+
+SLOW_LINES = 200_000
+"""From how many events on the reference library takes so long that people should be told."""
+
+
+def is_checkpoint_log(analysis: Analysis) -> bool:
+    """Whether the resiliency calculator stands on the other side."""
+    return not analysis.timeline.attempts.step_log and "recorder" not in analysis.job.formats
+
+
+def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:
+    """Both accounts of a job, and the rules that explain each difference.
+
+    timeout: seconds that the reference library may take. Raises UsageError where it is needed and not installed,
+    GoodputError when the time is over. What the library itself refuses is part of the answer.
+    """
+    if is_checkpoint_log(analysis):
+        return reconcile_checkpoints(analysis)
+    require_library()
+    timeline = analysis.timeline
+    return reconcile(analysis, ask_library(events_seen(timeline), analysis.job.name, timeline.end, timeout))

@@ -1,0 +1,201 @@
+"""The reference library's rules once more, as claims on time: which stretch of time it puts where, and by which rule.
+
+Its amounts are sums of such stretches, so that laying them over our own segments explains every difference, second by
+second. Written from the source of ml-goodput-measurement 0.2.3 (`goodput.py`, `goodput_elastic.py`,
+`checkpoint_badput_calculator.py`). Like the library this goes through the events one by one: it is only ever run
+beside it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.reference_library.phases import Event, Interval, Key, Loads, Phases, checkpoint_means, events_of
+
+PRODUCTIVE: Key = ("productive", None)
+WASTED: Key = ("wasted_progress_from_disruption", None)
+RECOVERY: Key = ("infrastructure_recovery_from_disruption", None)
+STARTUP: Key = ("program_startup", None)
+SAVE: Key = ("unproductive_checkpoint_save_time", None)
+RESTORE: Key = ("unproductive_checkpoint_restore_time", None)
+OTHER: Key = ("other", None)
+"""Time that it counts nowhere; claims of it only say why."""
+
+
+@dataclass(frozen=True)
+class LibraryClaim:
+    """[start, end) in ns counts as `category`. rule: why. sign: -1 where its time is subtracted instead."""
+
+    start: int
+    end: int
+    category: Key
+    rule: str
+    sign: int = 1
+
+
+@dataclass(frozen=True)
+class LibraryAccount:
+    """claims: all of them. total: [start, end) of what its percentages are of; None without a start line, where it
+    fails. loading_ns: data loading inside steps. disruptions: as it counts them."""
+
+    claims: tuple[LibraryClaim, ...]
+    total: Interval | None
+    loading_ns: int
+    disruptions: int
+
+
+def library_account(table: EventTable, asked_at_ns: int) -> LibraryAccount:
+    """What the library's rules make of the events of one job, which are in order of time."""
+    events = events_of(table)
+    reader = _Reader(Phases(events).custom())
+    for event in events:
+        reader.read(event)
+    reader.finish(asked_at_ns)
+    claims = reader.claims
+    saves = checkpoint_means(table, Kind.SAVE)
+    for start, end in saves:
+        claims.append(LibraryClaim(start, end, SAVE, "checkpoint"))
+        if reader.steps:
+            claims.append(LibraryClaim(start, end, PRODUCTIVE, "save_subtracted", -1))
+    claims += [LibraryClaim(start, end, RESTORE, "checkpoint") for start, end in checkpoint_means(table, Kind.RESTORE)]
+    claims += _phase_claims(events)
+    loads = reader.loads
+    claims += [LibraryClaim(start, end, ("data_loading_sync", None), "load") for start, end in loads.counted]
+    claims += [LibraryClaim(start, end, OTHER, "load_between_steps") for start, end in loads.all]
+    total = None if reader.first_start is None else (reader.first_start, _or(reader.job_end, asked_at_ns))
+    some = tuple(one for one in claims if one.start < one.end)
+    loading = sum(end - start for start, end in loads.all) - sum(end - start for start, end in loads.counted)
+    return LibraryAccount(some, total, loading, reader.disruptions)
+
+
+def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
+    """Device initialisation, preparation, elastic waits; what lies in an elastic re-initialisation is taken out."""
+    phases = Phases(events)
+    reinits = phases.of(Kind.ELASTIC_REINIT)
+    claims = [LibraryClaim(*one, ("elastic_reinitialization", None), "phase") for one in reinits]
+    claims += [LibraryClaim(*one, ("elastic_slice_down", None), "phase") for one in phases.of(Kind.ELASTIC_DOWN)]
+    claims += [LibraryClaim(*one, ("elastic_scale_up", None), "phase") for one in phases.of(Kind.ELASTIC_UP)]
+    for kind, name in ((Kind.TPU_INIT, "tpu_initialization"), (Kind.PREP, "training_prep")):
+        for start, end in phases.of(kind):
+            claims.append(LibraryClaim(start, end, (name, None), "phase"))
+            for low, high in reinits:
+                claims.append(LibraryClaim(max(start, low), min(end, high), (name, None), "in_reinit", -1))
+    return claims
+
+
+@dataclass
+class _Reader:
+    """The library's loop: steps since the last one that came twice, the newest start, end and data load.
+
+    custom: all custom intervals with their labels.
+    """
+
+    custom: list[tuple[int, int, str]]
+    claims: list[LibraryClaim] = field(default_factory=list)
+    steps: dict[int, int] = field(default_factory=dict)
+    loads: Loads = field(default_factory=Loads)
+    first_start: int | None = None
+    start: int | None = None
+    job_end: int | None = None
+    disruptions: int = 0
+
+    def read(self, event: Event) -> None:
+        """One event."""
+        if event.kind == Kind.START:
+            self.start = event.time
+            self.first_start = event.time if self.first_start is None else self.first_start
+        elif event.kind == Kind.JOB_END:
+            self.job_end = event.time
+        elif event.kind == Kind.DATA:
+            self.loads.read(event)
+        elif event.kind == Kind.STEP:
+            self._step(event)
+
+    def _step(self, event: Event) -> None:
+        if event.step in self.steps:
+            self._disruption(event)
+            self.steps = {}
+        elif not self.steps and self.first_start is not None:
+            self._nowhere(self.first_start, event.time, "before_the_first_step")
+        self.steps[event.step] = event.time
+
+    def _disruption(self, event: Event) -> None:
+        """A step came a second time: what was recorded before is a segment of its own."""
+        self.disruptions += 1
+        last = next(reversed(self.steps.values()))
+        self._segment(event.step)
+        self.loads.disruption()
+        if self.start is not None and self.start > last:
+            self.claims.append(LibraryClaim(last, self.start, RECOVERY, "from_the_last_step"))
+            self._nowhere(self.start, event.time, "before_the_first_step")
+        else:
+            self._nowhere(last, event.time, "no_start_line")
+
+    def finish(self, asked_at: int) -> None:
+        """The segment that is left, and the last step."""
+        if not self.steps:
+            return
+        last_step = max(self.steps)
+        last = self.steps[last_step]
+        self._segment(last_step)
+        if self.job_end is None:
+            self._nowhere(last, asked_at, "no_job_end")
+        elif self.job_end >= last:
+            self.claims.append(LibraryClaim(last, self.job_end, PRODUCTIVE, "to_the_job_end"))
+        else:
+            self.claims.append(LibraryClaim(self.job_end, last, PRODUCTIVE, "job_end_before_last_step", -1))
+
+    def _segment(self, stop: int) -> None:
+        """The steps recorded since the last disruption: productive up to step `stop`, wasted from there on."""
+        recorded = list(self.steps.items())
+        if stop == 0:
+            self._nowhere(recorded[0][1], recorded[-1][1], "back_to_step_0")
+            return
+        first_step = min(self.steps)
+        first: list[Interval] = []
+        others: list[int] = []
+        for (before, start), (step, end) in pairwise(recorded):
+            if step > stop:
+                self.claims.append(LibraryClaim(start, end, WASTED, "recorded_again"))
+            elif step - 1 != before:
+                self._nowhere(start, end, "steps_left_out")
+            elif before == first_step:
+                first = self._net(start, end)
+            else:
+                others.append(self._productive(self._net(start, end)))
+        self._first_step(first, others)
+
+    def _first_step(self, net: list[Interval], others: list[int]) -> None:
+        """What the first step took beyond the mean of the others is start-up; it stands at its beginning."""
+        length = sum(end - start for start, end in net)
+        extra = max(length - round(sum(others) / len(others)), 0) if others else 0
+        for start, end in net:
+            cut = min(start + extra, end)
+            extra -= cut - start
+            self.claims.append(LibraryClaim(start, cut, STARTUP, "above_the_mean"))
+            self.claims.append(LibraryClaim(cut, end, PRODUCTIVE, "first_step"))
+
+    def _productive(self, net: list[Interval]) -> int:
+        self.claims += [LibraryClaim(start, end, PRODUCTIVE, "between_steps") for start, end in net]
+        return sum(end - start for start, end in net)
+
+    def _net(self, start: int, end: int) -> list[Interval]:
+        """The time between two steps without the custom events that lie wholly inside, which it counts."""
+        net, at = [], start
+        first = bisect_left(self.custom, (start,))
+        for low, high, label in self.custom[first : bisect_left(self.custom, (end,))]:
+            if high <= end:
+                self.claims.append(LibraryClaim(low, high, ("custom_badput_events", label), "inside_a_step"))
+                net.append((at, low))
+                at = max(at, high)
+        return [(low, high) for low, high in [*net, (at, end)] if low < high]
+
+    def _nowhere(self, start: int, end: int, rule: str) -> None:
+        self.claims.append(LibraryClaim(start, end, OTHER, rule))
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

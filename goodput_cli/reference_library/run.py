@@ -1,0 +1,117 @@
+"""Running the reference library on the events of a job, in a process of its own: it can be stopped, and its imports,
+logging and cache touch nothing here. Needs the extra `reconcile`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.events.schema import NS_PER_SECOND, EventTable
+from goodput_cli.reference_library.entries import ELASTIC, entries
+
+MODULE = "ml_goodput_measurement"
+NAME = "ml-goodput-measurement"
+_WORKER = "goodput_cli.reference_library.worker"
+Key = tuple[str, str | None]
+"""A category in lower case and, of custom events, the label."""
+
+
+@dataclass(frozen=True)
+class LibraryAnswer:
+    """What the library says. failed: why it does not answer; then all amounts are None or empty.
+
+    total_ns: what its percentages are of. amounts: ns of each type that it reports, `productive` among them, rounded
+    from its seconds. goodput_percent: as it says it. disruptions, last_step: its own counts.
+    """
+
+    version: str
+    failed: str | None
+    total_ns: int | None
+    goodput_percent: float | None
+    amounts: dict[Key, int]
+    disruptions: int | None
+    last_step: int | None
+
+
+def require_library() -> None:
+    """Raise UsageError where the library is not installed."""
+    if find_spec(MODULE) is None:
+        raise UsageError(
+            f"the reference library {NAME} is not installed; install it with `pip install 'goodput-cli[reconcile]'`"
+        )
+
+
+def ask_library(table: EventTable, job: str, asked_at_ns: int, timeout: float) -> LibraryAnswer:
+    """The library's cumulative answer about a job whose events are given in order of time.
+
+    asked_at_ns: when it is asked; a job without an end is measured up to then. timeout: seconds; GoodputError when
+    they are over, and when the process breaks down. What the library itself raises is an answer.
+    """
+    elastic = any(bool((table.kind == kind).any()) for kind in ELASTIC)
+    question = {"job": job, "elastic": elastic, "asked_at": asked_at_ns / NS_PER_SECOND}
+    lines = (json.dumps(line) for line in (question, *entries(table, job)))
+    return _answer(json.loads(_run(lines, timeout)))
+
+
+def _run(lines: Iterable[str], timeout: float) -> str:
+    """Feed the process from a thread, so that the wait for its answer can be timed, and end it whatever happens."""
+    command = [sys.executable, "-m", _WORKER]
+    streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    too_late = threading.Event()
+    with subprocess.Popen(command, text=True, encoding="utf-8", **streams) as process:
+        clock = threading.Timer(timeout, _end, (process, too_late))
+        feeder = threading.Thread(target=_feed, args=(process, lines), daemon=True)
+        clock.start()
+        feeder.start()
+        try:
+            assert process.stdout is not None
+            answer = process.stdout.read()
+        finally:
+            clock.cancel()
+            process.kill()
+            feeder.join()
+    if too_late.is_set():
+        raise GoodputError(f"the reference library has not answered within {timeout:g} s; give it more with --timeout")
+    if not answer:
+        raise GoodputError("the process of the reference library broke down; perhaps there was not enough memory")
+    return str(answer)
+
+
+def _end(process: subprocess.Popen[str], too_late: threading.Event) -> None:
+    too_late.set()
+    process.kill()
+
+
+def _feed(process: subprocess.Popen[str], lines: Iterable[str]) -> None:
+    assert process.stdin is not None
+    try:
+        with process.stdin as stream:
+            stream.writelines(f"{line}\n" for line in lines)
+    except (OSError, ValueError):
+        return  # it has gone; what it said, or did not say, tells
+
+
+def _answer(said: dict[str, Any]) -> LibraryAnswer:
+    if "failed" in said:
+        return LibraryAnswer(said["version"], said["failed"], None, None, {}, None, None)
+    amounts = {(category, label): _ns(seconds) for category, label, seconds in said["badput_seconds"]}
+    return LibraryAnswer(
+        version=said["version"],
+        failed=None,
+        total_ns=_ns(said["total_seconds"]),
+        goodput_percent=said["goodput_percent"],
+        amounts={("productive", None): _ns(said["productive_seconds"]), **amounts},
+        disruptions=said["disruptions"],
+        last_step=said["last_step"],
+    )
+
+
+def _ns(seconds: float) -> int:
+    return round(seconds * NS_PER_SECOND)
