@@ -17,6 +17,8 @@ I64 = NDArray[np.int64]
 Key = tuple[str, str | None]
 Lane = tuple[Key, str, int]
 """Category, rule and sign of claims: those of one lane differ only in when they are."""
+OUTSIDE: Key = ("outside", None)
+"""Not part of the job's time on one of the sides."""
 _MOST_KINDS = 2**62
 
 
@@ -33,19 +35,21 @@ class Cell:
 
 
 def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:
-    """One cell a kind. Claims outside of the job window are left out: no second of the job is in them."""
+    """One cell a kind; `here` is OUTSIDE for claims that lie outside of the job window."""
     lanes = _lanes(account)
     segments, total = timeline.segments, account.total or (timeline.end, timeline.end)
     edges = [segments.start, np.array([timeline.end, *total])]
     edges += [np.array(times) for pair in lanes.values() for times in pair]
-    cuts = np.unique(np.clip(np.concatenate(edges), timeline.start, timeline.end))
+    cuts = np.unique(np.concatenate(edges))
     begin, length = cuts[:-1], np.diff(cuts)
-    segment = np.searchsorted(segments.start, begin, side="right") - 1
+    segment = np.maximum(np.searchsorted(segments.start, begin, side="right") - 1, 0)
+    ours = (begin >= timeline.start) & (begin < timeline.end)
     slowdown = np.diff(timeline.ledger.slowdown_upto(cuts))
     inside = ((begin >= total[0]) & (begin < total[1])).astype(np.int64)
     label = np.where(segments.category == Category.CUSTOM, segments.label, -1).astype(np.int64)
     here = segments.category.astype(np.int64) * (len(timeline.table.labels) + 1) + label + 1
-    columns = np.vstack([here[segment], inside, *(_cover(cuts, *lane) for lane in lanes.values())])
+    kinds = np.where(ours, here[segment] + 1, 0)
+    columns = np.vstack([kinds, inside, *(_cover(cuts, *lane) for lane in lanes.values())])
     first, kind = _alike(columns)
     sums, slow = np.zeros(len(first), dtype=np.int64), np.zeros(len(first), dtype=np.int64)
     np.add.at(sums, kind, length)
@@ -56,7 +60,7 @@ def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:
         row = segment[at]
         code = int(label[row])
         name = (CATEGORIES[segments.category[row]], timeline.table.labels[code] if code >= 0 else None)
-        yield Cell(name, bool(inside[at]), claims, int(sums[position]), int(slow[position]))
+        yield Cell(name if ours[at] else OUTSIDE, bool(inside[at]), claims, int(sums[position]), int(slow[position]))
 
 
 def _lanes(account: LibraryAccount) -> dict[Lane, tuple[list[int], list[int]]]:
@@ -72,7 +76,7 @@ def _cover(cuts: I64, starts: list[int], ends: list[int]) -> I64:
     """How many of the intervals hold each cell."""
     change = np.zeros(len(cuts), dtype=np.int64)
     for times, sign in ((starts, 1), (ends, -1)):
-        np.add.at(change, np.searchsorted(cuts, np.clip(times, cuts[0], cuts[-1])), sign)
+        np.add.at(change, np.searchsorted(cuts, times), sign)
     return np.cumsum(change)[:-1]
 
 

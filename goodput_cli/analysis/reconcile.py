@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from goodput_cli.analysis.overlay import Cell, overlay
-from goodput_cli.analysis.reconcile_rules import name_rule
+from goodput_cli.analysis.overlay import OUTSIDE, Cell, overlay
+from goodput_cli.analysis.reconcile_rules import name_rule, name_surplus
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.schema import EventTable
 from goodput_cli.reference_library.account import OTHER, PRODUCTIVE, library_account
@@ -22,8 +22,6 @@ from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.order import seen_at
 
 Key = tuple[str, str | None]
-OUTSIDE: Key = ("outside", None)
-"""Not part of the job's time: what an exclusion is here, and what lies behind the library's end there."""
 SLOWDOWN: Key = (CATEGORIES[Category.SLOWDOWN], None)
 LOADING = "data_loading_async"
 _PREFERRED = ("productive", "wasted_progress_from_disruption", "infrastructure_recovery_from_disruption")
@@ -137,7 +135,7 @@ def _move(cell: Cell, movements: Counter[tuple[str, Key, Key]]) -> None:
         movements[name_rule(rule, cell.here, main), cell.here, main] += cell.ns
     for category, count in counted.items():
         if count > 0:
-            movements["counted_twice" if cell.inside else "counted_outside", OTHER, category] += cell.ns * count
+            movements[name_surplus(rules[category], cell.here, cell.inside), OTHER, category] += cell.ns * count
         elif count < 0:
             movements[name_rule(rules[category], OTHER, category), category, OTHER] -= cell.ns * count
     if cell.slowdown_ns:

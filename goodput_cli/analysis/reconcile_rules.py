@@ -11,6 +11,7 @@ _KEPT = ("productive", "program_startup", "step_stall")
 _NAMED = ("phase", "checkpoint", "inside_a_step", "load")
 _OF_EVENTS = {
     "custom_badput_events": "custom_outside_step",
+    "data_loading_sync": "load_not_counted",
     "unproductive_checkpoint_save_time": "checkpoint_mean",
     "unproductive_checkpoint_restore_time": "checkpoint_mean",
 }
@@ -88,19 +89,15 @@ RULES: dict[str, Rule] = {
         "event among lost steps",
         "A save, a restore or a load inside training that was lost has its own type there. Here it is lost with it.",
     ),
-    "failed_start": Rule(
-        "start that led nowhere",
-        "Initialisation and the like of an attempt without a step have their own type there. Here they are recovery.",
-    ),
     "phase": Rule(
         "phase has its own type",
-        "The phase has its own type there from its start line to its end line. Here another claim on that time is"
-        " stronger, or an open line closes it elsewhere.",
+        "A phase has its own type there from its start line to its end line. Here another claim on that time may be"
+        " stronger: downtime, or an event inside it.",
     ),
     "load_counted": Rule(
         "load inside a step",
         "The first data load, the last one before a repeated step and the first one after it are badput there, whether"
-        " or not a step is in flight. Here a load inside a step overlaps training.",
+        " or not a step is in flight, whose time counts as well. Here a load inside a step overlaps training.",
     ),
     "load_not_counted": Rule(
         "load between steps",
@@ -128,6 +125,10 @@ RULES: dict[str, Rule] = {
         "no job end",
         "Without `job_end_time` nothing from the last step's start on counts there. Here events and a termination do.",
     ),
+    "no_steps": Rule(
+        "no steps",
+        "Without a recorded step nothing is productive or lost there.",
+    ),
     "no_start_line": Rule(
         "restart without a start",
         "If no start line lies before a repeated step, the time from the last step to it counts nowhere there.",
@@ -140,6 +141,10 @@ RULES: dict[str, Rule] = {
         "custom not in one step",
         "A custom event counts there only between two steps in a row that are kept: not before the first step, not"
         " after the last, not across the start of a step.",
+    ),
+    "events_overlap": Rule(
+        "overlapping events",
+        "Custom events of one step that overlap come off its productive time with all of their lengths there.",
     ),
     "unclaimed": Rule("in no category", "No type of the library claims this time; it is part of OTHER."),
     "counted_twice": Rule(
@@ -161,10 +166,6 @@ RULES: dict[str, Rule] = {
         "no reference step time",
         "The library has no reference step time: kept training is productive however slow it was.",
     ),
-    "in_reinit": Rule(
-        "phase inside a reinit",
-        "Initialisation and preparation inside an elastic re-initialisation are taken off there.",
-    ),
     "job_end_before_last_step": Rule(
         "job end before last step",
         "A `job_end_time` that is older than the last step makes its time negative there; it comes off what is"
@@ -182,20 +183,22 @@ RULES: dict[str, Rule] = {
 }
 """Code of a rule -> what it says. The codes are part of the JSON."""
 
+SURPLUS = ("counted_twice", "counted_outside", "load_counted")
+"""Rules that count time again: it moves from the library's own `other`, which is what its types leave over."""
 _BY_CLAIM = {
     "to_the_job_end": "end_productive",
     "from_the_last_step": "in_flight_recovery",
     "above_the_mean": "startup_by_mean",
-    "first_step": "startup_by_mean",
     "steps_left_out": "steps_left_out",
     "back_to_step_0": "back_to_step_0",
     "no_job_end": "no_job_end",
     "no_start_line": "no_start_line",
+    "no_steps": "no_steps",
     "before_the_first_step": "before_first_step",
     "save_subtracted": "save_subtracted",
-    "in_reinit": "in_reinit",
     "job_end_before_last_step": "job_end_before_last_step",
     "load_between_steps": "load_not_counted",
+    "events_overlap": "events_overlap",
     "unclaimed": "unclaimed",
 }
 
@@ -207,7 +210,9 @@ def name_rule(claim: str, here: Key, there: Key) -> str:
         return "excluded" if ours == "excluded" else "outside_total"
     if theirs in ("other", "productive") and ours in _OF_EVENTS:
         return _OF_EVENTS[ours]
-    if claim == "between_steps":
+    if claim == "first_step" and ours == "program_startup":
+        return "startup_by_mean"
+    if claim in ("between_steps", "first_step"):
         return _BETWEEN_STEPS.get(ours, "between_steps_productive")
     if claim == "recorded_again":
         return "kept_wasted" if ours in _KEPT else "redone_with_gaps"
@@ -216,10 +221,16 @@ def name_rule(claim: str, here: Key, there: Key) -> str:
     return _BY_CLAIM.get(claim, "other_reason")
 
 
+def name_surplus(claim: str, here: Key, inside: bool) -> str:
+    """The code of the rule by which the library counts time of `here` that it has counted already, or that is not part
+    of its total (not `inside`)."""
+    if not inside:
+        return "counted_outside"
+    return "load_counted" if claim == "load" and here[0] in _KEPT else "counted_twice"
+
+
 def _named(claim: str, ours: str) -> str:
     """An event that has a type of its own there, and here stands under something else."""
     if ours == _WASTED:
         return "named_in_lost"
-    if ours in _DOWN:
-        return "failed_start"
     return {"load": "load_counted", "checkpoint": "checkpoint_mean"}.get(claim, "phase")

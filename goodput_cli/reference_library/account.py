@@ -137,6 +137,8 @@ class _Reader:
     def finish(self, asked_at: int) -> None:
         """The segment that is left, and the last step."""
         if not self.steps:
+            if self.first_start is not None:
+                self._nowhere(self.first_start, _or(self.job_end, asked_at), "no_steps")
             return
         last_step = max(self.steps)
         last = self.steps[last_step]
@@ -183,15 +185,27 @@ class _Reader:
         return sum(end - start for start, end in net)
 
     def _net(self, start: int, end: int) -> list[Interval]:
-        """The time between two steps without the custom events that lie wholly inside, which it counts."""
-        net, at = [], start
+        """The time between two steps without the custom events that lie wholly inside, which it counts. Where these
+        overlap, all of their lengths come off."""
+        net, at, total = [], start, 0
         first = bisect_left(self.custom, (start,))
         for low, high, label in self.custom[first : bisect_left(self.custom, (end,))]:
             if high <= end:
                 self.claims.append(LibraryClaim(low, high, ("custom_badput_events", label), "inside_a_step"))
                 net.append((at, low))
-                at = max(at, high)
-        return [(low, high) for low, high in [*net, (at, end)] if low < high]
+                at, total = max(at, high), total + high - low
+        net = [(low, high) for low, high in [*net, (at, end)] if low < high]
+        return self._shortened(net, max(end - start - total, 0))
+
+    def _shortened(self, net: list[Interval], length: int) -> list[Interval]:
+        """The first `length` ns of the intervals; the rest is counted nowhere."""
+        kept = []
+        for low, high in net:
+            cut = min(low + length, high)
+            length -= cut - low
+            kept.append((low, cut))
+            self._nowhere(cut, high, "events_overlap")
+        return kept
 
     def _nowhere(self, start: int, end: int, rule: str) -> None:
         self.claims.append(LibraryClaim(start, end, OTHER, rule))

@@ -57,7 +57,7 @@ def ask_library(table: EventTable, job: str, asked_at_ns: int, timeout: float) -
     elastic = any(bool((table.kind == kind).any()) for kind in ELASTIC)
     question = {"job": job, "elastic": elastic, "asked_at": asked_at_ns / NS_PER_SECOND}
     lines = (json.dumps(line) for line in (question, *entries(table, job)))
-    return _answer(json.loads(_run(lines, timeout)))
+    return answer_of(json.loads(_run(lines, timeout)))
 
 
 def _run(lines: Iterable[str], timeout: float) -> str:
@@ -98,7 +98,8 @@ def _feed(process: subprocess.Popen[str], lines: Iterable[str]) -> None:
         return  # it has gone; what it said, or did not say, tells
 
 
-def _answer(said: dict[str, Any]) -> LibraryAnswer:
+def answer_of(said: dict[str, Any]) -> LibraryAnswer:
+    """What the process wrote."""
     if "failed" in said:
         return LibraryAnswer(said["version"], said["failed"], None, None, {}, None, None)
     amounts = {(category, label): _ns(seconds) for category, label, seconds in said["badput_seconds"]}

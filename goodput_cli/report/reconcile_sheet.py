@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodput_cli.analysis.reconcile import Movement, ReconciledRow, Reconciliation
-from goodput_cli.analysis.reconcile_rules import RULES
+from goodput_cli.analysis.reconcile_rules import RULES, SURPLUS
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.reference_library.run import NAME
 from goodput_cli.report.sheet import Cell, Column, Sheet
@@ -91,7 +91,7 @@ def _large(found: Reconciliation) -> list[Movement]:
 
 
 def _from(one: Movement) -> str:
-    return _AGAIN if one.rule == "counted_twice" else _place(one.here)
+    return _AGAIN if one.rule in SURPLUS else _place(one.here)
 
 
 def _place(key: tuple[str, str | None]) -> str:
