@@ -11,8 +11,9 @@ from goodput_cli.analysis.reconcile_checkpoints import CheckpointReconciliation,
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.reference_library.run import ask_library, require_library
 
-SLOW_LINES = 200_000
-"""From how many events on the reference library takes so long that people should be told."""
+SLOW_EVENTS = 20_000
+"""From how many events on the reference library takes so long that people should be told: it looks at every custom
+event for every step."""
 
 
 def is_checkpoint_log(analysis: Analysis) -> bool:

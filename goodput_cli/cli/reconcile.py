@@ -36,8 +36,8 @@ _NS = 10**9
 
     \b
     Recorder logs are given to ml-goodput-measurement itself, which needs
-    pip install 'goodput-cli[reconcile]'. It takes some 20 s for 10^6 lines, and longer
-    with many custom events. A job without an end is measured up to its last event
+    pip install 'goodput-cli[reconcile]'. It takes some 20 s for 10^6 lines, and much
+    longer with custom events. A job without an end is measured up to its last event
     (or --as-of) on both sides. Checkpoint logs are set beside the documented formula
     of the resiliency calculator.""",
 )
@@ -63,13 +63,13 @@ def reconcile(timeout: str, **given: Any) -> int:
     session = open_sheet_session(given)
     analysis = session.analyze()
     from goodput_cli.analysis.reconcile import Reconciliation
-    from goodput_cli.reconcile import SLOW_LINES, is_checkpoint_log, reconcile_job
+    from goodput_cli.reconcile import SLOW_EVENTS, is_checkpoint_log, reconcile_job
     from goodput_cli.report.reconcile_checkpoints_sheet import reconcile_checkpoints_sheet
     from goodput_cli.report.reconcile_sheet import reconcile_sheet
 
     events = len(analysis.timeline.given.given)
-    if events >= SLOW_LINES and not is_checkpoint_log(analysis) and not session.quiet:
-        tell(f"The reference library goes through {events} events one by one: this may take minutes (--timeout).")
+    if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.quiet:
+        tell(f"The reference library goes through {events} events one by one; this may take minutes (see --timeout).")
     with _waiting(wanted=not (session.quiet or session.no_progress)):
         found = reconcile_job(analysis, parse_duration(timeout) / _NS)
     if isinstance(found, Reconciliation):
