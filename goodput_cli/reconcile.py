@@ -9,7 +9,10 @@ from __future__ import annotations
 from goodput_cli.analysis.reconcile import Reconciliation, events_seen, reconcile
 from goodput_cli.analysis.reconcile_checkpoints import CheckpointReconciliation, reconcile_checkpoints
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.errors import NotEnoughData
 from goodput_cli.reference_library.run import ask_library, require_library
+from goodput_cli.timeline.attempts import PROGRESS_KINDS
+from goodput_cli.timeline.columns import rows_of
 
 SLOW_EVENTS = 20_000
 """From how many events on the reference library takes so long that people should be told: it looks at every custom
@@ -17,8 +20,17 @@ event for every step."""
 
 
 def is_checkpoint_log(analysis: Analysis) -> bool:
-    """Whether the resiliency calculator stands on the other side."""
-    return not analysis.timeline.attempts.step_log and "recorder" not in analysis.job.formats
+    """Whether the resiliency calculator stands on the other side.
+
+    NotEnoughData where neither system could account for the job: a log of nothing but saves and restores.
+    """
+    if analysis.timeline.attempts.step_log or "recorder" in analysis.job.formats:
+        return False
+    if not rows_of(analysis.table.kind, PROGRESS_KINDS).size and not analysis.reference.job_started_count:
+        raise NotEnoughData(
+            "the log holds neither steps nor starts: there is no other system that could account for it"
+        )
+    return True
 
 
 def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:

@@ -109,6 +109,8 @@ def test_the_document_lists_every_refusal() -> None:
 
 
 def moves(one: Movement) -> str:
+    if one.beside is not None:
+        return f"{seconds_text(one.ns)} s of `{one.beside[0]}` also as `{one.there[0]}`"
     return f"{seconds_text(one.ns)} s from `{one.here[0]}` to `{one.there[0]}`"
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import jsonschema
 import pytest
 from analyses import HOSTILE
-from difference_logs import text_of
+from difference_logs import Log, text_of
 from golden_files import check_golden
 from recorder_log import Recorder, outage
 from test_properties import analyse
 
 from goodput_cli.analysis.reconcile_checkpoints import reconcile_checkpoints
 from goodput_cli.cli.main import INTERRUPTED, run
-from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.reference_library import run as running
 from goodput_cli.report.reconcile_checkpoints_sheet import RULES as CHECKPOINT_RULES
 
@@ -161,6 +161,21 @@ def test_checkpoint_logs_need_no_library(monkeypatch: pytest.MonkeyPatch, capsys
     assert rows["total_events"]["why"][0]["rule"] == "own_event"
     assert rows["goodput_percentage"]["there"] == pytest.approx(21.72, abs=0.005)
     assert all(not row["not_explained"] for row in value["rows"])
+
+
+def test_a_log_of_saves_alone_has_no_other_side(tmp_path: Path, capsys: Output) -> None:
+    save = Log().save(1, 100, 5).save(2, 200, 5)
+    assert run(["reconcile", str(save.write(tmp_path / "job.jsonl")), "-q"]) == NotEnoughData.exit_code
+    assert "neither steps nor starts" in capsys.readouterr().err
+
+
+def test_time_counted_twice_says_where_it_stands_already(tmp_path: Path, capsys: Output) -> None:
+    log = tmp_path / "job.jsonl"
+    log.write_text(text_of("counted_twice"), encoding="utf-8")
+    (twice,) = [one for one in answer_of(capsys, str(log))["why"] if one["rule"] == "counted_twice"]
+    assert twice["there"]["category"] == "training_prep"
+    assert twice["beside"]["category"] == "unproductive_checkpoint_restore_time"
+    assert twice["ns"] == 40 * 10**9
 
 
 def test_steps_that_were_not_kept_are_what_the_calculator_counts_too_much() -> None:

@@ -22,6 +22,8 @@ from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.order import seen_at
 
 Key = tuple[str, str | None]
+Movements = Counter[tuple[str, Key, Key, Key | None]]
+"""ns by rule, from, to and beside."""
 SLOWDOWN: Key = (CATEGORIES[Category.SLOWDOWN], None)
 LOADING = "data_loading_async"
 _PREFERRED = ("productive", "wasted_progress_from_disruption", "infrastructure_recovery_from_disruption")
@@ -29,12 +31,16 @@ _PREFERRED = ("productive", "wasted_progress_from_disruption", "infrastructure_r
 
 @dataclass(frozen=True)
 class Movement:
-    """`ns` that stand under `here` here and under `there` in the library, because of `rule` (reconcile_rules.RULES)."""
+    """`ns` that stand under `here` here and under `there` in the library, because of `rule` (reconcile_rules.RULES).
+
+    beside: of time that it counts more than once, where it stands there already; None for other rules.
+    """
 
     rule: str
     here: Key
     there: Key
     ns: int
+    beside: Key | None = None
 
 
 @dataclass(frozen=True)
@@ -89,22 +95,21 @@ def reconcile(analysis: Analysis, answer: LibraryAnswer) -> Reconciliation:
     """The comparison. `analysis` is of the whole job; `answer` is the library's about the events of `events_seen`."""
     timeline = analysis.timeline
     account = library_account(events_seen(timeline), timeline.end)
-    movements = Counter[tuple[str, Key, Key]]()
+    movements: Movements = Counter()
     for cell in overlay(timeline, account):
         _move(cell, movements)
     here = _amounts_here(analysis)
     total = None if account.total is None else account.total[1] - account.total[0]
     there = _limit(_moved(here, movements), total, movements)
     rows = _rows(analysis, here, there, answer)
+    sizes = sorted(movements.items(), key=lambda item: (-abs(item[1]), item[0][0]))
     return Reconciliation(
         answer=answer,
         here_total_ns=analysis.window.counted_ns,
         there_total_ns=answer.total_ns if answer.failed is None else total,
         rows=rows,
         movements=tuple(
-            Movement(rule, source, target, ns)
-            for (rule, source, target), ns in sorted(movements.items(), key=lambda item: (-abs(item[1]), item[0][0]))
-            if ns
+            Movement(rule, source, target, ns, beside) for (rule, source, target, beside), ns in sizes if ns
         ),
         overlapped=(sum(row.ns for row in analysis.overlapped), account.loading_ns),
         disruptions_here=analysis.job.disruptions,
@@ -117,7 +122,7 @@ def events_seen(timeline: Timeline) -> EventTable:
     return seen_at(timeline.given.given, timeline.end)
 
 
-def _move(cell: Cell, movements: Counter[tuple[str, Key, Key]]) -> None:
+def _move(cell: Cell, movements: Movements) -> None:
     """The movements of one kind of cell: where its time stands here, and every claim that the library has on it."""
     counted = Counter[Key]()
     rules: dict[Key, str] = {}
@@ -132,14 +137,15 @@ def _move(cell: Cell, movements: Counter[tuple[str, Key, Key]]) -> None:
         counted[main] -= 1
     if main != cell.here:
         rule = rules.get(main, reasons[0] if reasons else "unclaimed")
-        movements[name_rule(rule, cell.here, main), cell.here, main] += cell.ns
+        movements[name_rule(rule, cell.here, main), cell.here, main, None] += cell.ns
     for category, count in counted.items():
         if count > 0:
-            movements[name_surplus(rules[category], cell.here, cell.inside), OTHER, category] += cell.ns * count
+            rule = name_surplus(rules[category], cell.here, cell.inside)
+            movements[rule, OTHER, category, main if cell.inside else None] += cell.ns * count
         elif count < 0:
-            movements[name_rule(rules[category], OTHER, category), category, OTHER] -= cell.ns * count
+            movements[name_rule(rules[category], OTHER, category), category, OTHER, None] -= cell.ns * count
     if cell.slowdown_ns:
-        movements["no_reference", SLOWDOWN, PRODUCTIVE] += cell.slowdown_ns
+        movements["no_reference", SLOWDOWN, PRODUCTIVE, None] += cell.slowdown_ns
 
 
 def _main(cell: Cell, counted: Mapping[Key, int]) -> Key:
@@ -153,26 +159,26 @@ def _main(cell: Cell, counted: Mapping[Key, int]) -> Key:
     return min(preferred or positive, key=lambda one: (one[0], one[1] or ""), default=OTHER)
 
 
-def _moved(here: Mapping[Key, int], movements: Mapping[tuple[str, Key, Key], int]) -> Counter[Key]:
+def _moved(here: Mapping[Key, int], movements: Movements) -> Counter[Key]:
     there = Counter(here)
-    for (_, source, target), ns in movements.items():
+    for (_, source, target, _), ns in movements.items():
         there[source] -= ns
         there[target] += ns
     return there
 
 
-def _limit(there: Counter[Key], total: int | None, movements: Counter[tuple[str, Key, Key]]) -> Counter[Key]:
+def _limit(there: Counter[Key], total: int | None, movements: Movements) -> Counter[Key]:
     """What the library does with amounts that cannot be: a type that is negative or beyond the total becomes 0, and
     `other` is never below 0."""
     if total is None:
         return there
     for category, ns in list(there.items()):
         if category not in (OTHER, OUTSIDE, PRODUCTIVE) and not 0 <= ns <= total:
-            movements["set_to_zero", category, OTHER] += ns
+            movements["set_to_zero", category, OTHER, None] += ns
             there[OTHER] += ns
             there[category] = 0
     if there[OTHER] < 0:
-        movements["other_below_zero", OUTSIDE, OTHER] -= there[OTHER]
+        movements["other_below_zero", OUTSIDE, OTHER, None] -= there[OTHER]
         there[OTHER] = 0
     return there
 

@@ -72,7 +72,7 @@ RULES: dict[str, Rule] = {
         " Here it is what it takes beyond the median, if it is an outlier.",
     ),
     "in_flight_recovery": Rule(
-        "recovery from last step on",
+        "recovery from last step",
         "Recovery begins at the start of the last step recorded there. Here it begins at the last sign of life, and the"
         " step in flight is lost or, if its checkpoint was used, kept.",
     ),
@@ -150,7 +150,7 @@ RULES: dict[str, Rule] = {
     "counted_twice": Rule(
         "seconds counted twice",
         "Types overlap there (a restore inside training preparation, a phase between two steps): such seconds count"
-        " under each, and OTHER is smaller by as much.",
+        " under each, here marked with +, and OTHER is smaller by as much.",
     ),
     "counted_outside": Rule(
         "outside of its total",

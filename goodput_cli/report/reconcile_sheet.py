@@ -17,7 +17,8 @@ _ROUNDING_NS = 1_000_000
 """The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to the eye."""
 _OUTSIDE = "outside"
 _NOBODY = "not counted"
-_AGAIN = "counted already"
+_ALSO = "+ "
+"""Time that stands there under another type already."""
 
 
 def reconcile_sheet(analysis: Analysis, found: Reconciliation) -> Sheet:
@@ -91,7 +92,9 @@ def _large(found: Reconciliation) -> list[Movement]:
 
 
 def _from(one: Movement) -> str:
-    return _AGAIN if one.rule in SURPLUS else _place(one.here)
+    if one.beside is not None:
+        return f"{_ALSO}{_place(one.beside)}"
+    return _NOBODY if one.rule in SURPLUS else _place(one.here)
 
 
 def _place(key: tuple[str, str | None]) -> str:
@@ -162,6 +165,7 @@ def _movement_dict(one: Movement) -> dict[str, Any]:
         "text": RULES[one.rule].text,
         "here": _key_dict(one.here),
         "there": _key_dict(one.there),
+        "beside": None if one.beside is None else _key_dict(one.beside),
         "ns": one.ns,
     }
 
