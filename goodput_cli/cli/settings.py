@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -231,6 +230,8 @@ def _did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def _read(path: Path) -> Settings | None:
     """The settings in a file; None where a `pyproject.toml` has none."""
+    import tomllib  # few runs have a file
+
     shown = safe(_shown(path))
     try:
         text = path.read_bytes().decode()
