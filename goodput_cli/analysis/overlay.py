@@ -46,7 +46,8 @@ def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:
     ours = (begin >= timeline.start) & (begin < timeline.end)
     slowdown = np.diff(timeline.ledger.slowdown_upto(cuts))
     inside = ((begin >= total[0]) & (begin < total[1])).astype(np.int64)
-    label = np.where(segments.category == Category.CUSTOM, segments.label, -1).astype(np.int64)
+    every = np.arange(len(segments))
+    label = np.where(segments.category == Category.CUSTOM, segments.label(every), -1).astype(np.int64)
     here = segments.category.astype(np.int64) * (len(timeline.table.labels) + 1) + label + 1
     kinds = np.where(ours, here[segment] + 1, 0)
     columns = np.vstack([kinds, inside, *(_cover(cuts, *lane) for lane in lanes.values())])

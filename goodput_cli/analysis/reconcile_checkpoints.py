@@ -126,8 +126,7 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
 def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
     """Kept steps among lowest <= step < highest, and all others. A stretch counts by how much of it lies between."""
     pieces = analysis.timeline.pieces
-    first = pieces.stretches.first
-    stop = first + pieces.kept
-    between = np.clip(np.minimum(stop, highest) - np.maximum(first, lowest), 0, None)
-    share = between / np.where(pieces.kept > 0, pieces.kept, 1)
-    return float(np.sum(pieces.steps * share)), float(np.sum(pieces.steps * (1 - share)))
+    rows = np.flatnonzero(pieces.kept > 0)
+    first, kept, steps = pieces.stretches.first[rows], pieces.kept[rows], pieces.steps[rows]
+    between = np.clip(np.minimum(first + kept, highest) - np.maximum(first, lowest), 0, None)
+    return float(np.sum(steps * between / kept)), float(np.sum(steps * (1 - between / kept)))

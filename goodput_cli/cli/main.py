@@ -29,7 +29,7 @@ COMMANDS = {
     "compare": Elsewhere("goodput_cli.cli.compare", "Show runs side by side, and what made the difference."),
     "jobs": Elsewhere("goodput_cli.cli.jobs", "List every job in the logs, with its goodput."),
     "check": Elsewhere("goodput_cli.cli.check", "Find what is wrong with event logs, and what to do about it."),
-    "reconcile": Elsewhere("goodput_cli.cli.reconcile", "Show goodput here and by the reference library, and why they differ."),
+    "reconcile": Elsewhere("goodput_cli.cli.reconcile", "Show goodput here and by the reference library, and why."),
     "fetch": Elsewhere("goodput_cli.cli.fetch", "Keep a local snapshot of logs that every command reads."),
     "watch": Elsewhere("goodput_cli.cli.watch", "Follow a running job: the answer is drawn again as its log grows."),
 }

@@ -55,10 +55,10 @@ _NS = 10**9
 )
 @output_options
 def reconcile(timeout: str, **given: Any) -> int:
-    """Show goodput here and by the reference library, side by side, and why they differ.
+    """Show goodput here and by the reference library, and why.
 
-    Every difference is worked out from the same events: which of its rules moves how much time. SOURCE is as for
-    analyze; the question is always about the whole job.
+    Both accounts stand side by side, and every difference is worked out from the same events: which of its
+    rules moves how much time. SOURCE is as for analyze; the question is always about the whole job.
     """
     session = open_sheet_session(given)
     analysis = session.analyze()
