@@ -163,6 +163,14 @@ def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project
     assert "Settings of goodput.toml: reference-step-time\n" in err
 
 
+def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys: Output) -> None:
+    write(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
+    assert run(["compare", LOG, LOG]) == 0
+    err = capsys.readouterr().err
+    assert "Settings of goodput.toml: run, fail-if\n" in err
+    assert "threshold goodput:-2pp: passed" in err
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
