@@ -385,6 +385,18 @@ def test_records_of_columns_are_parsed_when_asked_for() -> None:
     assert io.BytesIO(block.text(np.array([1]))).readline() == ordinary(3)[1] + b"\n"
 
 
+def test_saves_and_restores_of_an_ordinary_log_are_not_translated_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, _ = log_bytes(Scenario(lines=5000, save_every=20))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    looked_at: list[Records] = []
+    monkeypatch.setattr(orbax, "_one_by_one", lambda records, _: looked_at.append(records))
+    assert Kind.SAVE in read_events([str(path)]).table.kind
+    assert looked_at == []
+
+
 def test_a_column_of_one_value_takes_no_memory_whatever_lines_there_are(tmp_path: Path) -> None:
     """Saves are read in another way than steps; that must not cost the whole log four columns."""
     data, _ = log_bytes(Scenario(lines=20_000, save_every=50))

@@ -15,6 +15,7 @@ from reader_helpers import Told, found, lines, log_file, read_lines, step, steps
 
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
+from goodput_cli.sources import files
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch
 from goodput_cli.sources.blocks import line_blocks
 
@@ -181,6 +182,25 @@ def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         log = read_events([str(tmp_path / name)])
         assert (len(log.table), log.table.jobs, log.diagnostics) == (0, (), ())
+
+
+class _Pipe(io.BytesIO):
+    """Gives what a pipe holds at a time."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        return super().read1(min(size or 0, 65_536))
+
+
+def test_what_a_pipe_gives_is_gathered_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work per block is small only if blocks are large."""
+    data = b"".join(json.dumps(step(at, at)).encode() + b"\n" for at in range(3000))
+    monkeypatch.setattr(files, "BLOCK_BYTES", 100_000)
+    told = Told()
+    context = ReadContext(lambda _: None, _Pipe(data), told)
+    blocks = [batch.data for batch in files.FileSource().read("-", context) if isinstance(batch, RawBatch)]
+    assert b"".join(blocks) == data
+    assert len(blocks) <= len(data) // 100_000 + 2
+    assert told.bytes == len(data)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 10_000])
