@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.diagnostics import MAX_PLACES, Diagnostic, Severity
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.attempts import CLEAN_KINDS, endings_of_attempts
+from goodput_cli.timeline.attempts import CLEAN_KINDS
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.columns import of_kind
 from goodput_cli.timeline.endings import End
@@ -75,7 +75,7 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
         "attempts that no start line opened: steps went back, or life went on after an end line",
     )
     if attempts.step_log:
-        rows = endings_of_attempts(table, attempts.of_row)
+        rows = attempts.endings
         claimed = rows[of_kind(table.kind[rows], CLEAN_KINDS) & (rows > attempts.last_progress[attempts.of_row[rows]])]
         crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
         yield _found(

@@ -40,6 +40,7 @@ class Attempts:
         steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`.
     step_log: whether the lineage follows steps (accounting §4).
     last_progress: row of the last step or checkpoint event; -1 without any.
+    endings: rows of all terminations and ends that may have ended one.
     first_ending: row of the first termination or end after `last_progress`; -1 where none was logged.
     step_ending: the same after the attempt's last step, whatever checkpoint events follow it.
     """
@@ -55,6 +56,7 @@ class Attempts:
     dropped: Rows
     step_log: bool
     last_progress: Rows
+    endings: Rows
     first_ending: Rows
     step_ending: Rows
 
@@ -86,6 +88,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         _last_of_each(counted, step_bounds),
         _last_of_each(breaking, _bounds(breaking, begin_row)),
     )
+    endings = _endings(table, of_row)
     up_row = begin_row.copy()
     up_row[search(begin_row, bursts.first)] = bursts.last
     return Attempts(
@@ -100,8 +103,9 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         dropped=dropped,
         step_log=step_log,
         last_progress=last_progress,
-        first_ending=_first_ending(table, of_row, last_progress),
-        step_ending=_first_ending(table, of_row, last_step),
+        endings=endings,
+        first_ending=_first_ending(endings, of_row, last_progress),
+        step_ending=_first_ending(endings, of_row, last_step),
     )
 
 
@@ -169,16 +173,15 @@ def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
     return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
 
 
-def _first_ending(table: EventTable, of_row: Rows, after_row: Rows) -> Rows:
+def _first_ending(endings: Rows, of_row: Rows, after_row: Rows) -> Rows:
     """Row of each attempt's first termination or end after the given row; -1 without one."""
     first = np.full(len(after_row), -1, dtype=np.intp)
-    rows = endings_of_attempts(table, of_row)
-    after = rows[rows > after_row[of_row[rows]]]
+    after = endings[endings > after_row[of_row[endings]]]
     first[of_row[after[::-1]]] = after[::-1]
     return first
 
 
-def endings_of_attempts(table: EventTable, of_row: Rows) -> Rows:
+def _endings(table: EventTable, of_row: Rows) -> Rows:
     """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
     rows = rows_of(table.kind, ENDINGS)
     rows = rows[of_row[rows] >= 0]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline import claims as claiming
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, PROGRESS_KINDS, Attempts, endings_of_attempts, find_attempts
+from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.timeline.columns import Sparse, of_kind, rows_of
 from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
@@ -130,7 +130,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
     alive = rows_of(table.kind, (Kind.SCHEDULED, Kind.START, *CHECKPOINT_KINDS))
     last_alive = max((int(rows[-1]) for rows in (alive, attempts.steps) if len(rows)), default=-1)
-    rows = endings_of_attempts(table, attempts.of_row)
+    rows = attempts.endings
     rows = rows[rows > last_alive]
     if len(rows) == 0:
         return False

@@ -41,7 +41,9 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
     kind = table.kind[intervals.row]
     parts = []
     for phase, (rank, category) in _PHASES.items():
-        of_kind = kind == phase
+        of_kind = kind == int(phase)
+        if not of_kind.any():
+            continue
         row = intervals.row[of_kind]
         parts.append(
             claim(
@@ -76,6 +78,8 @@ def queued(table: EventTable, job_end: int) -> Claims:
     """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
     instant (whole-second clocks) does not count as in between."""
     scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
+    if len(scheduled) == 0:
+        return join([])
     behind_ties = search(table.time, table.time[scheduled], side="right")
     events = np.flatnonzero((table.kind != Kind.SCHEDULED) & (table.kind != Kind.SLICES))
     place = search(events, behind_ties)
@@ -282,6 +286,8 @@ def data_loading(
     attempts: Attempts, intervals: Intervals, flight: tuple[I64, I64], blocking: bool
 ) -> tuple[Claims, Claims]:
     """Data loading outside steps (claimed), and inside steps (claimed only where loading is said to block)."""
+    if len(intervals.row) == 0:
+        return join([]), join([])
     load = _by_attempt(attempts, intervals)
     start, end = flight[0][load.attempt], flight[1][load.attempt]
     spans = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +14,9 @@ from numpy.typing import NDArray
 Rows = NDArray[np.signedinteger[Any]]
 """Rows of a table or places in a column, in 32 or 64 bits."""
 _BLOCK = 1 << 16
-_WORTH_COUNTING = 64
+_KINDS = 128
+_FEW = 1 << 12
+"""Logs of so few rows come by the thousand (`goodput jobs`): there a call costs more than its work."""
 
 
 def blocks(size: int, most: int = _BLOCK) -> Iterator[tuple[int, int]]:
@@ -24,12 +27,12 @@ def blocks(size: int, most: int = _BLOCK) -> Iterator[tuple[int, int]]:
 
 def row_type(size: int) -> type[np.signedinteger[Any]]:
     """What holds the rows of a table of this size: 32 bits where they do."""
-    return np.int32 if size <= np.iinfo(np.int32).max else np.int64
+    return np.int32 if size < 1 << 31 else np.int64
 
 
 def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
     """What holds the numbers of so many attempts, one for every row: 16 bits where they do."""
-    return np.int16 if attempts <= np.iinfo(np.int16).max else np.int32
+    return np.int16 if attempts < 1 << 15 else np.int32
 
 
 def positions(mask: NDArray[np.bool_]) -> Rows:
@@ -58,7 +61,7 @@ def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
 def search(values: NDArray[Any], wanted: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
     """`numpy.searchsorted`, which would first copy a whole column that is narrower than what is looked for."""
     wanted = np.asarray(wanted)
-    if wanted.dtype != values.dtype:
+    if wanted.dtype != values.dtype and len(values) > _FEW:
         bounds = np.iinfo(values.dtype)
         wanted = np.clip(wanted, bounds.min, bounds.max).astype(values.dtype)
     return np.asarray(np.searchsorted(values, wanted, side))
@@ -108,7 +111,7 @@ def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
 def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
     """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted, and only
     among the values that lie between them."""
-    if len(wanted) < _WORTH_COUNTING or not is_sorted(wanted):
+    if len(wanted) < _FEW or not is_sorted(wanted):
         return np.asarray(np.searchsorted(values, wanted, side))
     low, high = np.searchsorted(values, wanted[[0, -1]], side).tolist()
     between = values[low:high]
@@ -147,9 +150,18 @@ def without(rows: Rows, left_out: Rows, size: int) -> Rows:
 
 def of_kind(kind: NDArray[np.int8], kinds: Iterable[int]) -> NDArray[np.bool_]:
     """Mask of the rows whose kind is one of `kinds`."""
+    if len(kind) < _FEW:
+        return np.asarray(_mask_of_kinds(tuple(kinds))[kind])
     mask = np.zeros(len(kind), dtype=bool)
     for one in kinds:  # a comparison of bytes is so much quicker than a look-up that six of them are
-        mask |= kind == one
+        mask |= kind == int(one)
+    return mask
+
+
+@lru_cache
+def _mask_of_kinds(kinds: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(_KINDS, dtype=bool)
+    mask[list(kinds)] = True
     return mask
 
 

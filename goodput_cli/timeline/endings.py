@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.timeline.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, endings_of_attempts
+from goodput_cli.timeline.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts
 from goodput_cli.timeline.columns import Rows, of_kind, positions
 from goodput_cli.timeline.order import Mask
 
@@ -52,7 +52,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     A `job_terminated` behind a crash is written on the way out of it and says nothing more. A crash behind a clean
     end leaves the job down while nothing follows; what was said to be a planned end stays one once it has gone on.
     """
-    rows = endings_of_attempts(table, attempts.of_row)
+    rows = attempts.endings
     owner = attempts.of_row[rows]
     trailing = rows > attempts.last_progress[owner]
     rows, owner = rows[trailing], owner[trailing]

@@ -112,6 +112,9 @@ def _open_end(
 def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
     """Data loads, first in, first out within a process. One left open counts only if nothing goes on after it."""
     rows = np.flatnonzero((table.kind == Kind.DATA) & (attempts.of_row >= 0))
+    if len(rows) == 0:
+        none, never = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+        return Intervals(never, never, none, none, none, none)
     process = attempts.process[attempts.of_row[rows]]
     begins = table.edge[rows] == Edge.BEGIN
     order = np.lexsort((~begins, table.time[rows], process))  # at one instant starts first: an end closes the oldest

@@ -14,17 +14,21 @@ from goodput_cli.timeline.partition import Segments
 I64 = NDArray[np.int64]
 Key = tuple[Category, int]
 """A category, and the code of its label (-1 for categories without labels)."""
+_NO_ROWS = np.zeros(0, dtype=np.intp)
+_LONG = 1 << 16
 _STRIDE = 16
+"""Of an account of more than `_LONG` segments."""
 
 
 @dataclass(frozen=True)
 class _Account:
     """One category: its segments in time order (positions), the amount of each (None: its length), and the total (ns)
-    before every `_STRIDE`-th of them: the few in between are added when somebody asks."""
+    before every `stride`-th of them: the few in between are added when somebody asks."""
 
     segments: Rows
     amount: I64 | None
     before: I64
+    stride: int
 
 
 class Ledger:
@@ -43,17 +47,17 @@ class Ledger:
             labels = segments.label(chosen)
             for label in distinct(labels).tolist():
                 self._accounts[Category.CUSTOM, label] = self._account(chosen[labels == label])
-        slow = positions(segments.slowdown != 0)
+        slow = positions(segments.slowdown != 0) if segments.slowdown.strides != (0,) else _NO_ROWS
         self._slowdown = self._account(slow, segments.slowdown[slow])
         self.has_slowdown = len(slow) > 0
 
     def _account(self, rows: Rows, amount: I64 | None = None) -> _Account:
+        stride = _STRIDE if len(rows) > _LONG else 1
         sums = [np.zeros(1, dtype=np.int64)]
         for start, stop in blocks(len(rows)):
-            sums.append(
-                np.add.reduceat(self._amounts(rows, amount, slice(start, stop)), range(0, stop - start, _STRIDE))
-            )
-        return _Account(rows, amount, np.cumsum(np.concatenate(sums)))
+            added = self._amounts(rows, amount, slice(start, stop))
+            sums.append(np.add.reduceat(added, np.arange(0, len(added), stride)))
+        return _Account(rows, amount, np.cumsum(np.concatenate(sums)), stride)
 
     def _amounts(self, rows: Rows, amount: I64 | None, chosen: slice | NDArray[np.intp]) -> I64:
         """Amounts (ns) of the chosen ones among the segments of an account."""
@@ -64,12 +68,12 @@ class Ledger:
 
     def _before(self, account: _Account, place: NDArray[np.intp]) -> I64:
         """Total (ns) before some places of an account."""
-        anchor = place // _STRIDE
+        anchor = place // account.stride
         total = account.before[anchor]
-        for ahead in range(min(_STRIDE - 1, len(account.segments))):
-            counts = np.flatnonzero(anchor * _STRIDE + ahead < place)
-            total[counts] += self._amounts(account.segments, account.amount, anchor[counts] * _STRIDE + ahead)
-        return total
+        for ahead in range(account.stride - 1):
+            counts = np.flatnonzero(anchor * account.stride + ahead < place)
+            total[counts] += self._amounts(account.segments, account.amount, anchor[counts] * account.stride + ahead)
+        return np.asarray(total)
 
     def _upto(self, account: _Account, time: I64, segment: NDArray[np.intp]) -> I64:
         """Total (ns) of an account up to each instant. Inside a segment the amount grows evenly, rounded half to even.
@@ -83,7 +87,7 @@ class Ledger:
         row = account.segments[known]
         length = self._edges[row + 1] - self._edges[row]
         amount = self._amounts(account.segments, account.amount, known)
-        passed = np.clip(time - self._edges[row], 0, length)
+        passed = np.minimum(np.maximum(time - self._edges[row], 0), length)
         part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
         part = np.where(amount == length, passed, part)
         inside = np.where(passed == length, amount, part)
@@ -106,10 +110,12 @@ class Ledger:
         start = np.clip(start, self.start, self.end)
         end = np.clip(end, self.start, self.end)
         nothing = np.zeros(len(start), dtype=np.int64)
-        first, last = self._at(start), self._at(end)
+        time = np.concatenate((start, end))
+        segment = self._at(time)
 
         def within(account: _Account) -> I64:
-            return self._upto(account, end, last) - self._upto(account, start, first)
+            upto = self._upto(account, time, segment)
+            return upto[len(start) :] - upto[: len(start)]
 
         amounts = {key: within(self._accounts[key]) if key in self._accounts else nothing for key in self.keys}
         if self.has_slowdown:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts, endings_of_attempts
+from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts
 from goodput_cli.timeline.columns import of_kind, rows_of
 
 
@@ -47,7 +47,7 @@ def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
 
 def _clean_ends(table: EventTable, attempts: Attempts) -> NDArray[np.bool_]:
     """Whether an attempt's last end line, terminations aside, is a clean one."""
-    rows = endings_of_attempts(table, attempts.of_row)
+    rows = attempts.endings
     rows = rows[(table.kind[rows] != Kind.TERMINATED) & (rows > attempts.last_progress[attempts.of_row[rows]])]
     clean = np.zeros(len(attempts), dtype=bool)
     clean[attempts.of_row[rows]] = of_kind(table.kind[rows], CLEAN_KINDS)

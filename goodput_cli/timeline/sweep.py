@@ -81,6 +81,8 @@ def claim(
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))
         return Claims(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
     size = lengths.pop()
+    if size == 0:
+        return _NONE
     return Claims(*(_column(value, size, dtype) for value, dtype in zip(values, _DTYPES, strict=True)))
 
 
@@ -93,11 +95,14 @@ def _column(value: object, size: int, dtype: type[np.generic]) -> NDArray[Any]:
     return column
 
 
+_NONE = Claims(*(np.zeros(0, dtype=dtype) for dtype in _DTYPES))
+
+
 def join(parts: Iterable[Claims]) -> Claims:
     """All claims in one table, in the order given."""
     given = [part for part in parts if len(part)]
     if not given:
-        return claim(*(np.zeros(0, dtype=np.int64),) * 2, 0, 0)
+        return _NONE
     if len(given) == 1:
         return given[0]
     return Claims(*(np.concatenate([getattr(part, field.name) for part in given]) for field in fields(Claims)))
