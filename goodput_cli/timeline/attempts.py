@@ -13,7 +13,8 @@ from goodput_cli.timeline.bursts import Bursts, find_bursts
 from goodput_cli.timeline.columns import Rows, gathered, of_kind, owner_type, positions, rows_of, search, union, without
 from goodput_cli.timeline.order import ENDINGS, Mask
 from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
-from goodput_cli.timeline.restarts import StepRecords, split_checkpoint_region, split_region, twice_the_median
+from goodput_cli.timeline.reloads import split_checkpoint_region
+from goodput_cli.timeline.restarts import StepRecords, split_region, twice_the_median
 
 I64 = NDArray[np.int64]
 STARTUP_KINDS = (

@@ -26,6 +26,7 @@ from goodput_cli.timeline.last_steps import (
 )
 from goodput_cli.timeline.ledger import Ledger
 from goodput_cli.timeline.lineage import ALL_KEPT, Lineage, trace
+from goodput_cli.timeline.loading import data_loading, steps_in_flight
 from goodput_cli.timeline.order import Ordered, seen_at
 from goodput_cli.timeline.partition import Segments, partition
 from goodput_cli.timeline.rules import Rules
@@ -154,8 +155,8 @@ def _account(
     np.maximum.at(sign_of_life, judged.stretches.attempt[credited], judged.stretches.end[credited])
     phases = phase_intervals(table, attempts, sign_of_life, end)
     loads = data_intervals(table, attempts, sign_of_life, end)
-    flight = claiming.steps_in_flight(table, attempts, judged, records, progress, end)
-    sync_loads, async_loads = claiming.data_loading(attempts, loads, flight, rules.data_blocking)
+    flight = steps_in_flight(table, attempts, judged, records, progress, end)
+    sync_loads, async_loads = data_loading(attempts, loads, flight, rules.data_blocking)
     down = claiming.downtime(table, attempts, endings, sign_of_life, progress, end)
     claims = join(
         (

@@ -67,6 +67,20 @@ def search(values: NDArray[Any], wanted: Any, side: Literal["left", "right"] = "
     return np.asarray(np.searchsorted(values, wanted, side))
 
 
+def next_row(rows: Rows, after: int | None) -> int | None:
+    """First of the sorted rows at or after `after`."""
+    if after is None:
+        return None
+    place = int(search(rows, after))
+    return int(rows[place]) if place < len(rows) else None
+
+
+def latest_row(rows: Rows, floor: int, before: int) -> int:
+    """Last of the sorted rows before `before`, but not less than `floor`."""
+    place = int(search(rows, before))
+    return max(int(rows[place - 1]), floor) if place else floor
+
+
 @dataclass(frozen=True)
 class Sparse:
     """A column of amounts (ns) that is 0 but in a few rows: `amount[i]` in `rows[i]`, which are sorted."""

@@ -1,4 +1,4 @@
-"""Attempts that no start line shows (accounting §3): steps that go back, and life after an end line.
+"""Attempts of step logs that no start line shows (accounting §3): steps that go back, and life after an end line.
 
 A region is the stretch of rows from one start burst to the next. `Walk` goes through the step records of a region in
 blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, search
+from goodput_cli.timeline.columns import Rows, latest_row, next_row, search
 
 I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256
@@ -249,8 +249,8 @@ class _Walk:
         end line in between is the old life's if the step comes too late after it: then only what stands behind it."""
         row, after = int(self.records.row[record]), int(self.records.row[last])
         if self.ending is not None and self.ending < row and self._is_late(self.records.time[[record]])[0]:
-            after = _latest(self.records.endings, after, row)
-        startup = _next(self.records.startup, after)
+            after = latest_row(self.records.endings, after, row)
+        startup = next_row(self.records.startup, after)
         return row if startup is None else min(startup, row)
 
     def _lost_start(self, start: int, stop: int) -> int | None:
@@ -282,45 +282,3 @@ class _Walk:
         gap = np.diff(time) if first else np.concatenate(([np.iinfo(np.int64).max], np.diff(time)))
         late = self._is_late(time[-len(gap) :]) & (gap > (self.records.two_medians or 0))
         return int(self.records.row[kept[first + int(np.argmax(late))]]) if late.any() else None
-
-
-def split_checkpoint_region(
-    progress: Rows, loads: Rows, startup: Rows, endings: Rows, resuming: Rows, start: int, stop: int
-) -> list[int]:
-    """The same for a checkpoint log: a new attempt begins at a load after progress (from the first start-up event
-    after that progress on), and at a load, init, prep or restore after an end line. All arguments are sorted rows."""
-    boundaries: list[int] = []
-    begin = start
-    while True:
-        load = _next(loads, _next(progress, begin))
-        lost = _next(resuming, _next(endings, begin))
-        if load is not None and (lost is None or load <= lost):
-            shown, begin = load, _first_startup(progress, startup, endings, load)
-        elif lost is not None:
-            shown = begin = lost
-        else:
-            return boundaries
-        if shown >= stop:
-            return boundaries
-        boundaries.append(begin)
-
-
-def _first_startup(progress: Rows, startup: Rows, endings: Rows, load: int) -> int:
-    """First start-up event after the last progress (and end line) before a load, else the load."""
-    last_progress = int(progress[search(progress, load) - 1])
-    first = _next(startup, _latest(endings, last_progress, load))
-    return load if first is None else min(load, first)
-
-
-def _next(rows: Rows, after: int | None) -> int | None:
-    """First of the sorted rows at or after `after`."""
-    if after is None:
-        return None
-    place = int(search(rows, after))
-    return int(rows[place]) if place < len(rows) else None
-
-
-def _latest(rows: Rows, floor: int, before: int) -> int:
-    """Last of the sorted rows before `before`, but not less than `floor`."""
-    place = int(search(rows, before))
-    return max(int(rows[place - 1]), floor) if place else floor
