@@ -23,7 +23,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.report import json_report
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
 from goodput_cli.report.definitions import CATEGORY_MEANINGS
-from goodput_cli.report.facts import threshold_value, threshold_verdict
+from goodput_cli.report.facts import threshold_limit, threshold_value, threshold_verdict
 from goodput_cli.report.html.charts import library
 from goodput_cli.report.html_report import render
 from goodput_cli.report.palette import LOOKS
@@ -104,7 +104,10 @@ def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) ->
 def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
     analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
     value = json_report.as_dict(analysis)
-    wanted = [[one.expression, threshold_verdict(one), threshold_value(one)] for one in analysis.thresholds]
+    wanted = [
+        [one.expression, threshold_verdict(one), threshold_value(one), threshold_limit(one)]
+        for one in analysis.thresholds
+    ]
     assert section(page, "thresholds").all("table")[0].rows() == wanted
     steps = section(page, "step-time").text
     assert f"{value['steps']['count']} step times" in steps
@@ -118,6 +121,7 @@ def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
     assert [one.all("code")[0].text for one in diagnostics.all("article")] == [
         one["code"] for one in value["diagnostics"]
     ]
+    assert dict(page.all("section")[0].pairs())["saves"].startswith(f"{value['saves']['count']} (")
     beside = dict(section(page, "where").pairs())
     assert beside["not recorded (unknown, not zero)"] == ", ".join(value["not_recorded"])
     assert percent(100 * value["elastic"]["stepping_slice_efficiency"]) in beside["slices"]

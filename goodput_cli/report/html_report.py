@@ -49,7 +49,6 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
         amount=amount,
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
-        verdicts=[facts.threshold_verdict(threshold) for threshold in analysis.thresholds],
         facts=key_facts(analysis),
         waterfall=waterfall(analysis),
         beside=list(facts.beside_ledger(analysis)),

@@ -26,7 +26,7 @@ except ImportError as error:
     raise UsageError("the HTML report needs its charts: pip install 'goodput-cli[report]'") from error
 
 _FOLDER = "goodput_cli.report.html"
-_LONG = 160
+_LONG = 300
 """Longer text of a log is folded: its beginning and end are shown, all of it when it is opened."""
 _ACTING_IN_SCRIPTS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

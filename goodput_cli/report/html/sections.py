@@ -10,7 +10,7 @@ from goodput_cli import __version__
 from goodput_cli.analysis.codes import code_texts
 from goodput_cli.analysis.disruptions import Disruption
 from goodput_cli.analysis.picture import tiled_windows
-from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.results import Analysis, Saves
 from goodput_cli.analysis.steps import StepReport, step_report
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import NotEnoughData
@@ -29,6 +29,7 @@ MOST_DETAILS = 100
 """How many disruptions are shown with all their evidence."""
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
+_LOOKS_OF_VERDICTS = {"failed": "bad", "passed": "good"}
 _EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last sign of life",
@@ -76,6 +77,17 @@ class Disruptions:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """A threshold in words. look: a class of the style sheet."""
+
+    expression: str
+    look: str
+    verdict: str
+    value: str
+    limit: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """A diagnostic with the registry's words about it."""
 
@@ -96,10 +108,18 @@ def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
     if job.first_step is not None and job.last_step is not None:
         kept += f" ({job.first_step} to {job.last_step})"
     rows.append(("steps kept", kept))
+    if analysis.saves is not None:
+        rows.append(("saves", _saves_text(analysis.saves)))
     if analysis.steps.ideal_seconds is not None:
         rows.append(("ideal step time", duration(round(analysis.steps.ideal_seconds * 1e9))))
     rows.append(("ending", facts.ending_text(job)))
     return rows
+
+
+def _saves_text(saves: Saves) -> str:
+    if saves.interval_seconds is None:
+        return str(saves.count)
+    return f"{saves.count} ({duration(round(saves.interval_seconds * 1e9))} apart)"
 
 
 def waterfall(analysis: Analysis) -> list[Bar]:
@@ -196,10 +216,16 @@ def _step(value: int | None) -> str:
     return "not known" if value is None else str(value)
 
 
-def thresholds(analysis: Analysis) -> list[tuple[str, str, str]]:
-    """Expression, verdict and value of each threshold."""
+def thresholds(analysis: Analysis) -> list[Judgement]:
+    """The thresholds as they were asked and judged."""
     return [
-        (threshold.expression, facts.threshold_verdict(threshold), facts.threshold_value(threshold))
+        Judgement(
+            threshold.expression,
+            _LOOKS_OF_VERDICTS.get(threshold.verdict, "warn"),
+            facts.threshold_verdict(threshold),
+            facts.threshold_value(threshold),
+            facts.threshold_limit(threshold),
+        )
         for threshold in analysis.thresholds
     ]
 
@@ -223,7 +249,7 @@ def definitions() -> list[tuple[str, Look | None, str]]:
 
 def method(analysis: Analysis) -> list[tuple[str, str]]:
     """Which question was asked, with which options, of which logs."""
-    rules, job, window = analysis.timeline.rules, analysis.job, analysis.window
+    how, job, window = analysis.method, analysis.job, analysis.window
     reference = facts.reference_text(analysis)
     rows = [
         ("window", f"{iso(window.start_ns)} to {iso(window.end_ns)}"),
@@ -231,12 +257,13 @@ def method(analysis: Analysis) -> list[tuple[str, str]]:
         ("log formats", " + ".join(job.formats) or "none"),
         ("progress from", "steps" if analysis.timeline.records is not None else "checkpoints"),
         ("reference", reference or "none"),
-        ("data loading", "blocking" if rules.data_blocking else "overlapped"),
-        ("saves", "asynchronous" if rules.async_saves else "block training"),
-        ("stall factor", exact(float(rules.stall_factor)) if rules.stall_factor else "off"),
+        ("data loading", how.data_loading),
+        ("saves", "asynchronous" if how.async_saves else "block training"),
+        ("stall factor", exact(how.stall_factor) if how.stall_factor else "off"),
+        ("hindsight", "a step redone later is wasted" if how.hindsight else "as it was known at the end of the window"),
     ]
-    rows += [("excluded", period(start, end)) for start, end in rules.exclusions]
-    if rules.exclude_stopped:
+    rows += [("excluded", period(start, end)) for start, end in analysis.timeline.rules.exclusions]
+    if how.exclude_stopped:
         rows.append(("excluded", "planned stops"))
     sources = analysis.table.sources
     rows += [("source", source) for source in sources[:_MOST_SOURCES]]
