@@ -217,7 +217,10 @@ def test_ctrl_c_ends_both_processes(tmp_path: Path) -> None:
             assert process.poll() is None
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        try:
+            _, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
         assert process.returncode == INTERRUPTED
         assert b"Traceback" not in error
         assert not children(process.pid)

@@ -67,16 +67,18 @@ def _run(lines: Iterable[str], timeout: float) -> str:
     too_late = threading.Event()
     with subprocess.Popen(command, text=True, encoding="utf-8", **streams) as process:
         clock = threading.Timer(timeout, _end, (process, too_late))
+        clock.daemon = True  # a Ctrl-C may come at any line: no thread keeps the command alive
         feeder = threading.Thread(target=_feed, args=(process, lines), daemon=True)
-        clock.start()
-        feeder.start()
         try:
+            clock.start()
+            feeder.start()
             assert process.stdout is not None
             answer = process.stdout.read()
         finally:
             clock.cancel()
             process.kill()
-            feeder.join()
+            if feeder.ident is not None:
+                feeder.join()
     if too_late.is_set():
         raise GoodputError(f"the reference library has not answered within {timeout:g} s; give it more with --timeout")
     if not answer:
