@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recorder_log import Recorder
 from tabs import DESKTOP, PHONE, ROOT, Tab, launched, opened
 from test_html_report import HOSTILE_NAMES, hostile_log, written
 
@@ -198,6 +199,24 @@ def test_the_policy_stops_what_does_not_belong_to_the_page(browser: Any, report:
         tab.page.wait_for_timeout(300)
         assert tab.evaluate("window.acted") is None
         assert any("Content Security Policy" in line for line in tab.said)
+
+
+def test_reports_of_jobs_that_did_little_are_quiet(browser: Any, tmp_path: Path) -> None:
+    logs = {
+        "without a step": Recorder().start(0).end(100),
+        "without a disruption": Recorder().start(0).steps(0, 9, 10, 10),
+        "of milliseconds": Recorder().start(0).steps(0, 400, 0, 0.00001),
+        "of a year": Recorder().start(0).steps(0, 50, 10, 5).start(4e7).steps(30, 80, 4e7 + 10, 5),
+    }
+    for name, log in logs.items():
+        file = tmp_path / f"{name}.html"
+        analysis = goodput_cli.analyze(log.write(tmp_path / f"{name}.jsonl"))
+        file.write_text(str(render(analysis, Page())), encoding="utf-8")
+        with opened(browser, file, width=PHONE) as tab:
+            assert tab.page.locator("#progress .live svg").is_visible()
+            tab.page.locator("#progress .live").hover(position={"x": 200, "y": 40})
+            assert "after the start" in tab.page.locator("#progress .tip").inner_text()
+            tab.is_quiet()
 
 
 @pytest.mark.parametrize("name", ["primer-50-percent", "fsdp-2-attempts"])

@@ -67,7 +67,9 @@ Spec = dict[str, Any]
 def main_chart(columns: ChartColumns, title: tuple[str, str] | None = None) -> Spec:
     """Step against wall clock, and under it what the time went to. title: of a picture that stands alone, with a line
     below it."""
-    panels = (_steps_panel(columns), _lanes_panel(columns))
+    panels = [_lanes_panel(columns)]
+    if columns.has("curve"):
+        panels.insert(0, _steps_panel(columns))
     chart = alt.vconcat(*panels, spacing=10, bounds="flush").resolve_scale(
         color="independent", strokeDash="independent"
     )
@@ -284,16 +286,17 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
         x=x, x2="u:T", y=y, y2="low:Q", color=colour
     )  # fmt: skip
     layers = [_disruption_rules(columns), strip, bands]
-    if len(columns.tables["saves"]["t"]):
-        ticks = alt.Chart(alt.NamedData("saves")).transform_calculate(high=f"{count - 0.85}", low=f"{count - 0.15}")
-        layers.append(ticks.mark_rule(strokeWidth=1.2, color=_INK, clip=True).encode(x=x, y=y, y2="low:Q"))
+    ticks = alt.Chart(alt.NamedData("saves")).transform_calculate(high=f"{count - 0.85}", low=f"{count - 0.15}")
+    layers.append(ticks.mark_rule(strokeWidth=1.2, color=_INK, clip=True).encode(x=x, y=y, y2="low:Q"))
     return _panel(columns, layers, _LANE * count)
 
 
 def _panel(columns: ChartColumns, layers: Sequence[alt.Chart], height: int, *, labels: bool = True) -> alt.LayerChart:
-    """Layers over one time axis. One that shows nothing holds both ends of the window, so that the axis does too."""
+    """Layers over one time axis, those that have something to show. One that shows nothing holds both ends of the
+    window, so that the axis does too."""
+    shown = [layer for layer in layers if columns.has(getattr(layer.data, "name", None))]
     window = alt.Chart(alt.NamedData("window")).mark_rule(opacity=0).encode(x=_time(columns, labels=labels))
-    return alt.layer(*layers, window).properties(width=WIDTH, height=height)
+    return alt.layer(*shown, window).properties(width=WIDTH, height=height)
 
 
 def _zoom() -> alt.Parameter:

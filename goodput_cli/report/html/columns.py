@@ -38,6 +38,10 @@ class ChartColumns:
     tables: Mapping[str, Table]
     lanes: tuple[str, ...]
 
+    def has(self, name: object) -> bool:
+        """Whether a table holds anything; what is no table of ours is taken to."""
+        return name not in self.tables or len(self.tables[str(name)]["t"]) > 0
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """A table row by row, instants as ms since 1970 UTC: what Vega-Lite draws."""
         table = self.tables[name]

@@ -256,6 +256,7 @@
     const still = figure.querySelector(".still");
     const holder = made("div", "live");
     const canvas = made("div", "canvas");
+    canvas.setAttribute("aria-hidden", "true"); // the label of the holder says what it shows
     holder.tabIndex = 0;
     holder.setAttribute("role", "group");
     holder.setAttribute("aria-roledescription", "chart");
