@@ -39,7 +39,10 @@ _KEPT_COLOUR = LOOKS["productive"].colour
 _LOST_COLOUR = LOOKS["wasted_progress_from_disruption"].colour
 _LOG_SPREAD = 4.0
 """Step times are drawn on a logarithmic scale where the slowest takes more than this many times the fastest."""
-_ROLLING_COLOURS = tuple(LOOKS[name].colour for name in ("tpu_initialization", "unproductive_checkpoint_restore_time"))
+_ROLLING_COLOURS = tuple(
+    LOOKS[name].colour
+    for name in ("tpu_initialization", "unproductive_checkpoint_restore_time", "elastic_scale_up", "training_slowdown")
+)
 _ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 _CONFIG: dict[str, Any] = {
     "aria": False,
