@@ -339,7 +339,7 @@ def output_options(command: Decorated) -> Decorated:
             metavar="FORMAT",
             type=FORMAT,
             shell_complete=complete_format,
-            help="Of standard output: table, json, csv, markdown …  [default: table]",
+            help="Of standard output: table, json, csv, markdown, html, parquet … (a wrong name lists all)  [default: table]",
         ),
         option(
             group,
