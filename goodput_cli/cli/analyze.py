@@ -8,7 +8,8 @@ import click
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.thresholds import ThresholdExpression
-from goodput_cli.cli.options import GroupedCommand, threshold_options, window_options
+from goodput_cli.cli.options import threshold_options, window_options
+from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import has_problems, open_session, question_options, say_all
 from goodput_cli.errors import NotEnoughData, ProblemsFound, ThresholdNotMet
 from goodput_cli.report.base import load_renderer

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from goodput_cli.cli.all_jobs import counting_progress, question_for_each
-from goodput_cli.cli.options import GroupedCommand
+from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_sheet_session, question_options
 from goodput_cli.errors import ProblemsFound
 

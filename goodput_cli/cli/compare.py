@@ -9,15 +9,8 @@ import click
 from goodput_cli.analysis.comparison_thresholds import ChangeExpression, parse_change
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.options import (
-    Checked,
-    GroupedCommand,
-    method_options,
-    option,
-    output_options,
-    side_options,
-    time_options,
-)
+from goodput_cli.cli.options import method_options, output_options, side_options, time_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import has_problems, open_sheet_session, say_all
 from goodput_cli.errors import NotEnoughData, ProblemsFound, ThresholdNotMet
 

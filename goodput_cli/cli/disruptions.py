@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from goodput_cli.cli.options import Checked, GroupedCommand, option
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session, question_options
 from goodput_cli.errors import UsageError
 

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from goodput_cli.cli.console import say, tell
-from goodput_cli.cli.options import TEXT, GroupedCommand, option, source_options
+from goodput_cli.cli.options import TEXT, source_options
+from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
 from goodput_cli.errors import ProblemsFound, UsageError

@@ -1,4 +1,4 @@
-"""Options that commands share: their types, their groups in `--help`, and their environment variables.
+"""Options that commands share, and what their values may be.
 
 Everything is checked while the command line is parsed: a typing error costs no reading of logs.
 """
@@ -6,114 +6,20 @@ Everything is checked while the command line is parsed: a typing error costs no 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from goodput_cli.analysis import when
 from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.completion import FILE, complete_format
-from goodput_cli.cli.console import say
+from goodput_cli.cli.parameters import Checked, Decorated, Decorator, option
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
 
 _WHAT = "What"
 MAX_DAYS = 36_500
 """The longest look-back: Cloud Logging keeps no log for a hundred years."""
-
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-Decorator = Callable[[Decorated], Decorated]
-
-
-class Checked(click.ParamType[Any]):
-    """A value that a function of the library reads; its `UsageError` becomes click's.
-
-    A repeated option's environment variable holds several values with `;` between them.
-    """
-
-    envvar_list_splitter = ";"
-
-    def __init__(self, name: str, read: Callable[[str], Any], *, keep_text: bool = False) -> None:
-        self.name = name
-        self._read = read
-        self._keep_text = keep_text
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if not isinstance(value, str):
-            return value
-        try:
-            read = self._read(value)
-        except UsageError as error:
-            self.fail(str(error), param, ctx)
-        return value if self._keep_text else read
-
-
-class GroupedOption(click.Option):
-    """An option that stands under a heading in `--help`."""
-
-    def __init__(self, *args: Any, group: str = "Other", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.group = group
-
-
-class GroupedCommand(click.Command):
-    """A command whose `--help` shows its options under the headings of their groups.
-
-    Each option can come from the environment: `GOODPUT_ANALYZE_JOB_NAME` stands for `goodput analyze --job-name`, and
-    below that from the settings of the project (`goodput_cli.cli.settings`).
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.params += _settings_options()
-        for param in self.params:
-            if isinstance(param, GroupedOption):
-                param.envvar = environment_name(f"goodput-{self.name}", param)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:
-            from goodput_cli.cli.settings import load_defaults
-
-            for sentence in load_defaults(self, ctx, list(args)):
-                say(sentence)
-        return super().parse_args(ctx, args)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None and isinstance(param, click.Option):
-                groups.setdefault(getattr(param, "group", "Other"), []).append(record)
-        for group, records in groups.items():
-            with formatter.section(group):
-                formatter.write_dl(records)
-
-
-def _settings_options() -> list[click.Parameter]:
-    """Where settings come from."""
-    names = "goodput.toml or [tool.goodput] of pyproject.toml"
-    return [
-        GroupedOption(
-            ["--config"],
-            metavar="FILE",
-            type=FILE,
-            expose_value=False,
-            help=f"Settings of the project.  [default: the nearest {names}]",
-        ),
-        GroupedOption(["--no-config"], is_flag=True, expose_value=False, help="Leave such settings out."),
-    ]
-
-
-def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:
-    """An option of a group."""
-    return click.option(*names, cls=GroupedOption, group=group, **settings)
-
-
-def environment_name(command: str, param: click.Option) -> str:
-    """The environment variable that stands for an option of a command."""
-    long = max((name for name in param.opts if name.startswith("--")), key=len)
-    return f"{command}_{long.lstrip('-')}".replace("-", "_").upper()
 
 
 def positive_seconds_or_auto(text: str) -> str:
@@ -339,7 +245,7 @@ def output_options(command: Decorated) -> Decorated:
             metavar="FORMAT",
             type=FORMAT,
             shell_complete=complete_format,
-            help="Of standard output: table, json, csv, markdown, html, parquet … (a wrong name lists all)  [default: table]",
+            help="Of standard output: table, json, csv, markdown, html … (a wrong name lists all)  [default: table]",
         ),
         option(
             group,

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from goodput_cli.cli.options import GroupedCommand, window_options
+from goodput_cli.cli.options import window_options
+from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_sheet_session, question_options
 
 

@@ -75,7 +75,7 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     top = {key: value for key, value in settings.table.items() if key not in tables}
     jobs = tables.pop(JOBS, {})
     reader.check_names(tables)
-    analyze = _analyze_command()
+    analyze = _analyze_command(context)
     shared = _sharing(command, analyze)
     found = reader.read(top, "", analyze, shared)
     own = tables.get(command.name or "", {})
@@ -205,9 +205,11 @@ def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.
     return lambda option: option.name in names
 
 
-def _analyze_command() -> click.Command:
-    from goodput_cli.cli.analyze import analyze
-
+def _analyze_command(context: click.Context) -> click.Command:
+    root = context.find_root()
+    assert isinstance(root.command, click.Group)
+    _, analyze, _ = root.command.resolve_command(root, [_ANALYZE])
+    assert analyze is not None
     return analyze
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goodput_cli.cli.options import GroupedCommand, option
+from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session, question_options
 
 

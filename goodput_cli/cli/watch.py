@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from goodput_cli.cli.console import page_of_terminal, put, say
-from goodput_cli.cli.options import (
-    FORMAT,
-    Checked,
-    GroupedCommand,
-    method_options,
-    option,
-    source_options,
-    time_options,
-)
+from goodput_cli.cli.options import FORMAT, method_options, source_options, time_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
