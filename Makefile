@@ -41,7 +41,7 @@ format: $(INSTALLED_DEV) ## Format the code
 bench: $(INSTALLED_DEV) ## Run the benchmarks (about 5 minutes; the peers go into a venv of their own)
 	$(BIN)/python -m benchmarks
 
-bench-full: $(INSTALLED_DEV) ## Run all benchmarks (about half an hour, 3 GB of logs)
+bench-full: $(INSTALLED_DEV) ## Run all benchmarks (about half an hour, 12 GB of logs)
 	$(BIN)/python -m benchmarks --full
 
 clean: ## Remove what was built, .venv too

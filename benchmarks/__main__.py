@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from benchmarks.setup import PEERS, checkpoint_log, peers_python, recorder_log
 
 GOODPUT = str(Path(sys.executable).with_name("goodput"))
 OURS = "goodput"
+WINDOWS = 10_000
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,25 @@ def growth(sizes: tuple[int, ...], repeat: int) -> Iterator[Row]:
     yield Row("growth exponent", detail, exponent, 1.05)
 
 
+def windows(lines: int, repeat: int) -> Iterator[Row]:
+    """Ten thousand rolling windows against one."""
+    path = recorder_log(lines)
+    answer = subprocess.run(analyze(path), capture_output=True, check=True).stdout
+    every = math.ceil(json.loads(answer)["window"]["seconds"] / WINDOWS)
+    rolling = [GOODPUT, "rolling", str(path), "--every", f"{every}s", "--window", f"{10 * every}s"]
+    found = compare({OURS: analyze(path), "rolling": [*rolling, "--format", "json", "--no-progress"]}, repeat)
+    detail = f"{lines} lines: analyze {_shown(found[OURS])}, rolling {_shown(found['rolling'])}"
+    yield Row(f"rolling, {WINDOWS} windows / analyze", detail, found["rolling"].seconds / found[OURS].seconds, 1.2)
+
+
+def memory(lines: int) -> Iterator[Row]:
+    """Whether a month of a large run fits; the log is made, read once, and removed."""
+    path = recorder_log(lines)
+    found = compare({OURS: analyze(path)}, 1, limit=1800)[OURS]
+    yield Row(f"peak memory of {lines} lines / 16 GiB", _shown(found), found.peak_mb / (16 << 10), 1)
+    path.unlink()
+
+
 def small(repeat: int) -> Iterator[Row]:
     """What people wait for when there is nothing to do."""
     python = sys.executable
@@ -103,14 +125,14 @@ def small(repeat: int) -> Iterator[Row]:
         "help": [GOODPUT, "--help"],
         "click": [python, "-c", "import click"],
         "log": analyze(Path("sample_logs/fsdp-2-attempts.jsonl")),
-        "pandas": [python, "-c", "import pandas, rich"],
+        "pandas": [python, "-c", "import pandas, pyarrow, rich"],
     }
     found = compare(commands, repeat)
     helping, log = found["help"], found["log"]
     detail = _against("--help", helping, found["click"], "import click")
     yield Row("--help / import click", detail, helping.seconds / found["click"].seconds, 1.5)
-    detail = _against("26 lines", log, found["pandas"], "import pandas, rich")
-    yield Row("26 lines / import pandas, rich", detail, log.seconds / found["pandas"].seconds, 1.3)
+    detail = _against("26 lines", log, found["pandas"], "import pandas, pyarrow, rich")
+    yield Row("26 lines / import pandas, pyarrow, rich", detail, log.seconds / found["pandas"].seconds, 1.3)
 
 
 def rows(full: bool) -> Iterator[Row]:
@@ -123,13 +145,16 @@ def rows(full: bool) -> Iterator[Row]:
         yield from reference_library(python, 1_000_000 if full else 200_000, 1, 15)
         if full:
             yield from reference_library(python, 3_000_000, 1, 50)
+    yield from windows(1_000_000, 5 if full else 3)
     yield from reading(python, 5_000_000, 5 if full else 3)
+    if full:
+        yield from memory(100_000_000)
 
 
 def main() -> None:
     """Print each row as it is there."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--full", action="store_true", help="also the long ones: about half an hour")
+    parser.add_argument("--full", action="store_true", help="also the long ones: about half an hour, 12 GB of logs")
     options = parser.parse_args()
     print(f"{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} processors\n")
     print("| work | ratio | target | met | measured |\n| --- | --- | --- | --- | --- |")
