@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import goodput_cli
+from goodput_cli.analysis.disruptions import no_disruptions
 from goodput_cli.analysis.results import (
     Analysis,
     AtRisk,
@@ -71,6 +72,7 @@ def primer(**changes: Any) -> Analysis:
         diagnostics=(),
         timeline=primer_timeline(),
         table=empty_table(),
+        disruptions=no_disruptions(empty_table()),
     )
     return replace(analysis, **changes)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.report.instants import each_iso
+from goodput_cli.report.json_text import one_line
 from goodput_cli.report.text import (
     duration,
     exact,
@@ -148,3 +152,23 @@ def test_long_text_loses_its_middle() -> None:
     assert shorten("abcdefghij", 10) == "abcdefghij"
     assert shorten("abcdefghijk", 7) == "abc…ijk"
     assert len(shorten("x" * 10_000, 39, "...")) == 39
+
+
+@given(st.lists(st.tuples(st.integers(-(2**62), 2**63 - 1), st.sampled_from((1, 10**3, 10**6, 10**9)))))
+def test_a_column_of_instants_is_written_as_each_of_them(given: list[tuple[int, int]]) -> None:
+    instants = [ns // size * size for ns, size in given]
+    assert list(each_iso(np.array(instants, dtype=np.int64))) == [iso(ns) for ns in instants]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": 1, "b": [None, True, 0.1]}, '{"a":1,"b":[null,true,0.1]}'),
+        ({"a": math.nan, "b": -math.inf}, '{"a":null,"b":null}'),
+        ({"naïve": "\x1b[31m\x7f\u202e"}, '{"na\\u00efve":"\\u001b[31m\\u007f\\u202e"}'),
+        (["\ud800", 2**70], '["\\ufffd",1180591620717411303424]'),
+        ([("x", 2)], '[["x",2]]'),
+    ],
+)
+def test_json_in_one_line_is_plain_ascii(value: object, text: str) -> None:
+    assert one_line(value) == text

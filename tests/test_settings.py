@@ -155,7 +155,7 @@ def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project
     write(project, "fail-under = 99\nformat = 'csv'\nreference-step-time = 8\n[rolling]\nwindow = '4h'\nformat='json'")
     assert run(["rolling", LOG]) == 0
     out, err = capsys.readouterr()
-    assert '"window_seconds": 14400.0' in out
+    assert '"window_seconds":14400.0' in out
     assert "Settings of goodput.toml: reference-step-time, format, window\n" in err
     assert run(["disruptions", LOG]) == 0
     out, err = capsys.readouterr()

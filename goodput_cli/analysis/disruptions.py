@@ -91,7 +91,36 @@ class Disruption:
     def lost_ns(self) -> int:
         """What it cost of the time in which the accelerators were held: lost training, downtime, starting again. The
         queue is left out: nothing is held there."""
-        return self.wasted_ns + self.downtime_ns + self.restart_ns
+        return sum(int(getattr(self, name)) for name in _LOST)
+
+
+@dataclass(frozen=True)
+class DisruptionColumns:
+    """Some disruptions, a column a field. numbers: by the names of the fields of `Disruption`. evidence: by those of
+    `Evidence`."""
+
+    numbers: dict[str, I64]
+    evidence: dict[str, list[str | None]]
+
+    def values(self, name: str) -> list[Any]:
+        """A field of each, as `Disruption` has it."""
+        values = self.numbers[name].tolist()
+        if name == "ended":
+            return [_ENDED[value] for value in values]
+        return [None if value == _UNKNOWN else value for value in values]
+
+    def seconds(self, name: str) -> list[float | None]:
+        """An amount of each, from ns."""
+        column = self.numbers[name]
+        seconds: list[float | None] = (column / 1e9).tolist()
+        for place in np.flatnonzero(column == _UNKNOWN).tolist():
+            seconds[place] = None
+        return seconds
+
+    @property
+    def lost_ns(self) -> I64:
+        """`Disruption.lost_ns` of each."""
+        return np.asarray(sum(self.numbers[name] for name in _LOST))
 
 
 class Disruptions(Sequence[Disruption]):
@@ -135,26 +164,29 @@ class Disruptions(Sequence[Disruption]):
         known: I64 = column[column != _UNKNOWN]
         return known
 
+    def parts(self) -> Iterator[DisruptionColumns]:
+        """All of them by column, some at a time."""
+        return (self._part(slice(start, stop)) for start, stop in blocks(len(self), _AT_ONCE))
+
+    def _part(self, part: slice) -> DisruptionColumns:
+        return DisruptionColumns(
+            {name: column[part] for name, column in self._columns.items()},
+            {name: list(self._table.places(self._rows[name][part])) for name in _EVIDENCE},
+        )
+
     def _made(self, part: slice) -> Iterator[Disruption]:
-        columns = [self._values(name, part) for name in _COLUMNS]
-        places = [self._places(self._rows[name][part]) for name in _EVIDENCE]
+        some = self._part(part)
+        columns = [some.values(name) for name in _COLUMNS]
+        places = some.evidence.values()
         for values, evidence in zip(zip(*columns, strict=True), zip(*places, strict=True), strict=True):
             named: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
             yield Disruption(**named, evidence=Evidence(*evidence))
-
-    def _values(self, name: str, part: slice) -> list[Any]:
-        values = self._columns[name][part].tolist()
-        if name == "ended":
-            return [_ENDED[value] for value in values]
-        return [None if value == _UNKNOWN else value for value in values]
-
-    def _places(self, rows: Rows) -> list[str | None]:
-        return [self._table.where(row) if row >= 0 else None for row in rows.tolist()]
 
 
 _COLUMNS = tuple(field.name for field in fields(Disruption) if field.name != "evidence")
 _EVIDENCE = tuple(field.name for field in fields(Evidence))
 _ENDED: tuple[Ended, ...] = get_args(Ended)
+_LOST = ("wasted_ns", "downtime_ns", "restart_ns")
 _UNKNOWN = NO_STEP
 _AT_ONCE = 1024
 
@@ -174,7 +206,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     table, attempts = timeline.table, timeline.attempts
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
-        return Disruptions(table, dict.fromkeys(_COLUMNS, inside), dict.fromkeys(_EVIDENCE, inside))
+        return no_disruptions(table)
     losses, amounts, proofs = find_losses(timeline), _amounts(timeline), find_proofs(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = _ranks(timeline), timeline.sign_of_life
@@ -217,6 +249,12 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     return Disruptions(table, columns, rows)
 
 
+def no_disruptions(table: EventTable) -> Disruptions:
+    """Of a time in which nothing was disrupted."""
+    nothing = np.zeros(0, dtype=np.int64)
+    return Disruptions(table, dict.fromkeys(_COLUMNS, nothing), dict.fromkeys(_EVIDENCE, nothing))
+
+
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:
     """Positions in `Timeline.disruptions` of those inside [start, end) (ns). A last sign of life at the very end of the
     job window, or before it, counts as inside it: windows that tile the job hold each disruption once."""
@@ -256,8 +294,8 @@ def _amounts(timeline: Timeline) -> _Amounts:
     attempts = timeline.attempts
     trained_from, trained_to = _training_span(timeline)
     left, up = np.maximum(attempts.up, trained_to)[:-1], attempts.up[1:]
-    between = timeline.ledger.between(left, np.maximum(left, up))
-    starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]))
+    between = timeline.ledger.between(left, np.maximum(left, up), (*_DOWN, Category.QUEUED))
+    starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]), _STARTING)
     nothing = np.zeros(len(up), dtype=np.int64)
     restart = sum((starting.get((category, -1), nothing) for category in _STARTING), nothing)
     return _Amounts(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.timeline_rows import evidence, places, segment_rows
+from goodput_cli.analysis.timeline_rows import evidence, segment_rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import CATEGORIES, Category
@@ -66,7 +66,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
             ),
             "source": _names(table.source, table.sources),
             "line": table.line.astype(np.int64),
-            "evidence": pd.Series(list(places(table, np.arange(len(table)))), dtype=object),
+            "evidence": pd.Series(list(table.places(np.arange(len(table)))), dtype=object),
         }
     )
 

@@ -55,7 +55,7 @@ def find_losses(timeline: Timeline) -> Losses:
     lowest = low <= np.maximum(began, limit)[attempt]
     start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
     end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
-    wasted = timeline.ledger.between(start, np.maximum(start, end)).get((Category.WASTED, -1))
+    wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
     if wasted is not None:
         np.add.at(ns, passage, wasted)
     return Losses(steps, ns)

@@ -6,7 +6,7 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from goodput_cli.analysis.disruptions import Disruption
+    from goodput_cli.analysis.disruptions import Disruptions
     from goodput_cli.analysis.reliability import Reliability
     from goodput_cli.events.schema import EventTable
     from goodput_cli.timeline.build import Timeline
@@ -283,9 +283,9 @@ class Analysis:
     diagnostics: tuple[Diagnostic, ...]
     timeline: Timeline
     table: EventTable
+    disruptions: Disruptions
     elastic: Elastic = Elastic(None, None, None, None)
     rolling: Rolling | None = None
-    disruptions: Sequence[Disruption] = ()
     reliability: Reliability | None = None
     saves: Saves | None = None
     method: Method = Method()

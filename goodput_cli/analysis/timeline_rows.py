@@ -109,19 +109,8 @@ def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
 
 def evidence(table: EventTable, rows: SegmentRows) -> Iterator[list[str]]:
     """The log lines that bound each segment (`EventTable.where`), each once; none where nothing was logged for it."""
-    for place, end_place in zip(places(table, rows.row), places(table, rows.end_row), strict=True):
+    for place, end_place in zip(table.places(rows.row), table.places(rows.end_row), strict=True):
         yield list(dict.fromkeys(one for one in (place, end_place) if one is not None))
-
-
-def places(table: EventTable, rows: Rows) -> Iterator[str | None]:
-    """`EventTable.where` of every row, None for -1."""
-    known = np.maximum(rows, 0)
-    columns = (rows, table.source[known], table.line[known])
-    for row, source, line in zip(*(column.tolist() for column in columns), strict=True):
-        if row < 0:
-            yield None
-        else:
-            yield f"{table.sources[source]}:{line}" if line > 0 else table.where(row)
 
 
 def long_enough(rows: SegmentRows, least: int) -> SegmentRows:

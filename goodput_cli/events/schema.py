@@ -6,6 +6,7 @@ the engine can work on all events at once and ten million of them fit in memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,15 @@ class EventTable:
         if self.line[row] <= 0 and self.entry[row] >= 0:
             return str(self.entries[self.entry[row]][2])
         return f"{self.sources[self.source[row]]}:{self.line[row]}"
+
+    def places(self, rows: NDArray[np.signedinteger[Any]]) -> Iterator[str | None]:
+        """`where` of each row, None for those below 0."""
+        some = np.maximum(rows, 0)
+        columns = (rows, self.source[some], self.line[some], self.entry[some])
+        return (
+            None if row < 0 else self.entries[entry][2] if line <= 0 <= entry else f"{self.sources[source]}:{line}"
+            for row, source, line, entry in zip(*(column.tolist() for column in columns), strict=True)
+        )
 
 
 COLUMNS: dict[str, type[np.generic]] = {

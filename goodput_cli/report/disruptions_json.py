@@ -2,41 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from goodput_cli.report.instants import isos
 from goodput_cli.report.text import finite, iso, well_formed
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.disruptions import Disruption
+    from goodput_cli.analysis.disruptions import DisruptionColumns, Disruptions
     from goodput_cli.analysis.reliability import Reliability
 
 
-def disruption_dict(row: Disruption) -> dict[str, Any]:
-    """One disruption; what is not known is null."""
-    down = iso(row.last_sign_of_life_ns)
-    return {
-        "number": row.number,
-        "attempt": row.attempt,
-        "ended": row.ended,
-        "last_step": row.last_step,
+def disruption_dicts(rows: Disruptions) -> Iterator[dict[str, Any]]:
+    """Each disruption; what is not known is null."""
+    return chain.from_iterable(map(_dicts, rows.parts()))
+
+
+def _dicts(some: DisruptionColumns) -> Iterator[dict[str, Any]]:
+    down, death = isos(some.numbers["last_sign_of_life_ns"]), isos(some.numbers["death_latest_ns"])
+    places = ([place and well_formed(place) for place in column] for column in some.evidence.values())
+    columns: dict[str, Sequence[Any]] = {
+        "number": some.values("number"),
+        "attempt": some.values("attempt"),
+        "ended": some.values("ended"),
+        "last_step": some.values("last_step"),
         "last_sign_of_life": down,
-        "died_between": [down, iso(row.death_latest_ns)],
-        "next_start": iso(row.next_start_ns),
-        "next_up": iso(row.next_up_ns),
-        "resumed_step": row.resumed_step,
-        "steps_lost": row.steps_lost,
-        "wasted_seconds": row.wasted_ns / 1e9,
-        "downtime_seconds": row.downtime_ns / 1e9,
-        "undetermined_seconds": row.undetermined_ns / 1e9,
-        "queued_seconds": row.queued_ns / 1e9,
-        "restart_seconds": row.restart_ns / 1e9,
-        "lost_seconds": row.lost_ns / 1e9,
-        "time_to_first_step_seconds": _seconds(row.time_to_first_step_ns),
-        "regained_after_seconds": _seconds(row.regained_after_ns),
-        "ranks_before": row.ranks_before,
-        "ranks_after": row.ranks_after,
-        "evidence": {name: place and well_formed(place) for name, place in vars(row.evidence).items()},
+        "died_between": [list(bounds) for bounds in zip(down, death, strict=True)],
+        "next_start": isos(some.numbers["next_start_ns"]),
+        "next_up": isos(some.numbers["next_up_ns"]),
+        "resumed_step": some.values("resumed_step"),
+        "steps_lost": some.values("steps_lost"),
+        "wasted_seconds": some.seconds("wasted_ns"),
+        "downtime_seconds": some.seconds("downtime_ns"),
+        "undetermined_seconds": some.seconds("undetermined_ns"),
+        "queued_seconds": some.seconds("queued_ns"),
+        "restart_seconds": some.seconds("restart_ns"),
+        "lost_seconds": (some.lost_ns / 1e9).tolist(),
+        "time_to_first_step_seconds": some.seconds("time_to_first_step_ns"),
+        "regained_after_seconds": some.seconds("regained_after_ns"),
+        "ranks_before": some.values("ranks_before"),
+        "ranks_after": some.values("ranks_after"),
+        "evidence": [dict(zip(some.evidence, row, strict=True)) for row in zip(*places, strict=True)],
     }
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 def reliability_dict(found: Reliability | None) -> dict[str, Any]:
@@ -62,7 +71,3 @@ def reliability_dict(found: Reliability | None) -> dict[str, Any]:
         "longest_unproductive": longest
         and {"start": iso(longest[0]), "end": iso(longest[1]), "seconds": (longest[1] - longest[0]) / 1e9},
     }
-
-
-def _seconds(ns: int | None) -> float | None:
-    return None if ns is None else ns / 1e9

@@ -9,7 +9,7 @@ from typing import Any
 from goodput_cli.analysis.cost import Price
 from goodput_cli.analysis.disruptions import Disruption
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
+from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
 from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.text import duration, exact, iso, number, percent, period, plural
 
@@ -48,7 +48,9 @@ def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
         data={
             "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
             "window": {"start": iso(window.start_ns), "end": iso(window.end_ns), "seconds": window.ns / 1e9},
-            "disruptions": [disruption_dict(row) | _cost(row.lost_ns, price) for row in rows],
+            "disruptions": [
+                found | _cost(row.lost_ns, price) for found, row in zip(disruption_dicts(rows), rows, strict=True)
+            ],
             "reliability": reliability_dict(analysis.reliability),
             "cost": None if price is None else _total_cost(rows, price),
         },

@@ -25,13 +25,13 @@ from goodput_cli.analysis.results import (
 from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.report.base import Page
-from goodput_cli.report.disruptions_json import disruption_dict, reliability_dict
+from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
+from goodput_cli.report.json_text import one_line
 from goodput_cli.report.rolling_sheet import rolling_dicts
 from goodput_cli.report.sheet import Lazy
 from goodput_cli.report.text import finite, iso, well_formed
 
 _INDENTED = json.JSONEncoder(indent=2, allow_nan=False)
-_IN_ONE_LINE = json.JSONEncoder(allow_nan=False)
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -56,7 +56,7 @@ def _indented(value: Any) -> str:
 def _list(items: Iterable[Any]) -> Iterator[str]:
     before = "[\n    "
     for item in items:
-        yield before + _IN_ONE_LINE.encode(item)
+        yield before + one_line(item)
         before = ",\n    "
     yield "\n  ]"
 
@@ -89,7 +89,7 @@ def as_dict(analysis: Analysis) -> dict[str, Any]:
         "elastic": _elastic(analysis.elastic),
         "reliability": reliability_dict(analysis.reliability),
         "rolling": [] if analysis.rolling is None else rolling_dicts(analysis.rolling),
-        "disruptions": Lazy(len(analysis.disruptions), lambda: map(disruption_dict, analysis.disruptions)),
+        "disruptions": Lazy(len(analysis.disruptions), lambda: disruption_dicts(analysis.disruptions)),
         "thresholds": [_threshold(threshold) for threshold in analysis.thresholds],
         "not_recorded": list(analysis.not_recorded),
         "diagnostics": [diagnostic_dict(found) for found in analysis.diagnostics],

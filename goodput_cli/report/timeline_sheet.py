@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.timeline_rows import SegmentRows, evidence, folded
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.report.instants import each_iso
 from goodput_cli.report.sheet import Cell, Column, Lazy, Sheet
 from goodput_cli.report.text import duration, iso, period, plural
 from goodput_cli.report.titles import short_title
@@ -99,12 +100,13 @@ def _segment_dicts(timeline: Timeline, rows: SegmentRows) -> Iterator[dict[str, 
         rows.start, rows.end, rows.category, rows.label, rows.attempt, rows.first, rows.stop, rows.slowdown,
     )  # fmt: skip
     lists = (column.tolist() for column in columns)
-    for start, end, category, label, attempt, first, stop, slowdown, shown in zip(
-        *lists, evidence(timeline.table, rows), strict=True
+    shown = (each_iso(rows.start), each_iso(rows.end), evidence(timeline.table, rows))
+    for start, end, category, label, attempt, first, stop, slowdown, begins, ends, places in zip(
+        *lists, *shown, strict=True
     ):
         yield {
-            "start": iso(start),
-            "end": iso(end),
+            "start": begins,
+            "end": ends,
             "start_ns": start,
             "end_ns": end,
             "category": CATEGORIES[category],
@@ -113,7 +115,7 @@ def _segment_dicts(timeline: Timeline, rows: SegmentRows) -> Iterator[dict[str, 
             "first_step": None if first == NO_STEP else first,
             "last_step": None if stop == NO_STEP else stop - 1,
             "slowdown_ns": slowdown,
-            "evidence": shown,
+            "evidence": places,
         }
 
 

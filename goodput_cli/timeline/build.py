@@ -158,23 +158,21 @@ def _account(
     flight = steps_in_flight(table, attempts, judged, records, progress, end)
     sync_loads, async_loads = data_loading(attempts, loads, flight, rules.data_blocking)
     down = claiming.downtime(table, attempts, endings, sign_of_life, progress, end)
-    claims = join(
-        (
-            claiming.excluded(rules.exclusions),
-            claiming.without_stops(down) if rules.exclude_stopped else join([]),
-            claiming.phases(table, attempts, phases),
-            claiming.saves_and_restores(table, attempts),
-            claiming.queued(table, end),
-            down,
-            claiming.checkpoint_log(table, attempts, endings, progress) if progress is not None else join([]),
-            sync_loads,
-        )
+    parts = (
+        claiming.excluded(rules.exclusions),
+        claiming.without_stops(down) if rules.exclude_stopped else join([]),
+        claiming.phases(table, attempts, phases),
+        claiming.saves_and_restores(table, attempts),
+        claiming.queued(table, end),
+        down,
+        *(claiming.checkpoint_log(table, attempts, endings, progress) if progress is not None else ()),
+        sync_loads,
     )
-    claims, cover, net, usual, startup, partial, splits = _split(claims, judged, attempts, progress, window)
+    claims, cover, net, usual, startup, partial, splits = _split(parts, judged, attempts, progress, window)
     reference, origin = _reference(rules, judged, net, attempts.step_log)
     if records is not None and len(attempts):
         credit_last_step_of_job(table, attempts, records, usual, cover, judged)
-    del net
+    del net, parts
     pieces = kept_pieces(judged, partial, splits, startup, cover)
     if reference is not None:
         _check_amount(pieces, reference)
@@ -236,7 +234,7 @@ def _crash_cut(lineage: Lineage, progress: CheckpointProgress, endings: Endings)
 
 
 def _split(
-    claims: Claims,
+    parts: tuple[Claims, ...],
     judged: Judged,
     attempts: Attempts,
     progress: CheckpointProgress | None,
@@ -244,12 +242,12 @@ def _split(
 ) -> tuple[Claims, Cover, I64, Usual, Sparse, NDArray[np.intp], I64]:
     """Sweep the claims, and cut the stretches that are kept in part: their wasted rest is one more claim.
 
-    Returns the claims with the wasted ones, their cover, the net time of each stretch before the cut, the usual step
-    times, start-ups, and which stretches are cut and where.
+    parts: the other claims. Returns all of them with the wasted ones, their cover, the net time of each stretch before
+    the cut, the usual step times, start-ups, and which stretches are cut and where.
     """
     stretches = judged.stretches
     none = np.zeros(0, dtype=np.intp)
-    whole = join((claims, claiming.wasted(judged, none, none.astype(np.int64))))
+    whole = join((*parts, claiming.wasted(judged, none, none.astype(np.int64))))
     cover = sweep(whole, *window)
     net = cover.net_between(stretches.start, stretches.end)
     usual = usual_step_times(stretches, net, judged.sample, len(attempts))
@@ -259,7 +257,7 @@ def _split(
     startup = startup_of(judged, net, usual, may_start)
     partial, splits = split_points(judged, net, startup, cover)
     if len(partial):
-        whole = join((claims, claiming.wasted(judged, partial, splits)))
+        whole = join((*parts, claiming.wasted(judged, partial, splits)))
         cover = sweep(whole, *window)
     return whole, cover, net, usual, startup, partial, splits
 

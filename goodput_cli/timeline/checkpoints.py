@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows, rows_of, run_heads, union
+from goodput_cli.timeline.columns import Rows, places, rows_of, run_heads, union
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.stretches import Stretches
 
 I64 = NDArray[np.int64]
+_MOST_STEPS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,21 @@ class CheckpointProgress:
 
 
 @dataclass(frozen=True)
+class _Records:
+    """The n records of progress, in order of rows: row, owner and step of each, and which of them finished a step.
+
+    level, floor: int64 [n], rise with the owner and then with the step: of the record, of its attempt's beginning.
+    """
+
+    row: Rows
+    owner: Rows
+    step: I64
+    finished: Mask
+    level: I64
+    floor: I64
+
+
+@dataclass(frozen=True)
 class _Highs:
     """Records that set a new highest step of their attempt: row, owner, step and when and where the next begins."""
 
@@ -59,19 +75,19 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     owner = attempts.of_row[rows]
     load_row = _loads_before_progress(table, attempts, rows, owner)
     began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
-    new = _new_highs(table, rows, owner, began, begin_row)
-    finishes = _finishes(table, rows, owner, began, new)
-    highs, saves, asynchronous = _with_saves(table, rows, owner, new, finishes, async_saves)
+    finished, step = table.kind[rows] == Kind.FINISHED, table.step[rows]
+    records = _Records(rows, owner, step, finished, *_levels(owner, step, began[owner]))
+    new = _new_highs(records, begin_row)
+    highs, saves, asynchronous = _with_saves(table, records, new, _finishes(records, new), async_saves)
     stretches = _stretches(table, highs, began, begin_time, begin_row)
     last = np.where(load_row >= 0, table.step[load_row], NO_STEP)
-    np.maximum.at(last, owner, table.step[rows])
+    np.maximum.at(last, owner, step)
     position, position_row = begin_time.copy(), begin_row.copy()
     saver = attempts.of_row[saves[:, 1]]
     position[saver], position_row[saver] = table.time[saves[:, 1]], saves[:, 1]
     position[highs.owner], position_row[highs.owner] = highs.leaves, highs.leaves_row
-    saved = table.kind[rows] == Kind.SAVED
     last_save = np.full(len(attempts), NO_STEP, dtype=np.int64)
-    np.maximum.at(last_save, owner[saved], table.step[rows[saved]])
+    np.maximum.at(last_save, owner[~finished], step[~finished])
     without_load = np.flatnonzero((load_row < 0) & (began != NO_STEP))
     return CheckpointProgress(
         stretches, began, last, position, position_row, saves, load_row, last_save, asynchronous, without_load
@@ -159,89 +175,82 @@ def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | N
     return 0 if started and not goes_on else None
 
 
-def _new_highs(table: EventTable, rows: Rows, owner: Rows, began: I64, begin_row: Rows) -> Mask:
+def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
+    """Of each record, numbers that rise with the owner and then with the step: of its own step, and of the one at which
+    its attempt began. Steps so far apart that they would not fit beside an owner are numbered in their order first."""
+    if len(owner) == 0:
+        return step, floor
+    lowest = int(min(step.min(), floor.min()))
+    span = int(max(step.max(), floor.max())) - lowest + 1
+    if span > _MOST_STEPS:
+        known, ranks = np.unique(np.concatenate((step, floor)), return_inverse=True)
+        step, floor = ranks[: len(step)], ranks[len(step) :]
+        lowest, span = 0, len(known)
+    base = owner.astype(np.int64)
+    base *= span
+    base -= lowest
+    return base + step, base + floor
+
+
+def _new_highs(records: _Records, begin_row: Rows) -> Mask:
     """Mask of the records above everything their attempt recorded before, its beginning included."""
-    if len(rows) == 0:
-        return np.zeros(0, dtype=bool)
-    floors = began[owner]
-    ranks = np.unique(np.concatenate((table.step[rows], floors)), return_inverse=True)[1]
-    step_rank, floor_rank = ranks[: len(rows)], ranks[len(rows) :]
-    span = int(ranks.max()) + 1
-    level = owner.astype(np.int64) * span + np.maximum(step_rank, floor_rank)
-    highest = np.maximum.accumulate(level)
-    before = np.append(-1, highest[:-1])
-    floor_level = owner.astype(np.int64) * span + floor_rank
-    at_first_record = begin_row[owner] == rows
-    return np.asarray((owner.astype(np.int64) * span + step_rank > np.maximum(before, floor_level)) | at_first_record)
+    highest = np.maximum.accumulate(np.maximum(records.level, records.floor))
+    new = records.level > records.floor
+    new[1:] &= records.level[1:] > highest[:-1]
+    new |= begin_row[records.owner] == records.row
+    return np.asarray(new)
 
 
-def _finishes(table: EventTable, rows: Rows, owner: Rows, began: I64, new: Mask) -> NDArray[np.intp]:
-    """Positions (in `rows`) of the step_finished lines that a save may follow: new highs, and before the first of an
+def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
+    """Positions of the records that a save may follow: finished steps that are new highs, and before the first of an
     attempt the first one at the step at which it began (a save before training)."""
-    finished = table.kind[rows] == Kind.FINISHED
-    highs = np.cumsum(new)
-    heads = run_heads(owner)
+    highs, heads = np.cumsum(new), run_heads(records.owner)
     before_attempt: I64 = (highs - new)[heads][np.cumsum(heads) - 1]
-    initial = np.flatnonzero(finished & ~new & (table.step[rows] == began[owner]) & (highs == before_attempt))
-    initial = initial[run_heads(owner[initial])]
-    return union(np.flatnonzero(finished & new), initial)
+    initial = records.finished & ~new & (records.level == records.floor) & (highs == before_attempt)
+    first = np.flatnonzero(initial)
+    first = first[run_heads(records.owner[first])]
+    return union(np.flatnonzero(records.finished & new), first)
 
 
 def _with_saves(
-    table: EventTable,
-    rows: Rows,
-    owner: Rows,
-    new: Mask,
-    finishes: NDArray[np.intp],
-    async_saves: bool,
+    table: EventTable, records: _Records, new: Mask, finishes: NDArray[np.intp], async_saves: bool
 ) -> tuple[_Highs, NDArray[np.intp], bool]:
     """Blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in between.
     A higher step finished inside any save shows that saves are asynchronous."""
     high = np.flatnonzero(new)
-    finished, saved = _first_saves(table, rows, owner, finishes)
-    asynchronous = async_saves or _finished_inside(table, rows, owner, finished, saved)
-    leaves_row = rows[high].copy()
+    finished, saved = _first_saves(records, finishes)
+    asynchronous = async_saves or _finished_inside(records, finished, saved)
+    leaves_row = records.row[high]
     blocking = np.zeros((0, 2), dtype=np.intp)
     if not asynchronous and len(finished):
-        uninterrupted = np.cumsum(new)[saved] == np.cumsum(new)[finished]
+        highs = np.cumsum(new)
+        uninterrupted = highs[saved] == highs[finished]
         finished, saved = finished[uninterrupted], saved[uninterrupted]
         of_high = new[finished]
-        leaves_row[np.searchsorted(high, finished[of_high])] = rows[saved[of_high]]
-        blocking = np.column_stack((rows[finished], rows[saved]))
+        leaves_row[highs[finished[of_high]] - 1] = records.row[saved[of_high]]
+        blocking = np.column_stack((records.row[finished], records.row[saved]))
     return (
-        _Highs(rows[high], owner[high], table.step[rows[high]], table.time[leaves_row], leaves_row),
+        _Highs(records.row[high], records.owner[high], records.step[high], table.time[leaves_row], leaves_row),
         blocking,
         asynchronous,
     )
 
 
-def _first_saves(
-    table: EventTable, rows: Rows, owner: Rows, finished: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Of the finishes (positions in `rows`) those that a save of the same step follows, and the first such save."""
-    saved = np.flatnonzero(table.kind[rows] == Kind.SAVED)
+def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of the finishes (positions of records) those that a save of the same step follows, and the first such save."""
+    saved = np.flatnonzero(~records.finished)
     if len(finished) == 0 or len(saved) == 0:
         return finished[:0], saved[:0]
-    ranks = np.unique(table.step[rows], return_inverse=True)[1]
-    key = owner.astype(np.int64) * (int(ranks.max()) + 1) + ranks
-    keys, place = np.unique(key[saved], return_index=True)
-    first_saved = saved[place]
-    match = np.minimum(np.searchsorted(keys, key[finished]), len(keys) - 1)
-    found = (keys[match] == key[finished]) & (first_saved[match] > finished)
+    keys, place = np.unique(records.level[saved], return_index=True)
+    first_saved, wanted = saved[place], records.level[finished]
+    match = np.minimum(places(keys, wanted), len(keys) - 1)
+    found = (keys[match] == wanted) & (first_saved[match] > finished)
     return finished[found], first_saved[match[found]]
 
 
-def _finished_inside(
-    table: EventTable,
-    rows: Rows,
-    owner: Rows,
-    finished: NDArray[np.intp],
-    saved: NDArray[np.intp],
-) -> bool:
+def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArray[np.intp]) -> bool:
     """Whether a higher step was finished between a step's end and its first save."""
-    ranks = np.unique(table.step[rows], return_inverse=True)[1]
-    level = owner.astype(np.int64) * (len(rows) + 1) + np.where(table.kind[rows] == Kind.FINISHED, ranks + 1, 0)
-    highest = np.maximum.accumulate(level)
+    highest = np.maximum.accumulate(np.where(records.finished, records.level, -1))
     return bool(np.any(highest[saved] > highest[finished]))
 
 

@@ -211,7 +211,9 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
     )
 
 
-def checkpoint_log(table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress) -> Claims:
+def checkpoint_log(
+    table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress
+) -> tuple[Claims, ...]:
     """What only checkpoint logs claim: blocking saves, inferred restores, and training lost behind the last one."""
     finished, saved = progress.saves[:, 0], progress.saves[:, 1]
     loaded = np.flatnonzero(progress.load_row >= 0)
@@ -219,34 +221,32 @@ def checkpoint_log(table: EventTable, attempts: Attempts, endings: Endings, prog
     dead = np.arange(len(attempts)) < len(attempts) - 1
     end_row = np.where(dead, attempts.first_ending, endings.crash_row)
     lost = np.flatnonzero((end_row >= 0) & (progress.position_row >= 0))
-    return join(
-        (
-            claim(
-                table.time[finished],
-                table.time[saved],
-                Rank.SAVE,
-                Category.SAVE,
-                attempt=attempts.of_row[finished],
-                row=finished,
-                end_row=saved,
-            ),
-            claim(
-                attempts.up[loaded],
-                table.time[load],
-                Rank.INFERRED_RESTORE,
-                Category.RESTORE,
-                attempt=loaded,
-                row=attempts.up_row[loaded],
-                end_row=load,
-            ),
-            claim(
-                progress.position[lost],
-                table.time[end_row[lost]],
-                Rank.WASTED,
-                Category.WASTED,
-                attempt=lost,
-                row=progress.position_row[lost],
-                end_row=end_row[lost],
-            ),
-        )
+    return (
+        claim(
+            table.time[finished],
+            table.time[saved],
+            Rank.SAVE,
+            Category.SAVE,
+            attempt=attempts.of_row[finished],
+            row=finished,
+            end_row=saved,
+        ),
+        claim(
+            attempts.up[loaded],
+            table.time[load],
+            Rank.INFERRED_RESTORE,
+            Category.RESTORE,
+            attempt=loaded,
+            row=attempts.up_row[loaded],
+            end_row=load,
+        ),
+        claim(
+            progress.position[lost],
+            table.time[end_row[lost]],
+            Rank.WASTED,
+            Category.WASTED,
+            attempt=lost,
+            row=progress.position_row[lost],
+            end_row=end_row[lost],
+        ),
     )

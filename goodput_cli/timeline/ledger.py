@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from goodput_cli.timeline.partition import Segments
 I64 = NDArray[np.int64]
 Key = tuple[Category, int]
 """A category, and the code of its label (-1 for categories without labels)."""
+_SLOWED = frozenset({Category.PRODUCTIVE, Category.SLOWDOWN})
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _LONG = 1 << 16
 _STRIDE = 16
@@ -101,12 +103,15 @@ class Ledger:
         """The categories that occur, in the order in which people are shown them."""
         keys = set(self._accounts)
         if self.has_slowdown:
-            keys |= {(Category.SLOWDOWN, -1), (Category.PRODUCTIVE, -1)}
+            keys |= {(category, -1) for category in _SLOWED}
         return tuple(sorted(keys))
 
-    def between(self, start: I64, end: I64) -> dict[Key, I64]:
+    def between(self, start: I64, end: I64, only: Collection[Category] | None = None) -> dict[Key, I64]:
         """Amount (ns) of each category in each window [start, end), both cut to the job window. For any windows the
-        amounts add up to the length of the window, `excluded` included; windows that tile the job add up to it."""
+        amounts add up to the length of the window, `excluded` included; windows that tile the job add up to it.
+
+        only: the categories that are wanted, if not all. With productive comes `training_slowdown`, and the other way.
+        """
         start = np.clip(start, self.start, self.end)
         end = np.clip(end, self.start, self.end)
         nothing = np.zeros(len(start), dtype=np.int64)
@@ -117,8 +122,10 @@ class Ledger:
             upto = self._upto(account, time, segment)
             return upto[len(start) :] - upto[: len(start)]
 
-        amounts = {key: within(self._accounts[key]) if key in self._accounts else nothing for key in self.keys}
-        if self.has_slowdown:
+        wanted = only if only is None or _SLOWED.isdisjoint(only) else _SLOWED.union(only)
+        keys = self.keys if wanted is None else [key for key in self.keys if key[0] in wanted]
+        amounts = {key: within(self._accounts[key]) if key in self._accounts else nothing for key in keys}
+        if self.has_slowdown and (Category.PRODUCTIVE, -1) in amounts:
             slow = within(self._slowdown)
             amounts[Category.SLOWDOWN, -1] = slow
             amounts[Category.PRODUCTIVE, -1] = amounts[Category.PRODUCTIVE, -1] - slow

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, NONE
-from goodput_cli.timeline.columns import blocks, places, union
+from goodput_cli.timeline.columns import Rows, blocks, places, row_type, run_heads
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
+_FEW = 1 << 12
 _LONG_AGO = np.iinfo(np.int64).min // 2
 """Before every instant; differences to it fit."""
 
@@ -87,12 +88,13 @@ def claim(
 
 
 def _column(value: object, size: int, dtype: type[np.generic]) -> NDArray[Any]:
-    """A column of claims, by hand: in logs of thousands of small jobs broadcasting took a quarter of the time."""
+    """A column of claims, by hand: in logs of thousands of small jobs broadcasting took a quarter of the time. A long
+    column of one value takes no memory."""
     if isinstance(value, np.ndarray) and value.ndim:
-        return value.astype(dtype)
-    column: NDArray[Any] = np.empty(size, dtype=dtype)
+        return value.astype(dtype, copy=False)
+    column: NDArray[Any] = np.empty(1 if size > _FEW else size, dtype=dtype)
     column.fill(value)
-    return column
+    return np.broadcast_to(column, (size,)) if size > _FEW else column
 
 
 _NONE = Claims(*(np.zeros(0, dtype=dtype) for dtype in _DTYPES))
@@ -164,19 +166,50 @@ def sweep(claims: Claims, start: int, end: int) -> Cover:
     if len(valid) == 0:
         nothing = np.zeros(0, dtype=np.int64)
         return Cover(nothing, nothing, np.zeros(0, dtype=np.intp))
-    edges = union(begins[valid], ends[valid])
-    cells = edges[:-1]
-    winner = np.full(len(cells), -1, dtype=np.intp)
-    free = np.arange(len(cells))
-    for rank in np.flatnonzero(np.bincount(claims.rank[valid])).tolist():
-        of_rank = valid[claims.rank[valid] == rank]
-        order = np.lexsort((-claims.row[of_rank], -claims.end[of_rank], claims.start[of_rank]))
-        candidates = of_rank[order]
-        found = _latest_open(claims.start[candidates], claims.end[candidates], cells[free])
-        taken = found >= 0
-        winner[free[taken]] = candidates[found[taken]]
-        free = free[~taken]
+    edges, opens, closes = _edges(begins[valid], ends[valid])
+    winner = np.full(len(edges) - 1, -1, dtype=np.intp)
+    ranks = claims.rank[valid]
+    for rank in np.flatnonzero(np.bincount(ranks)).tolist():
+        mine = _in_order(claims, valid, np.flatnonzero(ranks == rank))
+        if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
+            cells, of_claim = _cells_inside(opens[mine], closes[mine])
+        else:
+            cells = np.flatnonzero(winner < 0)
+            of_claim = _latest_open(claims.start[valid[mine]], claims.end[valid[mine]], edges[cells])
+            cells, of_claim = cells[of_claim >= 0], of_claim[of_claim >= 0]
+        free = winner[cells] < 0
+        winner[cells[free]] = valid[mine[of_claim[free]]]
     return _merged(edges, winner)
+
+
+def _edges(begins: I64, ends: I64) -> tuple[I64, Rows, Rows]:
+    """All instants at which something begins or ends, sorted, and where among them each begin and each end is."""
+    instants = np.concatenate((begins, ends))
+    order = np.argsort(instants, kind="stable")
+    instants = instants[order]
+    heads = run_heads(instants)
+    place = np.empty(len(order), dtype=row_type(len(order)))
+    place[order] = np.cumsum(heads, dtype=place.dtype) - 1
+    return instants[heads], place[: len(begins)], place[len(begins) :]
+
+
+def _in_order(claims: Claims, valid: NDArray[np.intp], chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The chosen of the valid claims: the one that wins an instant from another stands behind it."""
+    rows = valid[chosen]
+    start = claims.start[rows]
+    if np.all(start[1:] > start[:-1]):
+        return chosen
+    return chosen[np.lexsort((-claims.row[rows], -claims.end[rows], start))]
+
+
+def _cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
+    """The cells first <= cell < stop of each interval, one after the other, and which interval each is of."""
+    size = stop - first
+    if np.all(size == 1):
+        return first, np.arange(len(first))
+    of_interval = np.repeat(np.arange(len(first)), size)
+    behind = np.cumsum(size) - size
+    return np.arange(len(of_interval)) + (first - behind)[of_interval], of_interval
 
 
 def _merged(edges: I64, winner: NDArray[np.intp]) -> Cover:
@@ -192,8 +225,6 @@ def _merged(edges: I64, winner: NDArray[np.intp]) -> Cover:
 def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
     """For each instant the last interval (sorted by start) that holds it, or -1."""
     last = places(start, time, side="right").astype(np.intp) - 1
-    if np.all(start[1:] >= end[:-1]):
-        return np.where((last >= 0) & (end[np.maximum(last, 0)] > time), last, -1)
     return _last_above(end, last, time)
 
 
