@@ -39,7 +39,8 @@ from story import (
 from strategies import any_logs, messy_logs
 from test_properties import analyse, slowly
 
-from goodput_cli.analysis.disruptions import Disruption, find_disruptions
+from goodput_cli.analysis.disruption_rows import Disruption
+from goodput_cli.analysis.disruptions import find_disruptions
 from goodput_cli.analysis.losses import find_losses
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run

@@ -8,7 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions import Disruptions
+from goodput_cli.analysis.disruption_rows import Disruptions
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category
 

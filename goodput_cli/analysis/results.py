@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from goodput_cli.analysis.disruptions import Disruptions
+    from goodput_cli.analysis.disruption_rows import Disruptions
     from goodput_cli.analysis.reliability import Reliability
     from goodput_cli.events.schema import EventTable
     from goodput_cli.timeline.build import Timeline

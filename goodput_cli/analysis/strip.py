@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.disruptions import Disruption
+from goodput_cli.analysis.disruption_rows import Disruption
 from goodput_cli.timeline.categories import CATEGORIES
 from goodput_cli.timeline.ledger import Ledger
 

@@ -10,7 +10,7 @@ from goodput_cli.report.instants import isos
 from goodput_cli.report.text import finite, iso, well_formed
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.disruptions import DisruptionColumns, Disruptions
+    from goodput_cli.analysis.disruption_rows import DisruptionColumns, Disruptions
     from goodput_cli.analysis.reliability import Reliability
 
 

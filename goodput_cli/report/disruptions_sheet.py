@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from goodput_cli.analysis.cost import Price
-from goodput_cli.analysis.disruptions import Disruption
+from goodput_cli.analysis.disruption_rows import Disruption
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
 from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet

@@ -8,7 +8,7 @@ from itertools import islice
 
 from goodput_cli import __version__
 from goodput_cli.analysis.codes import code_texts
-from goodput_cli.analysis.disruptions import Disruption
+from goodput_cli.analysis.disruption_rows import Disruption
 from goodput_cli.analysis.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Saves
 from goodput_cli.analysis.steps import StepReport, step_report
