@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Result, compare
-from benchmarks.setup import PEERS, checkpoint_log, peers_python, recorder_log
+from benchmarks.setup import PEERS, calm_log, checkpoint_log, peers_python, recorder_log
 
 GOODPUT = str(Path(sys.executable).with_name("goodput"))
 OURS = "goodput"
@@ -48,7 +48,10 @@ def peer(python: str, script: str, path: Path) -> list[str]:
 
 
 def _shown(result: Result) -> str:
-    return result.failed or f"{result.seconds:.2f} s ({result.processor:.2f} s cpu, {result.peak_mb:.0f} MB)"
+    if result.failed:
+        return result.failed
+    taken = f"stopped after {result.seconds:.0f} s" if result.stopped else f"{result.seconds:.2f} s"
+    return f"{taken} ({result.processor:.2f} s cpu, {result.peak_mb:.0f} MB)"
 
 
 def _against(work: str, ours: Result, theirs: Result, other: str) -> str:
@@ -71,12 +74,11 @@ def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
     yield Row("peak memory / file", f"{ours.peak_mb:.0f} MB of {size:.0f} MB", ours.peak_mb / size, 1.5)
 
 
-def reference_library(python: str, lines: int, repeat: int, target: float) -> Iterator[Row]:
+def reference_library(python: str, path: Path, what: str, target: float) -> Iterator[Row]:
     """Against ml-goodput-measurement."""
-    path = recorder_log(lines)
-    found = compare({OURS: analyze(path), "library": peer(python, "reference_library.py", path)}, repeat)
+    found = compare({OURS: analyze(path), "library": peer(python, "reference_library.py", path)}, 1)
     ours, theirs = found[OURS], found["library"]
-    detail = _against(f"{lines} lines", ours, theirs, "library")
+    detail = _against(what, ours, theirs, "library")
     yield Row("reference library / time", detail, theirs.seconds / ours.seconds, target, more=True)
     yield Row("memory / reference library", detail, ours.peak_mb / theirs.peak_mb, 0.5)
 
@@ -142,9 +144,10 @@ def rows(full: bool) -> Iterator[Row]:
     yield from growth((100_000, 1_000_000, 10_000_000) if full else (100_000, 1_000_000), 3)
     if python:
         yield from dict_calculator(python, 1_000_000 if full else 200_000, 3 if full else 1)
-        yield from reference_library(python, 1_000_000 if full else 200_000, 1, 15)
+        yield from reference_library(python, calm_log(1_000_000), "10^6 lines, calm", 15)
         if full:
-            yield from reference_library(python, 3_000_000, 1, 50)
+            yield from reference_library(python, calm_log(3_000_000), "3 x 10^6 lines, calm", 50)
+            yield from reference_library(python, recorder_log(200_000), "2 x 10^5 lines", 15)
     yield from windows(1_000_000, 5 if full else 3)
     yield from reading(python, 5_000_000, 5 if full else 3)
     if full:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -15,11 +16,13 @@ _KB_PER_UNIT = 1024 if sys.platform == "darwin" else 1  # ru_maxrss is in bytes 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a process. seconds: wall time. processor: user and system time. peak_mb: peak resident memory."""
+    """One run of a process. seconds: wall time. processor: user and system time. peak_mb: peak resident memory.
+    stopped: it was stopped at the limit: it would have taken at least that."""
 
     seconds: float
     processor: float
     peak_mb: float
+    stopped: bool = False
 
 
 @dataclass(frozen=True)
@@ -31,10 +34,11 @@ class Result:
     peak_mb: float
     runs: int
     failed: str = ""
+    stopped: bool = False
 
 
 def run_once(command: Sequence[str], limit: float) -> Run | str:
-    """One run; a sentence if it failed or took longer than `limit` seconds."""
+    """One run, stopped after `limit` seconds; a sentence if it failed."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr is not None
@@ -44,9 +48,10 @@ def run_once(command: Sequence[str], limit: float) -> Run | str:
             break
         if time.perf_counter() - begin > limit:
             process.kill()
-            os.wait4(process.pid, 0)
+            _, _, usage = os.wait4(process.pid, 0)
+            process.returncode = -9
             process.stderr.close()
-            return f"more than {limit:.0f} s"
+            return _run(limit, usage, stopped=True)
         time.sleep(0.002)
     seconds = time.perf_counter() - begin
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -54,26 +59,35 @@ def run_once(command: Sequence[str], limit: float) -> Run | str:
     process.stderr.close()
     if process.returncode:
         return f"exit {process.returncode}: {said[-200:]}"
-    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / _KB_PER_UNIT / 1024)
+    return _run(seconds, usage)
+
+
+def _run(seconds: float, usage: resource.struct_rusage, *, stopped: bool = False) -> Run:
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / _KB_PER_UNIT / 1024, stopped)
 
 
 def compare(commands: Mapping[str, Sequence[str]], repeat: int, limit: float = 600) -> dict[str, Result]:
     """Run the commands in turn (A B A B …), so that a busy machine is busy for all, and take medians.
 
-    The first round warms caches and does not count, if there are several.
+    The first round warms caches and does not count, if there are several. What had to be stopped is not run again.
     """
     runs: dict[str, list[Run]] = {name: [] for name in commands}
     failed: dict[str, str] = {}
+    stopped: dict[str, Run] = {}
     for number in range(repeat + (repeat > 1)):
         for name, command in commands.items():
-            if name in failed:
+            if name in failed or name in stopped:
                 continue
             run = run_once(command, limit)
             if isinstance(run, str):
                 failed[name] = run
+            elif run.stopped:
+                stopped[name] = run
             elif number or repeat == 1:
                 runs[name].append(run)
-    return {name: _result(runs[name], failed.get(name, "")) for name in commands}
+    return {
+        name: _result([stopped[name]] if name in stopped else runs[name], failed.get(name, "")) for name in commands
+    }
 
 
 def _result(runs: Sequence[Run], failed: str) -> Result:
@@ -85,4 +99,5 @@ def _result(runs: Sequence[Run], failed: str) -> Result:
         median(run.processor for run in runs),
         median(run.peak_mb for run in runs),
         len(runs),
+        stopped=any(run.stopped for run in runs),
     )

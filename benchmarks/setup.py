@@ -14,12 +14,18 @@ FOLDER = Path(".benchmarks")
 PEERS = Path(__file__).parent / "peers"
 _REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "pyarrow", "python-dateutil")
 _RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50)
+_CALM = Scenario(seed=7, disruption_every=20_000, eval_every=1000)
 _CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, save_every=100)
 
 
 def recorder_log(lines: int, bad_share: float = 0.0) -> Path:
     """A step log with a disruption every 200 steps and an eval every 50: what is hard for those who look back."""
     return _log(f"recorder-{lines}-{bad_share}", replace(_RECORDER, lines=lines, bad_share=bad_share))
+
+
+def calm_log(lines: int) -> Path:
+    """A step log with a hundredth of those disruptions: one that the reference library can read."""
+    return _log(f"calm-{lines}", replace(_CALM, lines=lines))
 
 
 def checkpoint_log(lines: int) -> Path:

@@ -14,6 +14,8 @@ from goodput_cli.report.text import safe
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 160
+_AT_ONCE = 1 << 20
+"""Characters that are encoded together: a long answer is not held twice."""
 _DRAWN = "█▏"
 """What a page that is not plain ASCII is drawn with."""
 
@@ -88,7 +90,8 @@ def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
         if isinstance(content, bytes):
             stream.buffer.write(content)
         else:
-            stream.write(content)
+            for start in range(0, len(content), _AT_ONCE):
+                stream.write(content[start : start + _AT_ONCE])
         stream.flush()
     except OSError as error:
         # The interpreter flushes again when it exits: give it somewhere to flush to.

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.report.instants import isos
-from goodput_cli.report.text import finite, iso, well_formed
+from goodput_cli.report.text import finite, iso
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruption_rows import DisruptionColumns, Disruptions
@@ -21,7 +21,6 @@ def disruption_dicts(rows: Disruptions) -> Iterator[dict[str, Any]]:
 
 def _dicts(some: DisruptionColumns) -> Iterator[dict[str, Any]]:
     down, death = isos(some.numbers["last_sign_of_life_ns"]), isos(some.numbers["death_latest_ns"])
-    places = ([place and well_formed(place) for place in column] for column in some.evidence.values())
     columns: dict[str, Sequence[Any]] = {
         "number": some.values("number"),
         "attempt": some.values("attempt"),
@@ -43,7 +42,7 @@ def _dicts(some: DisruptionColumns) -> Iterator[dict[str, Any]]:
         "regained_after_seconds": some.seconds("regained_after_ns"),
         "ranks_before": some.values("ranks_before"),
         "ranks_after": some.values("ranks_after"),
-        "evidence": [dict(zip(some.evidence, row, strict=True)) for row in zip(*places, strict=True)],
+        "evidence": [dict(zip(some.evidence, row, strict=True)) for row in zip(*some.evidence.values(), strict=True)],
     }
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 

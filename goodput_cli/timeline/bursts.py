@@ -27,18 +27,6 @@ class Bursts:
     burst_of_late_end: Rows
 
 
-@dataclass(slots=True)
-class _Burst:
-    """The burst being read. `ended_before`: ranks that ended in the attempt before it."""
-
-    first: int
-    last: int
-    ranks: set[int]
-    has_attempt_before: bool
-    ended_before: set[int]
-    open: bool = True
-
-
 def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows) -> Bursts:
     """Group the start lines of one job (rows in time order) into bursts.
 
@@ -48,45 +36,40 @@ def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows)
     start, terminated, crashed = int(Kind.START), int(Kind.TERMINATED), int(Kind.CRASHED)
     control = rows_of(kind, (Kind.START, *ENDINGS))
     broken = search(breakers, control)
-    bursts: list[_Burst] = []
+    first: list[int] = []
+    last: list[int] = []
     late: list[tuple[int, int]] = []
+    # Of the burst being read: its ranks, whether there is an attempt before it, and the ranks that ended in that one.
+    open_, ranks, attempt_before, ended_before = False, {NONE}, False, {NONE}
     ended: set[int] = set()
     breaks_seen = 0
     for row, breaks, what, who in zip(
         control.tolist(), broken.tolist(), kind[control].tolist(), rank[control].tolist(), strict=True
     ):
-        burst = bursts[-1] if bursts else None
-        if burst is not None and breaks != breaks_seen:
-            burst.open = False
-        breaks_seen = breaks
-        if what != start:
-            if burst is not None and burst.open and (what in (terminated, crashed)) and _is_late(burst, who):
-                burst.ended_before.add(who)
-                late.append((row, len(bursts) - 1))
-                continue
-            ended.add(who)
-            if burst is not None:
-                burst.open = False
-        elif burst is not None and burst.open and who not in burst.ranks:
-            burst.ranks.add(who)
-            burst.last = row
-        else:
-            bursts.append(_Burst(row, row, {who}, burst is not None or breaks > 0, ended))
+        if breaks != breaks_seen:
+            breaks_seen, open_ = breaks, False
+        if what == start and open_ and who not in ranks:
+            ranks.add(who)
+            last[-1] = row
+        elif what == start:
+            open_, ranks, attempt_before, ended_before = True, {who}, bool(first) or breaks > 0, ended
+            first.append(row)
+            last.append(row)
             ended = set()
+        elif open_ and what in (terminated, crashed) and attempt_before and _is_late(who, ranks, ended_before):
+            ended_before.add(who)
+            late.append((row, len(first) - 1))
+        else:
+            ended.add(who)
+            open_ = False
     return Bursts(
-        np.array([burst.first for burst in bursts], dtype=np.intp),
-        np.array([burst.last for burst in bursts], dtype=np.intp),
+        np.array(first, dtype=np.intp),
+        np.array(last, dtype=np.intp),
         np.array([row for row, _ in late], dtype=np.intp),
         np.array([position for _, position in late], dtype=np.intp),
     )
 
 
-def _is_late(burst: _Burst, rank: int) -> bool:
+def _is_late(rank: int, ranks: set[int], ended_before: set[int]) -> bool:
     """Whether a termination inside an open burst still belongs to the attempt before it."""
-    return (
-        burst.has_attempt_before
-        and rank != NONE
-        and burst.ranks != {NONE}
-        and rank not in burst.ranks
-        and rank not in burst.ended_before
-    )
+    return rank != NONE and ranks != {NONE} and rank not in ranks and rank not in ended_before

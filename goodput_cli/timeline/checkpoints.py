@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows, places, rows_of, run_heads, union
+from goodput_cli.timeline.columns import Rows, is_sorted, places, rows_of, run_heads, union
 from goodput_cli.timeline.order import Mask
 from goodput_cli.timeline.stretches import Stretches
 
@@ -241,8 +241,12 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
     saved = np.flatnonzero(~records.finished)
     if len(finished) == 0 or len(saved) == 0:
         return finished[:0], saved[:0]
-    keys, place = np.unique(records.level[saved], return_index=True)
-    first_saved, wanted = saved[place], records.level[finished]
+    level = records.level[saved]
+    if not is_sorted(level):
+        order = np.argsort(level, kind="stable")
+        level, saved = level[order], saved[order]
+    heads = run_heads(level)
+    keys, first_saved, wanted = level[heads], saved[heads], records.level[finished]
     match = np.minimum(places(keys, wanted), len(keys) - 1)
     found = (keys[match] == wanted) & (first_saved[match] > finished)
     return finished[found], first_saved[match[found]]

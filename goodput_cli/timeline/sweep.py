@@ -116,7 +116,7 @@ class Cover:
 
     start: I64
     end: I64
-    claim: NDArray[np.intp]
+    claim: Rows
 
     def __len__(self) -> int:
         return len(self.start)
@@ -160,46 +160,47 @@ class Cover:
 def sweep(claims: Claims, start: int, end: int) -> Cover:
     """Give each instant of [start, end) to the claim with the lowest rank; of equals, to the one that started later
     (of those that started together, to the shorter one; then to the earlier row)."""
-    begins = np.maximum(claims.start, start)
-    ends = np.minimum(claims.end, end)
-    valid = np.flatnonzero(begins < ends)
-    if len(valid) == 0:
+    edges, opens, closes = _edges(claims, start, end)
+    if len(edges) < 2:
         nothing = np.zeros(0, dtype=np.int64)
         return Cover(nothing, nothing, np.zeros(0, dtype=np.intp))
-    edges, opens, closes = _edges(begins[valid], ends[valid])
-    winner = np.full(len(edges) - 1, -1, dtype=np.intp)
-    ranks = claims.rank[valid]
-    for rank in np.flatnonzero(np.bincount(ranks)).tolist():
-        mine = _in_order(claims, valid, np.flatnonzero(ranks == rank))
+    winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
+    for rank in np.flatnonzero(np.bincount(claims.rank)).tolist():
+        mine = _in_order(claims, np.flatnonzero(claims.rank == rank))
         if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
             cells, of_claim = _cells_inside(opens[mine], closes[mine])
         else:
             cells = np.flatnonzero(winner < 0)
-            of_claim = _latest_open(claims.start[valid[mine]], claims.end[valid[mine]], edges[cells])
+            of_claim = _latest_open(claims.start[mine], claims.end[mine], edges[cells])
             cells, of_claim = cells[of_claim >= 0], of_claim[of_claim >= 0]
         free = winner[cells] < 0
-        winner[cells[free]] = valid[mine[of_claim[free]]]
+        winner[cells[free]] = mine[of_claim[free]]
     return _merged(edges, winner)
 
 
-def _edges(begins: I64, ends: I64) -> tuple[I64, Rows, Rows]:
-    """All instants at which something begins or ends, sorted, and where among them each begin and each end is."""
-    instants = np.concatenate((begins, ends))
+def _edges(claims: Claims, start: int, end: int) -> tuple[I64, Rows, Rows]:
+    """All instants of [start, end] at which something begins or ends, sorted, and where among them each claim begins
+    and ends; at the same place if nothing of it lies inside."""
+    size = len(claims)
+    instants = np.empty(2 * size, dtype=np.int64)
+    np.clip(claims.start, start, end, out=instants[:size])
+    np.clip(claims.end, start, end, out=instants[size:])
+    np.maximum(instants[:size], instants[size:], out=instants[size:])
     order = np.argsort(instants, kind="stable")
     instants = instants[order]
     heads = run_heads(instants)
     place = np.empty(len(order), dtype=row_type(len(order)))
-    place[order] = np.cumsum(heads, dtype=place.dtype) - 1
-    return instants[heads], place[: len(begins)], place[len(begins) :]
+    place[order] = np.cumsum(heads, dtype=place.dtype)
+    place -= 1
+    return instants[heads], place[:size], place[size:]
 
 
-def _in_order(claims: Claims, valid: NDArray[np.intp], chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The chosen of the valid claims: the one that wins an instant from another stands behind it."""
-    rows = valid[chosen]
-    start = claims.start[rows]
+def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The chosen claims: the one that wins an instant from another stands behind it."""
+    start = claims.start[chosen]
     if np.all(start[1:] > start[:-1]):
         return chosen
-    return chosen[np.lexsort((-claims.row[rows], -claims.end[rows], start))]
+    return chosen[np.lexsort((-claims.row[chosen], -claims.end[chosen], start))]
 
 
 def _cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
@@ -212,14 +213,13 @@ def _cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
     return np.arange(len(of_interval)) + (first - behind)[of_interval], of_interval
 
 
-def _merged(edges: I64, winner: NDArray[np.intp]) -> Cover:
+def _merged(edges: I64, winner: Rows) -> Cover:
     """Cells of one claim that touch become one interval; cells without a claim are left out."""
-    new = np.append(True, winner[1:] != winner[:-1])
-    first = np.flatnonzero(new)
-    owner = winner[first]
-    starts, ends = edges[first], edges[np.append(first[1:], len(winner))]
-    claimed = owner >= 0
-    return Cover(starts[claimed], ends[claimed], owner[claimed])
+    first = np.flatnonzero(run_heads(winner))
+    stop = np.append(first[1:], len(winner))
+    claimed = np.flatnonzero(winner[first] >= 0)
+    first, stop = first[claimed], stop[claimed]
+    return Cover(edges[first], edges[stop], winner[first])
 
 
 def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
