@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 import click
@@ -34,11 +33,6 @@ COMMANDS = {
     "watch": Elsewhere("goodput_cli.cli.watch", "Follow a running job: the answer is drawn again as its log grows."),
 }
 """Every command, in the order in which `--help` shows them."""
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit with its code; `arguments` are those of the process by default."""
-    sys.exit(run(arguments))
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
