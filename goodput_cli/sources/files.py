@@ -13,16 +13,11 @@ from urllib.parse import unquote, urlsplit
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.base import Batch, ReadContext
 from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
+from goodput_cli.sources.endings import FOLDER_ENDINGS, LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING
 from goodput_cli.sources.inflate import until_damaged
 
 STDIN = "-"
 STDIN_NAME = "stdin"
-LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson")
-PARQUET_ENDING = ".parquet"
-MANIFEST_ENDING = ".manifest"
-"""Of what stands beside a snapshot (`sources.snapshot`)."""
-PACKED_ENDINGS = ("", ".gz", ".zst")
-FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
 
 
 class FileSource:

@@ -20,7 +20,7 @@ import orjson
 from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.files import MANIFEST_ENDING, PARQUET_ENDING
+from goodput_cli.sources.endings import MANIFEST_ENDING, PARQUET_ENDING
 
 ENDINGS = (".jsonl.gz", ".jsonl", PARQUET_ENDING)
 VERSION = 1

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.files import FOLDER_ENDINGS, LOG_ENDINGS
+from goodput_cli.sources.endings import FOLDER_ENDINGS, LOG_ENDINGS
 from goodput_cli.sources.object_store.base import StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
