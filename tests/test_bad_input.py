@@ -75,6 +75,17 @@ def test_an_object_over_two_lines_is_two_bad_lines(tmp_path: Path) -> None:
     assert sorted(where(log, "malformed_lines")) == ["2", "3"]
 
 
+def test_an_empty_array_before_lines_of_objects_is_a_bad_line(tmp_path: Path) -> None:
+    log = read_lines(tmp_path, "[]", '{"job_name": "j", "step_cou', step(3, 3), "null", step(5, 5))
+    assert lines(log.table) == [3, 5]
+    assert sorted(where(log, "malformed_lines")) == ["1", "2", "4"]
+
+
+def test_empty_arrays_before_an_array_are_pages_without_entries(tmp_path: Path) -> None:
+    log = read_lines(tmp_path, "[]", "[", json.dumps(step(3, 3)) + ",", step(4, 4), "]")
+    assert (lines(log.table), log.diagnostics) == ([3, 4], ())
+
+
 def test_a_cut_last_line(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text(GOOD + "\n" + GOOD[:-3])

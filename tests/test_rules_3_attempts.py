@@ -416,6 +416,19 @@ def test_else_at_its_last_sign_of_life() -> None:
     assert story.seconds == ledger({"EVAL": 2}, save=4, productive=44, recovery=20, other=20)
 
 
+def test_a_start_line_of_a_later_attempt_ends_nothing_of_an_earlier_one() -> None:
+    story = account(
+        start(0),
+        steps(0, 3, at=10),
+        custom("eval", 34),
+        save(36, 4),
+        steps(2, 3, at=60),
+        custom("eval", 92, 95),
+        end(99),
+    )
+    assert story.seconds == ledger({"EVAL": 3}, productive=50, wasted=10, recovery=20, other=16)
+
+
 def test_or_in_the_last_attempt_at_t1() -> None:
     story = account(start(0), steps(0, 3, at=10), custom("eval", 34), save(40, 5))
     assert story.seconds == ledger({"EVAL": 6}, save=5, productive=20, other=14)

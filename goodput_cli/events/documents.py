@@ -20,7 +20,9 @@ MAX_OPEN_BYTES = 1 << 26
 """An object that is still open after so many bytes was never closed."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|[{}\n]')  # a JSON string holds no line end
-_ARRAY = re.compile(rb"\s*\[\s*(?:[{\]]|\Z)")
+_EMPTY = rb"(?:\[\s*\]\s*)"
+_ARRAY = re.compile(rb"\s*(?:%b*\[\s*(?:\{|\Z)|%b+\Z)" % (_EMPTY, _EMPTY))
+"""What an array of objects begins with. A line `[]` before lines of objects is none: it holds nothing, and says so."""
 _BARE_BRACE = re.compile(rb"\s*\{[ \t\r]*\n")
 _BETWEEN = b" \t\r\n,[]"
 _ANY_INDENT = rb"[ \t]{0,2}"

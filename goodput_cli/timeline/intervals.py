@@ -45,7 +45,8 @@ def phase_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, jo
     closed[:-1] = closes[1:]
     open_ = begins & ~closed
     next_row = np.append(rows[1:], -1)
-    followed = np.append(same_as_before[1:], False)
+    owner = attempts.of_row[rows]
+    followed = np.append(same_as_before[1:] & (owner[1:] == owner[:-1]), False)
     next_begin = np.where(open_ & followed, table.time[np.maximum(next_row, 0)], _NEVER)
     start = rows[begins]
     end = np.where(
