@@ -33,6 +33,8 @@ from story import (
 PLAIN = told(start(0), steps(0, 6, at=10), end(70))
 """10 s until the first step, then six steps of 10 s."""
 
+UNTIL_60 = told(start(0), steps(0, 6, at=10))
+
 
 # Training
 
@@ -231,6 +233,11 @@ def test_it_is_not_queued_if_something_of_the_job_happens_in_between() -> None:
         reference=1,
     )  # fmt: skip
     assert story.seconds == ledger(restore=20, productive=40, wasted=10, recovery=30)
+
+
+def test_it_is_not_queued_if_a_save_was_still_going_on() -> None:
+    story = account(UNTIL_60, save(72, 20), scheduled(80), start(100), steps(6, 3, at=110), end(140))
+    assert story.seconds == ledger(productive=90, save=20, recovery=10, other=20)
 
 
 def test_it_is_queued_up_to_t1_while_no_start_has_come() -> None:

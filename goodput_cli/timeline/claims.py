@@ -9,7 +9,7 @@ from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
 from goodput_cli.timeline.categories import Category, Rank
 from goodput_cli.timeline.checkpoints import CheckpointProgress
-from goodput_cli.timeline.columns import positions, search
+from goodput_cli.timeline.columns import Rows, positions, search
 from goodput_cli.timeline.endings import End, Endings
 from goodput_cli.timeline.intervals import Intervals
 from goodput_cli.timeline.sweep import Claims, claim, join
@@ -73,7 +73,7 @@ def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
 
 def queued(table: EventTable, job_end: int) -> Claims:
     """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
-    instant (whole-second clocks) does not count as in between."""
+    instant (whole-second clocks) does not count as in between, a save or restore that is still going on does."""
     scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
     if len(scheduled) == 0:
         return join([])
@@ -84,7 +84,7 @@ def queued(table: EventTable, job_end: int) -> Claims:
     at_once = search(starts, behind_ties) > search(starts, scheduled)
     waiting = place == len(events)
     following = np.append(events, -1)[place]
-    waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once
+    waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once & ~_going_on(table, scheduled)
     end = np.where(waiting, job_end, table.time[following])
     return claim(
         table.time[scheduled][waits],
@@ -94,6 +94,14 @@ def queued(table: EventTable, job_end: int) -> Claims:
         row=scheduled[waits],
         end_row=following[waits],
     )
+
+
+def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
+    """Whether an interval that is one line (an Orbax save or restore) lies across the instant of each row."""
+    lasting = np.flatnonzero(table.end > table.time)
+    latest = np.append(table.time[0], np.maximum.accumulate(table.end[lasting]))
+    time = table.time[rows]
+    return np.asarray(latest[search(table.time[lasting], time, side="right")] > time)
 
 
 def downtime(
