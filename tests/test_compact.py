@@ -25,6 +25,7 @@ from goodput_cli.timeline.columns import (
     gathered,
     owner_type,
     places,
+    places_behind,
     places_within,
     positions,
     row_type,
@@ -181,6 +182,14 @@ def test_positions_and_rows_by_blocks(mask: list[bool], times: int) -> None:
     found = positions(long)
     assert np.array_equal(found, np.flatnonzero(long))
     assert np.array_equal(gathered(np.arange(len(long)) * 3, found), np.flatnonzero(long) * 3)
+
+
+@given(SORTED, st.lists(st.tuples(st.integers(-1, 301), st.integers(0, 60)), max_size=50))
+def test_places_behind_known_ones(values: list[int], asked: list[tuple[int, int]]) -> None:
+    column, begin = np.array([*values, 1000]), np.array([start for start, _ in asked], dtype=np.int64)
+    wanted = begin + np.array([length for _, length in asked], dtype=np.int64)
+    found = places_behind(column, np.searchsorted(column, begin, "right"), wanted)
+    assert np.array_equal(found, np.searchsorted(column, wanted, "right"))
 
 
 @given(SORTED, st.data())

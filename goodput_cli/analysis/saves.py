@@ -7,7 +7,7 @@ import numpy as np
 from goodput_cli.analysis.results import Saves
 from goodput_cli.events.schema import Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import rows_of
+from goodput_cli.timeline.columns import rows_of, run_heads
 
 
 def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
@@ -23,8 +23,9 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
         return None
     rows = rows[(table.time[rows] >= start) & (table.time[rows] < end)]
     rows = rows[np.argsort(table.time[rows], kind="stable")]
-    attempt = timeline.attempts.of_row[rows].astype(np.int64)
-    firsts = np.sort(np.unique(np.column_stack((attempt, table.step[rows])), axis=0, return_index=True)[1])
+    step, attempt = table.step[rows], timeline.attempts.of_row[rows]
+    by_step = np.lexsort((step, attempt))
+    firsts = np.sort(by_step[run_heads(step[by_step]) | run_heads(attempt[by_step])])
     time, attempt = table.time[rows][firsts], attempt[firsts]
-    apart = np.diff(time)[np.diff(attempt) == 0]
+    apart = np.diff(time)[attempt[1:] == attempt[:-1]]
     return Saves(len(firsts), float(np.median(apart)) / 1e9 if len(apart) else None)

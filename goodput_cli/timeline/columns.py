@@ -135,6 +135,23 @@ def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "ri
     return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)]))
 
 
+def places_behind(values: NDArray[Any], place: NDArray[np.intp], wanted: NDArray[Any]) -> NDArray[np.intp]:
+    """`numpy.searchsorted` from the right, where most are known to lie at `place` or a little behind it. The last of
+    the sorted values is above all that is wanted."""
+    found = place.copy()
+    for _ in range(_STRIDES):
+        further = values[found] <= wanted
+        if not further.any():
+            return found
+        found += further
+    beyond = np.flatnonzero(values[found] <= wanted)
+    found[beyond] = np.searchsorted(values, wanted[beyond], side="right")
+    return found
+
+
+_STRIDES = 3
+
+
 def places_within(values: NDArray[Any], start: Rows, stop: Rows, wanted: NDArray[Any]) -> NDArray[np.intp]:
     """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
     low, high = start.astype(np.intp), stop.astype(np.intp)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP, NONE
-from goodput_cli.timeline.columns import Rows, blocks, places, row_type, run_heads
+from goodput_cli.timeline.columns import Rows, blocks, places, places_behind, row_type, run_heads
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -123,19 +123,22 @@ class Cover:
 
     def net_clock(self, time: I64) -> I64:
         """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still inside the cover."""
-        if len(self) == 0:
-            return time.copy()
-        place = places(self.start, time, side="right")
-        inside = self._reach[place] - time
-        return np.asarray(time - self._covered[place] + np.maximum(inside, 0))
+        return self._clock(time, places(self.start, time, side="right"))
 
     def net_between(self, start: I64, end: I64) -> I64:
         """Time (ns) that nobody claims in each of many intervals; sorted ones are quicker."""
         net = np.empty(len(start), dtype=np.int64)
         for first, stop in blocks(len(start)):
-            at_end = self.net_clock(end[first:stop])
-            np.subtract(at_end, self.net_clock(start[first:stop]), out=net[first:stop])
+            begins, ends = start[first:stop], end[first:stop]
+            place = places(self.start, begins, side="right")
+            at_end = self._clock(ends, places_behind(self._next, place, ends))
+            np.subtract(at_end, self._clock(begins, place), out=net[first:stop])
         return net
+
+    def _clock(self, time: I64, place: NDArray[np.intp]) -> I64:
+        """`net_clock`, if it is known how many intervals begin at or before each instant."""
+        inside = self._reach[place] - time
+        return np.asarray(time - self._covered[place] + np.maximum(inside, 0))
 
     def when(self, net: I64) -> I64:
         """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
@@ -150,6 +153,11 @@ class Cover:
     def _shown(self) -> I64:
         """What the net clock shows at the start of each interval."""
         return self.start - self._covered[:-1]
+
+    @cached_property
+    def _next(self) -> I64:
+        """Where each interval begins, and behind the last one an instant that never comes."""
+        return np.append(self.start, np.iinfo(np.int64).max)
 
     @cached_property
     def _reach(self) -> I64:
