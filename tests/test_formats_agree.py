@@ -103,7 +103,7 @@ def of_html(path: Path) -> Amounts:
     rows = [Words.in_text(row).split("\n") for row in table.split("</tr>")[:-1]]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
     assert cells[0][0] == "wall clock"
-    return {name: Decimal(seconds) for name, _, seconds, *_ in cells[1:] if name not in ("excluded",)}
+    return {name: Decimal(seconds) for name, _, _, seconds, *_ in cells[1:] if name not in ("excluded",)}
 
 
 def of_junit(path: Path) -> Amounts:
