@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from story import (
+    Account,
     account,
     crashed,
     custom,
     end,
+    finished,
     init,
     job_finished,
     ledger,
@@ -314,6 +316,32 @@ def test_stragglers_after_a_clean_end_do_not_move_it() -> None:
     )
     assert story.disruptions == 0
     assert story.seconds == ledger(productive=60, stopped=50, other=20)
+
+
+def test_a_save_reported_behind_a_clean_end_does_not_undo_it() -> None:
+    story = account(
+        start(0), steps(0, 3, at=10), end(40), saved(2, 40.5), start(90), steps(3, 3, at=100), end(130), saved(5, 130.5)
+    )
+    assert (story.disruptions, story.analysis.job.ending) == (0, "clean")
+    assert story.seconds == ledger(productive=60, stopped=50, other=20.5)
+
+
+def test_a_repeated_save_behind_the_end_of_a_checkpoint_log_adds_nothing() -> None:
+    def night(*lines: str) -> Account:
+        return account(
+            started(0), loaded(0, 10), finished(20, 30), saved(20, 31), *lines,
+            started(50), loaded(20, 60), saved(40, 80), job_finished(80), reference=1,
+        )  # fmt: skip
+
+    clean = night(job_finished(40), saved(20, 41, rank=1))
+    assert clean.disruptions == 0
+    assert clean.seconds == ledger(restore=20, productive=40, save=1, wasted=9, stopped=10)
+    down = night(terminated(40), saved(20, 41, rank=1))
+    assert down.disruptions == 1
+    assert down.seconds == ledger(restore=20, productive=40, save=1, wasted=9, recovery=10)
+    # A step above all before is news: the attempt was still alive, and how it died is not logged.
+    alive = night(terminated(40), saved(30, 41, rank=1))
+    assert alive.seconds["disruption_undetermined"] == 9
 
 
 def test_a_job_end_written_by_a_crash_is_not_believed() -> None:

@@ -85,6 +85,13 @@ def test_steps_that_an_exclusion_touches_count_in_proportion_to_their_time_outsi
     assert story.seconds == ledger(productive=44, slowdown=11, excluded=5, other=10)
 
 
+def test_so_do_those_of_a_last_step_whose_usual_time_nothing_shows() -> None:
+    story = account(start(0), step(0, 10), step(100, 110), end(210), reference=1, exclude=[(100, 210)])
+    assert story.seconds == ledger(productive=90, other=10, excluded=110)
+    alone = account(start(0), step(0, 10), end(110), reference=80, exclude=[(60, 85)])
+    assert alone.seconds == ledger(productive=60, slowdown=15, other=10, excluded=25)
+
+
 def test_a_stretch_kept_in_part_counts_its_kept_steps() -> None:
     story = account(
         start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140), reference=0.9

@@ -76,7 +76,7 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
     )
     if attempts.step_log:
         rows = attempts.endings
-        claimed = rows[of_kind(table.kind[rows], CLEAN_KINDS) & (rows > attempts.last_progress[attempts.of_row[rows]])]
+        claimed = rows[of_kind(table.kind[rows], CLEAN_KINDS) & (rows > attempts.last_training[attempts.of_row[rows]])]
         crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
         yield _found(
             "end_not_believed",

@@ -171,7 +171,7 @@ def _account(
     claims, cover, net, usual, startup, partial, splits = _split(parts, judged, attempts, progress, window)
     reference, origin = _reference(rules, judged, net, attempts.step_log)
     if records is not None and len(attempts):
-        credit_last_step_of_job(table, attempts, records, usual, cover, judged)
+        credit_last_step_of_job(table, attempts, records, usual, cover, judged, rules.exclusions)
     del net, parts
     pieces = kept_pieces(judged, partial, splits, startup, cover)
     if reference is not None:
@@ -213,7 +213,7 @@ def _judged_stretches(
         return None, progress, lineage, judge(progress.stretches, lineage, rules)
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
-    stretches, last_of_attempt = step_stretches(records, int(attempts.step_ending[-1]) if len(attempts) else -1)
+    stretches, last_of_attempt = step_stretches(records, int(attempts.training_ending[-1]) if len(attempts) else -1)
     judged = judge(stretches, lineage, rules)
     judged.sample[last_of_attempt] = False
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))

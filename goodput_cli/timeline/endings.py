@@ -17,7 +17,7 @@ I64 = NDArray[np.int64]
 
 
 class End(IntEnum):
-    """What the lines after an attempt's last step or checkpoint say of its end."""
+    """What the lines after an attempt's last step or news of a checkpoint say of its end."""
 
     NOT_LOGGED = 0
     TERMINATED = 1
@@ -54,7 +54,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     """
     rows = attempts.endings
     owner = attempts.of_row[rows]
-    trailing = rows > attempts.last_progress[owner]
+    trailing = rows > attempts.last_training[owner]
     rows, owner = rows[trailing], owner[trailing]
     kind, count = table.kind[rows], len(attempts)
     crashed = kind == Kind.CRASHED

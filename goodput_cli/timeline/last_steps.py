@@ -74,7 +74,7 @@ def _last_step(
     steps = resumed - step if lineage.reached[attempt] else 1
     usual = gross.of_last_step(attempt)
     credit = 0 if np.isnan(usual) else int(np.rint(usual * steps))
-    ending = int(attempts.step_ending[attempt])
+    ending = int(attempts.training_ending[attempt])
     limit = int(table.time[ending]) if ending >= 0 else next_start
     length = max(min(credit, limit - start), 0)
     kept = steps * (length / credit) if length < credit else float(steps)
@@ -104,14 +104,16 @@ def credit_last_step_of_job(
     usual: Usual,
     cover: Cover,
     judged: Judged,
+    exclusions: tuple[tuple[int, int], ...],
 ) -> None:
     """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
-    usual step time (all of it if the job shows none); the rest of its time is nobody's. Without, it is in progress.
+    usual step time (all of it if the job shows none: then its steps count in proportion to its time outside
+    exclusions); the rest of its time is nobody's. Without, it is in progress.
 
     It is the last of the stretches: `judged` is filled in.
     """
     last = len(attempts) - 1
-    ending = int(attempts.step_ending[last])
+    ending = int(attempts.training_ending[last])
     if not records.has[last] or ending < 0:
         return
     stretches = judged.stretches
@@ -126,4 +128,4 @@ def credit_last_step_of_job(
     stretches.stop[-1] = stretches.first[-1] + stride
     judged.kept[-1] = stride * (productive / most) if most else stride
     if judged.outside.flags.writeable:
-        judged.outside[-1] = 1
+        judged.outside[-1:] = share_outside(start, stop, exclusions) if np.isnan(usual_time) else 1

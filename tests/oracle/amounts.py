@@ -102,7 +102,9 @@ class Books:
         """Kept steps, in proportion where an exclusion or an early end cut the stretch (chosen: also without R)."""
         if stretch.role == "final":
             usual = usual_for_last_step(self.stretches, stretch.attempt, net)
-            full = (usual or 0) * stretch.steps
+            if usual is None:
+                return stretch.steps * (1 - Fraction(stretch.excluded, max(stretch.gross, 1)))
+            full = usual * stretch.steps
             return stretch.steps if stretch.net >= full else stretch.steps * stretch.net / full
         if not stretch.excluded:
             return stretch.kept

@@ -47,6 +47,26 @@ class Attempt:
         """Termination and end lines after its last step or checkpoint."""
         return [event for event in self.after({"step"} | CHECKPOINTS) if event.kind in TERMINATIONS]
 
+    def closing_lines(self, is_step_log: bool) -> list[Event]:
+        """Termination and end lines after its last step; in checkpoint logs after its last news of a checkpoint.
+        Chosen: what only repeats does not undo an end."""
+        news = {id(event) for event in (self.steps if is_step_log else self.news())}
+        last = max((place for place, event in enumerate(self.events) if id(event) in news), default=-1)
+        return [event for event in self.events[last + 1 :] if event.kind in TERMINATIONS]
+
+    def news(self) -> list[Event]:
+        """Loads, records above all before them, and the first save of a step that was finished last."""
+        found: list[Event] = []
+        seen: list[Event] = []
+        for event in (event for event in self.events if event.kind in CHECKPOINTS):
+            same = [earlier.kind for earlier in seen if earlier.number == event.number]
+            highest = max((earlier.number for earlier in seen), default=event.number - 1)
+            completes = event.kind == "saved" and "finished" in same and "saved" not in same
+            if event.kind == "load" or event.number > highest or (event.number == highest and completes):
+                found.append(event)
+            seen.append(event)
+        return found
+
     def records(self) -> list[Event]:
         """The finishes and saves of a checkpoint log."""
         return [event for event in self.events if event.kind in ("finished", "saved")]

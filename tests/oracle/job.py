@@ -40,15 +40,18 @@ class Job:
         return len(self.attempts) - 1
 
     def termination(self, index: int) -> int | None:
-        """The first termination or end line after an attempt's last step or checkpoint."""
-        endings = self.attempts[index].ending_lines()
+        """The first termination or end line after an attempt's last step or news of a checkpoint."""
+        endings = self.closing(index)
         return endings[0].time if endings else None
+
+    def closing(self, index: int) -> list[Event]:
+        return self.attempts[index].closing_lines(self.is_step_log)
 
     def crash(self, index: int) -> int | None:
         """The first `job_crashed` among the lines that end an attempt, if it did not end cleanly."""
         if self.clean[index] is not None:
             return None
-        return next((event.time for event in self.attempts[index].ending_lines() if event.kind == "crashed"), None)
+        return next((event.time for event in self.closing(index) if event.kind == "crashed"), None)
 
     def next_begin(self, index: int) -> int:
         return self.attempts[index + 1].begin
@@ -59,7 +62,7 @@ class Job:
 
     def ending(self) -> str:
         """clean, terminated, crashed or not_logged."""
-        kinds = {event.kind for event in self.attempts[-1].ending_lines()} if self.attempts else set()
+        kinds = {event.kind for event in self.closing(self.last)} if self.attempts else set()
         if self.clean and self.clean[-1]:
             return "clean"
         return "crashed" if "crashed" in kinds else "terminated" if kinds else "not_logged"

@@ -10,11 +10,11 @@ from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 
 def believed_clean_end(attempts: list[Attempt], index: int, is_step_log: bool) -> Event | None:
-    """The first clean end after the attempt's last step or checkpoint that can be believed.
+    """The first clean end after the attempt's last step or news of a checkpoint that can be believed.
 
     Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
     """
-    lines = attempts[index].ending_lines()
+    lines = attempts[index].closing_lines(is_step_log)
     crashes = [place for place, line in enumerate(lines) if line.kind == "crashed"]
     doubted = bool(crashes) or (is_step_log and was_redone(attempts, index))
     clean = [
