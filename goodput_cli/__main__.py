@@ -10,11 +10,11 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command. Ctrl-C while it is still being imported ends it as later: a word, and exit code 130."""
-    try:
-        from goodput_cli.cli.main import DEBUG_VARIABLE, run
-    except KeyboardInterrupt:
-        sys.stderr.write("Interrupted.\n")
-        sys.exit(130)
+    from goodput_cli.cli.interrupts import end_at_once
+
+    end_at_once()
+    from goodput_cli.cli.main import DEBUG_VARIABLE, run
+
     code = run()
     if os.environ.get(DEBUG_VARIABLE):
         sys.exit(code)

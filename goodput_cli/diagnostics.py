@@ -31,6 +31,11 @@ MAX_PLACES = 100_000
 """How many places one diagnostic names at the most; `count` stays exact."""
 
 
+def problems(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """What looks wrong: what only informs does not count."""
+    return [found for found in diagnostics if found.severity != "info"]
+
+
 def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Diagnostics of one code and message as one: counts added, places joined in the order given."""
     merged: dict[tuple[str, str], Diagnostic] = {}

@@ -59,7 +59,10 @@ def list_jobs(
 def check_log(
     log: EventLog, question: Question, *, job_name: str | None = None, told: Told | None = None
 ) -> CheckReport:
-    """Everything that is wrong with the log, and with each of its jobs. Errors as in `list_jobs`."""
+    """Everything that is wrong with the log, and with each of its jobs: of no job where no event could be read. Errors
+    as in `list_jobs`."""
+    if len(log.table) == 0 and log.diagnostics:
+        return report(log.diagnostics, [], [], 0, 0)
     log = _of_interest(log, job_name)
     with garbage_collection_paused():
         checked = [_checked(job, question) for job in _each(log, told)]

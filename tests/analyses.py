@@ -59,7 +59,7 @@ def primer(**changes: Any) -> Analysis:
         amount("unproductive_checkpoint_save_time", 10 * MINUTE, total),
     )
     analysis = Analysis(
-        job=Job("goodput-primer", BASE, BASE + total, "terminated", 2, 1, 1, 25, 75, 50.0, ("resiliency",)),
+        job=Job("goodput-primer", BASE, BASE + total, "terminated", 2, 1, 1, 25, 75, 50.0, (25, 75), ("resiliency",)),
         window=Window(BASE, BASE + total, 0),
         goodput=amount("productive", 100 * MINUTE, total),
         badput=badput,
@@ -96,7 +96,9 @@ def hostile() -> Analysis:
     )
     return replace(
         primer(),
-        job=Job(HOSTILE, BASE, BASE + total + MINUTE, "not_logged", 3, 2, 2, 0, 99, 99.5, ("orbax", "recorder")),
+        job=Job(
+            HOSTILE, BASE, BASE + total + MINUTE, "not_logged", 3, 2, 2, 0, 99, 99.5, (0, 99), ("orbax", "recorder")
+        ),
         window=Window(BASE, BASE + total + MINUTE, MINUTE),
         goodput=amount("productive", productive, total),
         badput=rows,

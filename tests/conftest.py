@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Machines are shared and noisy: no test may fail because it took long. The examples are the same in every run, so that
 # a change is judged by what it changes; GOODPUT_EXPLORE=1 looks for new ones, GOODPUT_EXPLORE=5000 for that many.
 _explore = int(os.environ.get("GOODPUT_EXPLORE", "0") or 0)
-settings.register_profile("goodput", deadline=None, derandomize=not _explore, max_examples=max(_explore, 100))
+settings.register_profile(
+    "goodput",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not _explore,
+    max_examples=max(_explore, 100),
+)
 settings.load_profile("goodput")

@@ -47,6 +47,7 @@ BAD_LINES: list[tuple[Any, str, str]] = [
     ('{"job_name": ["j"], "job_start_time": 1}', "bad_value", "`job_name`"),
     ('{"job_name": "j", "job_start_time": NaN}', "bad_value", "`job_start_time`"),
     ('{"job_name": "j", "job_start_time": -Infinity}', "bad_value", "`job_start_time`"),
+    (f'{{"job_name": "j", "step_count": {2**60 + 1}, "step_start_time": 3}}', "bad_value", "`step_count`"),
 ]
 
 

@@ -437,6 +437,22 @@ def test_what_only_informs_fails_with_strict_alone(capsys: Output) -> None:
     assert run(["check", path, "--strict"]) == 5
 
 
+def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
+    ms = [line.replace("17", "17000", 1) for line in flat((start(0), steps(0, 5, at=10)))]
+    assert run(["check", written(ms)]) == 4
+    out, err = capsys.readouterr()
+    assert "it looks like milliseconds" in " ".join(out.split())
+    assert err == "Error: no events found\n"
+    assert run(["analyze", "run.jsonl"]) == 4
+    assert capsys.readouterr().err == (
+        "Error: no events found (6 x bad_value); run.jsonl:2: `step_start_time` is no time between 1970 and 2255 in "
+        "epoch seconds: it looks like milliseconds; dropped. Is this an event log of goodput's formats? "
+        "`goodput check` shows all that was found\n"
+    )
+    assert run(["check", written([])]) == 4
+    assert capsys.readouterr().err == "Error: no events found: the sources are empty\n"
+
+
 def test_json_is_as_the_schema_says(capsys: Output) -> None:
     assert run(["check", written(FINE, "{broken", renamed([start(3)], "one")), "--format", "json"]) == 5
     answer = json.loads(capsys.readouterr().out)

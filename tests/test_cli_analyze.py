@@ -219,7 +219,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(monkeypatch: pytest
         ("--warn-if goodput<90", 0, "threshold goodput<90: warning (50.00 %, limit 90 %)"),
         ("--fail-if custom:EVAL>3", 4, "threshold custom:EVAL>3: not recorded"),
         ("--warn-if custom:EVAL>3", 0, "not recorded"),
-        ("--fail-under 90 --fail-if custom:EVAL>3", 4, "FAILED"),
+        ("--fail-under 90 --fail-if custom:EVAL>3", 3, "FAILED"),
         ("--fail-under 90 --fail-if disruptions>5", 3, "passed"),
     ],
 )
@@ -238,6 +238,14 @@ def test_thresholds_on_a_reference_from_the_log_are_warned_of(library: Library, 
     library.analysis = primer()
     run("analyze run.jsonl --fail-under 10".split())
     assert "pin it" not in capsys.readouterr().err
+
+
+def test_strict_says_why_it_fails_even_when_diagnostics_are_quiet(library: Library, capsys: Output) -> None:
+    library.analysis = hostile()
+    assert run("analyze run.jsonl --strict -q".split()) == 5
+    assert capsys.readouterr().err.startswith("--strict: something looks wrong in the logs: ")
+    assert run("analyze run.jsonl -q".split()) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_strict_comes_after_thresholds(library: Library) -> None:

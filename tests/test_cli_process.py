@@ -135,10 +135,10 @@ def test_an_interrupt_is_130() -> None:
 
 def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:
     code = (
-        "import sys\n"
+        "import os, signal, sys\n"
         "class Interrupting:\n"
         "    def find_spec(self, name, *rest):\n"
-        "        if name == 'goodput_cli.cli.main': raise KeyboardInterrupt\n"
+        "        if name == 'goodput_cli.cli.main': os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Interrupting())\n"
         "from goodput_cli.__main__ import main\n"
         "main()\n"

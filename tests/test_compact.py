@@ -150,7 +150,7 @@ def test_line_numbers_that_need_64_bits_keep_them() -> None:
     assert far.compacted().where(0) == f"stdin:{int(table.line[0]) + (1 << 33)}"
 
 
-@pytest.mark.parametrize("number", [1 << 31, 1 << 50, -(1 << 40)])
+@pytest.mark.parametrize("number", [1 << 31, 1 << 50, -(1 << 40), (1 << 60) - 4])
 def test_step_numbers_beyond_32_bits(number: int) -> None:
     lines = [
         f'{{"job_name": "j", "step_count": {number + n}, "step_start_time": {1767225600 + 10 * n}}}' for n in range(5)

@@ -36,7 +36,7 @@ from markdown_docs import (
 import goodput_cli
 from goodput_cli.analysis.codes import CODES
 from goodput_cli.analysis.thresholds import NAMES
-from goodput_cli.cli.main import INTERRUPTED
+from goodput_cli.cli.interrupts import INTERRUPTED
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import decode
 from goodput_cli.events.formats.orbax import Orbax

@@ -22,7 +22,8 @@ from recorder_log import Recorder, outage
 from test_properties import analyse
 
 from goodput_cli.analysis.reconcile_checkpoints import reconcile_checkpoints
-from goodput_cli.cli.main import INTERRUPTED, run
+from goodput_cli.cli.interrupts import INTERRUPTED
+from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.reference_library import run as running
 from goodput_cli.report.reconcile_checkpoints_sheet import RULES as CHECKPOINT_RULES

@@ -126,6 +126,15 @@ def test_a_reference_from_the_log_says_how_to_pin_it() -> None:
         assert "pin it" not in render(name, primer())
 
 
+def test_numbers_are_never_shortened_where_the_page_is_narrow() -> None:
+    narrow = render("table", primer(), width=60)
+    assert "Effective Computation Time (hours)" in narrow
+    wide = [cell.strip() for line in render("table", primer(), width=100).split("\n") for cell in line.split("  ")]
+    figures = [cell for cell in wide if cell.replace(".", "").removesuffix(" %").isdigit()]
+    assert figures
+    assert all(figure in narrow for figure in figures)
+
+
 def test_an_undetermined_loss_has_bounds() -> None:
     total = 200 * MINUTE
     rows = (

@@ -179,6 +179,17 @@ def test_a_last_step_that_is_redone_is_wasted_up_to_the_last_sign_of_life() -> N
 # The last step of the job
 
 
+def test_the_range_of_kept_steps_leaves_out_a_last_step_that_is_lost_or_in_flight() -> None:
+    lost = account(start(0), steps(0, 4, at=10), terminated(45), start(60)).analysis.job
+    assert (lost.kept_steps, lost.kept_range, lost.last_step) == (3, (0, 2), 3)
+    in_flight = account(start(0), steps(0, 4, at=10), as_of=45).analysis.job
+    assert (in_flight.kept_steps, in_flight.kept_range, in_flight.last_step) == (3, (0, 2), 3)
+    every_tenth = account(start(0), steps(0, 4, at=10, stride=10), end(50)).analysis.job
+    assert (every_tenth.kept_steps, every_tenth.kept_range, every_tenth.last_step) == (40, (0, 39), 30)
+    saves = account(started(0), loaded(20, 10), saved(40, 30), job_finished(30)).analysis.job
+    assert (saves.kept_steps, saves.kept_range) == (20, (20, 40))
+
+
 def test_a_hang_after_the_last_step_is_other() -> None:
     story = account(start(0), steps(0, 6, at=10), end(200))
     assert story.seconds == ledger(productive=60, other=140)

@@ -87,6 +87,11 @@ def test_a_checkpoint_log_has_no_step_times_and_says_what_it_has() -> None:
         report(started(0), loaded(0, 10), saved(10, 60), saved(20, 70), saved(30, 100))
 
 
+def test_a_log_that_records_no_steps_says_so() -> None:
+    with pytest.raises(NotEnoughData, match=r"no step times: the log records no steps$"):
+        report(start(0), end(100))
+
+
 def test_one_step_has_no_time() -> None:
     with pytest.raises(NotEnoughData, match="two recorded steps"):
         report(start(0), step(0, 10), end(20))

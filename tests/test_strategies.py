@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from datetime import datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import (
     BASE,
@@ -79,17 +78,3 @@ def test_a_shift_can_be_taken_back(lines: list[str]) -> None:
 def test_changes_may_follow_each_other(lines: list[str], data: st.DataObject) -> None:
     files = data.draw(unchanged_answers(lines))
     assert sum(map(len, files)) >= len(lines)
-
-
-def test_drawing_a_log_takes_little_time() -> None:
-    examples = 200
-    drawn: list[float] = []
-
-    @settings(max_examples=examples, database=None, suppress_health_check=list(HealthCheck))
-    @given(any_logs())
-    def draw(lines: list[str]) -> None:
-        drawn.append(time.perf_counter())
-
-    draw()
-    # Loose, for slow machines; about 5 ms is usual.
-    assert (drawn[-1] - drawn[0]) / len(drawn) < 0.1

@@ -108,6 +108,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
         first_step=first,
         last_step=last,
         kept_steps=kept_steps(timeline, start, end),
+        kept_range=_kept_range(timeline, start, end),
         formats=tuple(formats),
     )
 
@@ -126,32 +127,35 @@ def kept_steps(timeline: Timeline, start: int, end: int) -> float:
     return float(np.sum(steps))
 
 
+def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
+    """First and last step of which something was kept inside the window. Kept stretches rise with time."""
+    pieces, stretches = timeline.pieces, timeline.pieces.stretches
+    kept = np.flatnonzero((stretches.end > start) & (stretches.start < end) & (pieces.kept > 0))
+    if len(kept) == 0:
+        return None
+    first, last = int(kept[0]), int(kept[-1])
+    stop = min(int(stretches.stop[last]), int(timeline.lineage.limit[stretches.attempt[last]]))
+    return int(stretches.first[first]), stop - (timeline.records is not None)
+
+
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
     """First and last step of the final progress inside the window: recorded ones in step logs, the bounds of the
     stretches in checkpoint logs."""
     if timeline.records is None:
-        stretches = timeline.pieces.stretches
-        inside = (stretches.end > start) & (stretches.start < end) & (timeline.pieces.kept > 0)
-        stop = np.minimum(stretches.stop[inside], timeline.lineage.limit[stretches.attempt[inside]])
-        return _range(stretches.first[inside], stop)
+        return _kept_range(timeline, start, end) or (None, None)
     return _recorded_range(timeline.records, timeline.lineage.limit, start, end)
 
 
 def _recorded_range(
     records: StepRecordsByAttempt, limit: NDArray[np.int64], start: int, end: int
 ) -> tuple[int | None, int | None]:
-    found: list[NDArray[np.int64]] = []
+    found: list[tuple[int, int]] = []
     for begin, stop in blocks(len(records.rows)):
         time, number = records.time[begin:stop], records.number[begin:stop]
         inside = number[(number < limit[records.owner[begin:stop]]) & (time >= start) & (time < end)]
         if len(inside):
-            found.append(np.array([inside.min(), inside.max()]))
-    bounds = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
-    return _range(bounds, bounds)
-
-
-def _range(first: NDArray[np.int64], last: NDArray[np.int64]) -> tuple[int | None, int | None]:
-    return (int(first.min()), int(last.max())) if len(first) else (None, None)
+            found.append((int(inside.min()), int(inside.max())))
+    return (min(low for low, _ in found), max(high for _, high in found)) if found else (None, None)
 
 
 def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goodput_cli.diagnostics import Diagnostic
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable
 from goodput_cli.timeline.attempts import find_attempts
@@ -24,7 +23,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[st
     """
     jobs = log.table.jobs
     if len(log.table) == 0:
-        raise NotEnoughData(f"no events found{_why(log.diagnostics)}")
+        raise no_events(log)
     if name is None:
         present = [jobs[code] for code in np.flatnonzero(np.bincount(log.table.job)).tolist()]
         if len(present) > 1:
@@ -73,13 +72,16 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def _why(diagnostics: Sequence[Diagnostic]) -> str:
-    """What was in the sources instead of events."""
-    if not diagnostics:
-        return ": the sources are empty"
+def no_events(log: EventLog) -> NotEnoughData:
+    """What to say of a log without any event: what was in the sources instead."""
+    if not log.diagnostics:
+        return NotEnoughData("no events found: the sources are empty")
     counts: dict[str, int] = {}
-    for found in diagnostics:
+    for found in log.diagnostics:
         counts[found.code] = counts.get(found.code, 0) + found.count
     seen = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
-    place = next((found.where[0] for found in diagnostics if found.where), None)
-    return f" ({seen}{f', first at {place}' if place else ''}); is this an event log of goodput's formats?"
+    most = max(log.diagnostics, key=lambda found: found.count)
+    return NotEnoughData(
+        f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
+        "Is this an event log of goodput's formats? `goodput check` shows all that was found"
+    )

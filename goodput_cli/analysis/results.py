@@ -32,7 +32,9 @@ class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1).
 
     kept_steps: steps that are part of the final progress inside the window; a fraction where a step counts in part.
-    first_step, last_step: of the final progress inside the window; None where nothing was kept.
+    first_step, last_step: recorded ones of the final progress inside the window; None where there is none. The last one
+    may be in flight, or lost. kept_range: first and last step of which something was kept (checkpoint logs: where the
+    kept progress begins and ends); None where nothing was.
     runs: how often the name was used (accounting §10). formats: log formats seen, sorted.
     """
 
@@ -46,6 +48,7 @@ class Job:
     first_step: int | None
     last_step: int | None
     kept_steps: float
+    kept_range: tuple[int, int] | None
     formats: tuple[str, ...]
 
 

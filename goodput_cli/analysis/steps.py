@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.regimes import Regime, slow_regimes
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.errors import NotEnoughData
+from goodput_cli.timeline.attempts import CHECKPOINT_KINDS
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks
+from goodput_cli.timeline.columns import Rows, blocks, of_kind
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -224,6 +225,8 @@ def _why_none(timeline: Timeline, start: int, end: int) -> str:
     """Why there are no step times; for checkpoint logs what they can say instead."""
     if timeline.records is not None:
         return "no step times: two recorded steps of one attempt are needed inside the window"
+    if not np.any(of_kind(timeline.table.kind, CHECKPOINT_KINDS)):
+        return "no step times: the log records no steps"
     stretches = timeline.judged.stretches
     inside = (stretches.start >= start) & (stretches.end <= end) & ~stretches.opening
     rates = (stretches.end - stretches.start)[inside] / stretches.steps[inside] / 1e9

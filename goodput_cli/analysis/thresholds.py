@@ -148,7 +148,7 @@ def split_name(name: str, text: str, names: Iterable[str] = NAMES) -> tuple[str,
         return CUSTOM, label.strip().upper()
     if name.lower() in known:
         return name.lower(), None
-    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+    close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(close)}?" if close else f"names are {', '.join(known)} and custom:LABEL"
     raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
 

@@ -6,12 +6,10 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.thresholds import ThresholdExpression
 from goodput_cli.cli.options import threshold_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
-from goodput_cli.cli.session import has_problems, open_session, question_options, say_all
-from goodput_cli.errors import NotEnoughData, ProblemsFound, ThresholdNotMet
+from goodput_cli.cli.session import open_session, question_options, say_all
 from goodput_cli.report.base import load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines
 
@@ -54,16 +52,4 @@ def analyze(
     if not session.quiet:
         say_all(reference_caution(analysis))
     say_all(threshold_lines(analysis.thresholds, with_passes=not session.quiet))
-    return exit_code(analysis, strict=session.strict)
-
-
-def exit_code(analysis: Analysis, *, strict: bool) -> int:
-    """What the command exits with once the report is written: not enough data, then thresholds, then problems."""
-    binding = [threshold for threshold in analysis.thresholds if threshold.fails]
-    if any(threshold.met is None for threshold in binding):
-        return NotEnoughData.exit_code
-    if any(threshold.met for threshold in binding):
-        return ThresholdNotMet.exit_code
-    if strict and has_problems(analysis.diagnostics):
-        return ProblemsFound.exit_code
-    return 0
+    return session.exit_code(analysis.diagnostics, analysis.thresholds)

@@ -9,7 +9,7 @@ import click
 from goodput_cli.cli.all_jobs import counting_progress, question_for_each
 from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_sheet_session, question_options
-from goodput_cli.errors import ProblemsFound
+from goodput_cli.errors import NotEnoughData, ProblemsFound
 
 
 @click.command(
@@ -41,5 +41,7 @@ def check(**given: Any) -> int:
     with counting_progress(wanted=not (session.no_progress or session.quiet)) as told:
         report = check_log(log, question, job_name=name, told=told)
     session.outputs.write(check_sheet(report, every_place=session.verbose))
+    if report.jobs == 0:
+        raise NotEnoughData("no events found")
     failed = bool(report.findings) if session.strict else report.has_problems
     return ProblemsFound.exit_code if failed else 0

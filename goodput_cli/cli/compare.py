@@ -7,12 +7,10 @@ from typing import Any
 import click
 
 from goodput_cli.analysis.comparison_thresholds import ChangeExpression, parse_change
-from goodput_cli.analysis.results import Threshold
 from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.options import method_options, output_options, side_options, time_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.session import has_problems, open_sheet_session, say_all
-from goodput_cli.errors import NotEnoughData, ProblemsFound, ThresholdNotMet
+from goodput_cli.cli.session import open_sheet_session, say_all
 
 
 def _warn_change(text: str) -> ChangeExpression:
@@ -83,7 +81,7 @@ def compare(
     if not session.quiet:
         say_all(auto_cautions(found))
     say_all(threshold_lines(found, with_passes=not session.quiet))
-    return _exit_code(found.thresholds, strict=session.strict and has_problems(found.diagnostics))
+    return session.exit_code(found.diagnostics, found.thresholds)
 
 
 def _with_sources(given: dict[str, Any], baseline: str | None) -> dict[str, Any]:
@@ -92,13 +90,3 @@ def _with_sources(given: dict[str, Any], baseline: str | None) -> dict[str, Any]
     if baseline is not None and baseline not in named:
         named.append(baseline)
     return {**given, "source": tuple(named), "log_file": ()}
-
-
-def _exit_code(thresholds: tuple[Threshold, ...], *, strict: bool) -> int:
-    """As of `analyze`: not enough data, then thresholds, then problems."""
-    binding = [threshold for threshold in thresholds if threshold.fails]
-    if any(threshold.met is None for threshold in binding):
-        return NotEnoughData.exit_code
-    if any(threshold.met for threshold in binding):
-        return ThresholdNotMet.exit_code
-    return ProblemsFound.exit_code if strict else 0

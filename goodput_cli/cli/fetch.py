@@ -10,7 +10,8 @@ from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import TEXT, source_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
+from goodput_cli.cli.session import CLOUD_LOGGING
+from goodput_cli.diagnostics import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.report.text import safe
@@ -64,8 +65,7 @@ def fetch(
         say(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
         for line in diagnostic_lines(manifest.diagnostics, every_place=False):
             say(line)
-    problems = has_problems(manifest.diagnostics)
-    return ProblemsFound.exit_code if strict and problems else 0
+    return ProblemsFound.exit_code if strict and problems(manifest.diagnostics) else 0
 
 
 def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[str]:

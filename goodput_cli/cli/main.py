@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import click
 
 from goodput_cli.cli.console import prepare_streams, say
+from goodput_cli.cli.interrupts import INTERRUPTED, WORD
 from goodput_cli.cli.lazy import Elsewhere, LazyGroup
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.text import safe, safe_lines
 
 DISTRIBUTION = "goodput-cli"
-INTERRUPTED = 130
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
 COMMANDS = {
     "analyze": Elsewhere("goodput_cli.cli.analyze", "Put every second of a training job in exactly one category."),
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         say(f"Error: {safe_lines(str(error))}")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        say("Interrupted.")
+        say(WORD)
         return INTERRUPTED
     except MemoryError:
         say("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")

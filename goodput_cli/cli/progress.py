@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from goodput_cli.cli.interrupts import raise_again
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
@@ -26,8 +28,9 @@ _HIGHEST = 999.5
 def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
     """What to tell about reading; None where nobody would see it. The line is gone when all is done.
 
-    then: what is done when everything has been read, in a word.
+    then: what is done when everything has been read, in a word. Work begins here: Ctrl-C is raised from now on.
     """
+    raise_again()
     if not wanted or not sys.stderr.isatty():
         yield None
         return

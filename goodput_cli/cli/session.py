@@ -14,21 +14,20 @@ from goodput_cli.cli.memory import keep_freed_memory
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.diagnostics import Diagnostic
-from goodput_cli.errors import ProblemsFound, SourceError
-from goodput_cli.report.messages import diagnostic_lines
+from goodput_cli.diagnostics import Diagnostic, problems
+from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
+from goodput_cli.report.messages import diagnostic_lines, strict_line
 from goodput_cli.report.sheet import Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.report.text import safe
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.comparison import Comparison
-    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.results import Analysis, Threshold
     from goodput_cli.events.schema import EventLog
 
 Answer = TypeVar("Answer")
 CLOUD_LOGGING = "cloud-logging://"
-_PROBLEMS = ("warning", "error")
 _OF_SESSION = ("source", "log_file", "format_", "output", "force", "quiet", "verbose", "no_progress", "strict")
 
 
@@ -86,7 +85,21 @@ class Session(Generic[Answer]):
         found = list(diagnostics)
         self.outputs.write(answer)
         self.say_diagnostics(found)
-        return ProblemsFound.exit_code if self.strict and has_problems(found) else 0
+        return self.exit_code(found)
+
+    def exit_code(self, diagnostics: Sequence[Diagnostic], thresholds: Iterable[Threshold] = ()) -> int:
+        """What the command exits with once all is written: a threshold that failed comes before one that could not be
+        judged, and both before what `--strict` finds, which `--quiet` does not keep quiet."""
+        binding = [threshold.met for threshold in thresholds if threshold.fails]
+        if True in binding:
+            return ThresholdNotMet.exit_code
+        if None in binding:
+            return NotEnoughData.exit_code
+        if not (self.strict and problems(diagnostics)):
+            return 0
+        if self.quiet:
+            say(strict_line(diagnostics))
+        return ProblemsFound.exit_code
 
     def say_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Diagnostics on standard error, unless `--quiet`."""
@@ -127,11 +140,6 @@ def open_session(given: Mapping[str, Any], load: Callable[[str], AnswerRenderer[
 def open_sheet_session(given: Mapping[str, Any]) -> Session[Sheet]:
     """A session of a command that answers with a `Sheet`."""
     return open_session(given, load_sheet_renderer)
-
-
-def has_problems(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Whether anything looks wrong: what only informs does not count."""
-    return any(found.severity in _PROBLEMS for found in diagnostics)
 
 
 def say_all(lines: Iterable[str]) -> None:

@@ -163,19 +163,23 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
         return
     found = defaults_for(command, context, settings, _one_job(asked["job_name"]))
     context.default_map = {**(context.default_map or {}), **found}
-    if found and not asked["quiet"]:
-        names = [_long_names(option)[0] for option in _options(command) if option.name in found]
-        yield f"Settings of {settings.shown}: {', '.join(names)}"
+    used = [option for option in _options(command) if option.name in found and not _is_typed(option, context, given)]
+    if used and not asked["quiet"]:
+        yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
 
 
 def _asked(command: click.Command, context: click.Context, given: Mapping[str, Any], name: str) -> Any:
     """What the command line or the environment says to an option; None where they say nothing."""
     for option in _options(command):
-        if option.name == name:
-            value, source = option.consume_value(context, given)
-            typed = source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
-            return option.type_cast_value(context, value) if typed else None
+        if option.name == name and _is_typed(option, context, given):
+            return option.type_cast_value(context, option.consume_value(context, given)[0])
     return None
+
+
+def _is_typed(option: click.Option, context: click.Context, given: Mapping[str, Any]) -> bool:
+    """Whether the command line or the environment says something to an option, which then stands above a file."""
+    source = option.consume_value(context, given)[1]
+    return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
 
 def _one_job(named: str | tuple[str, ...] | None) -> str | None:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from goodput_cli.cli.console import page_of_terminal, put, say
+from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import FORMAT, method_options, source_options, time_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.session import CLOUD_LOGGING, has_problems
+from goodput_cli.cli.session import CLOUD_LOGGING
+from goodput_cli.diagnostics import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
 from goodput_cli.report.messages import diagnostic_lines
@@ -91,12 +93,13 @@ def watch(
     on_screen = sys.stdout.isatty() and format_ == "table"
     notice = notices.append if on_screen else _say_safely
     answers = watch_logs(named, interval=interval, notice=notice, **question)
+    raise_again()
     show = _screen(notices, ", ".join(named), quiet) if on_screen else _stream(format_, quiet)
     with suppress(_NobodyReads), show as showing:
         shown = 0
         for update in answers:
             shown += showing(update)
-            if strict and update.analysis is not None and has_problems(update.analysis.diagnostics):
+            if strict and update.analysis is not None and problems(update.analysis.diagnostics):
                 return ProblemsFound.exit_code
             if updates is not None and shown >= updates:
                 break

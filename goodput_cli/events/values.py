@@ -19,7 +19,8 @@ from goodput_cli.events.schema import NS_PER_SECOND
 MAX_SECONDS = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
 """Times from here on are absurd. int64 nanoseconds end in 2262."""
 MAX_NS = MAX_SECONDS * NS_PER_SECOND
-MAX_WHOLE = 1 << 62
+MAX_WHOLE = 1 << 60
+"""The greatest step number: sums of a few still fit into 64 bits."""
 
 _US_PER_SECOND = 1_000_000
 _NS_PER_US = 1000
@@ -97,7 +98,7 @@ def epoch_column(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.b
 
 
 def whole_number(value: Any) -> int | None:
-    """An int, also written as 500.0 or "500"; None for a fraction, another type or beyond ±2^62."""
+    """An int, also written as 500.0 or "500"; None for a fraction, another type or beyond ±2^60."""
     parsed = number(value)
     if parsed is None or parsed != int(parsed) or abs(parsed) > MAX_WHOLE:
         return None

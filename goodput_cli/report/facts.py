@@ -72,8 +72,8 @@ def progress_text(analysis: Analysis) -> str:
     """Disruptions, kept steps, how the job ended, runs and log formats."""
     job = analysis.job
     kept = f"{plural(round(job.kept_steps, 3), 'step')} kept"
-    if job.first_step is not None and job.last_step is not None:
-        kept += f" ({job.first_step} to {job.last_step})"
+    if job.kept_range is not None:
+        kept += " ({} to {})".format(*job.kept_range)
     parts = [plural(job.disruptions, "disruption"), kept]
     parts.append(ending_text(job))
     if job.runs > 1:

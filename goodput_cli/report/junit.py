@@ -2,7 +2,8 @@
 
 What failed is a failure, what a failing threshold could not judge an error, what only would have warned is skipped; a
 warning passes and is said in `system-out`, with all other thresholds. The figures of the analysis are properties. The
-document keeps the order and the attributes of the strict schema (Ant's), which the looser ones take as well.
+document keeps the order and the attributes of the strict schema (Ant's), which the looser ones take as well. What may
+be wrong with the log is in `system-err`: a gate that passes on half a log should be seen to.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
+from goodput_cli.diagnostics import problems
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
+from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.report.text import finite, iso, safe, seconds_text
 
 _NAME = "goodput"
@@ -36,7 +39,8 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     if not analysis.thresholds:
         _case(suite, classname, _headline(analysis))
     SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(analysis))
-    SubElement(suite, "system-err")
+    found = diagnostic_lines(problems(analysis.diagnostics))
+    SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in found)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from goodput_cli.analysis.results import Analysis, Threshold
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics import Diagnostic, problems
 from goodput_cli.report.facts import pin_option, threshold_line
 from goodput_cli.report.text import safe, shorten
 
@@ -38,6 +38,12 @@ def places_text(found: Diagnostic, most: int = PLACES) -> str:
     if shown and more > 0:
         shown.append(f"+{more} more")
     return ", ".join(shown)
+
+
+def strict_line(diagnostics: Iterable[Diagnostic]) -> str:
+    """Why `--strict` fails a run whose diagnostics are kept quiet."""
+    codes = ", ".join(dict.fromkeys(found.code for found in worst_first(problems(diagnostics))))
+    return f"--strict: something looks wrong in the logs: {codes} (`goodput check` says more)"
 
 
 def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:

@@ -7,10 +7,13 @@ recorded and is zero has one, so that a series does not vanish when all is well.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import get_args
 
 from goodput_cli.analysis.results import Analysis, StepStatistics, Threshold
+from goodput_cli.diagnostics import Diagnostic, Severity
 from goodput_cli.report.base import Page
 from goodput_cli.report.text import exact, finite, safe, seconds_text
 from goodput_cli.timeline.categories import CATEGORIES
@@ -60,6 +63,14 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from _beside(analysis)
     yield Family("goodput_step_time_seconds", "Step times.", list(_step_times(analysis.steps)))
     yield from _thresholds(analysis.thresholds)
+    yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(analysis.diagnostics)))
+
+
+def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, str]]:
+    counts = Counter(dict.fromkeys(get_args(Severity), 0))
+    for found in diagnostics:
+        counts[found.severity] += found.count
+    return (({"severity": severity}, str(count)) for severity, count in counts.items())
 
 
 def _categories(analysis: Analysis) -> Iterator[tuple[Labels, str]]:

@@ -5,8 +5,11 @@ Text of the log goes into `rich.text.Text`, never into markup, and is made safe 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +25,7 @@ _ROOM_FOR_TITLES = 132
 _NAME_WIDTH = 39  # of the longest category name
 _LABEL_WIDTH = 52  # where there is room for titles
 _BAR_WIDTH = 30
+_ANY_WIDTH = 1000
 _VERDICT_STYLES: dict[Verdict, str] = {"failed": "bold red", "warning": "yellow", "passed": "green", "not_recorded": ""}
 
 
@@ -134,7 +138,7 @@ def _print_rolling(console: Console, analysis: Analysis, width: int, page: Page)
 
 
 def _print_reference(console: Console, analysis: Analysis) -> None:
-    """The resiliency calculator's table in two columns of pairs."""
+    """The resiliency calculator's table in two columns of pairs; one below the other where they do not fit."""
     rows = facts.reference_rows(analysis)
     if not rows:
         return
@@ -143,14 +147,24 @@ def _print_reference(console: Console, analysis: Analysis) -> None:
     pin = facts.pin_option(analysis)
     if pin:
         put(console, Text(f"pin it with {pin}"))
+    grid = _pairs(rows, 2)
+    fits = Measurement.get(console, console.options.update(max_width=_ANY_WIDTH), grid).maximum <= console.width
+    put(console, grid if fits else _pairs(rows, 1))
+
+
+def _pairs(rows: Sequence[tuple[str, str]], columns: int) -> Table:
+    """Names and values, column by column."""
     grid = Table.grid(padding=(0, GAP, 0, 0))
-    for _ in range(2):
+    for _ in range(columns):
         grid.add_column(no_wrap=True)
         grid.add_column(justify="right", no_wrap=True)
-    half = (len(rows) + 1) // 2
-    for left, right in zip(rows[:half], rows[half:], strict=True):
-        grid.add_row(Text(left[0]), Text(left[1] + " " * GAP), Text(right[0]), Text(right[1]))
-    put(console, grid)
+    height = -(-len(rows) // columns)
+    for place in range(height):
+        line = rows[place::height]
+        last = len(line) - 1
+        cells = ((name, value + " " * GAP * (at < last)) for at, (name, value) in enumerate(line))
+        grid.add_row(*(Text(text) for pair in cells for text in pair))
+    return grid
 
 
 def _print_remarks(console: Console, analysis: Analysis) -> None:
