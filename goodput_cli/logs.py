@@ -125,7 +125,7 @@ def _checked(job: EventLog, question: Question) -> _Checked:
 def _runs(job: EventLog, timeline: Timeline, question: Question) -> int:
     """How often the job's name was used, whichever run is asked for."""
     if question.run is None:
-        return len(find_runs(timeline.table, timeline.attempts))
+        return len(timeline.runs)
     ordered = in_order(job.table).table
     return len(find_runs(ordered, find_attempts(ordered, is_step_log(ordered))))
 

@@ -13,7 +13,6 @@ from goodput_cli.timeline.attempts import CLEAN_KINDS
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.columns import of_kind
 from goodput_cli.timeline.endings import End
-from goodput_cli.timeline.runs import find_runs
 
 Rows = NDArray[np.intp]
 
@@ -85,7 +84,7 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
             claimed[crashed],
             "job ends after which steps were redone or a crash was logged: they count as terminations",
         )
-    starts = find_runs(table, attempts)
+    starts = timeline.runs
     if len(starts) > 1:
         yield _found(
             "restarted_from_scratch",
@@ -148,11 +147,14 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
             "info",
             f"the reference step time {value} s was estimated from this log: pin it with --reference-step-time {value}",
         )
+    negative = bool(timeline.pieces.slowdown.sum() < 0)
+    if timeline.origin == "auto" and not negative:
+        return  # a tenth of the steps were faster, no more
     judged = timeline.judged
     chosen = judged.sample & ~judged.stretches.opening
     rates = timeline.pieces.net(chosen) / judged.stretches.steps[chosen]
     faster = len(rates) > 0 and float(np.median(rates)) < float(reference)
-    if faster or timeline.pieces.slowdown.sum() < 0:
+    if faster or negative:
         observed = f"the observed median is {float(np.median(rates)) / 1e9:.6g} s" if len(rates) else "see steps"
         yield Diagnostic(
             "reference_too_slow",

@@ -24,7 +24,6 @@ from goodput_cli.timeline.columns import blocks, distinct
 from goodput_cli.timeline.endings import END_NAMES, End
 from goodput_cli.timeline.ledger import Key
 from goodput_cli.timeline.rules import Rules
-from goodput_cli.timeline.runs import find_runs
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
 
 ASYNC_LOADING = "data_loading_async"
@@ -103,7 +102,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
         end_ns=timeline.end,
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
         attempts=attempts,
-        runs=len(find_runs(timeline.table, timeline.attempts)),
+        runs=len(timeline.runs),
         disruptions=len(disruptions_inside(timeline, start, end)),
         first_step=first,
         last_step=last,

@@ -44,14 +44,15 @@ def read_layouts(texts: Sequence[Any]) -> Iterator[LayoutColumn]:
     """The timestamps among `texts` that are `YYYY-MM-DD[T ]hh:mm:ss[.f][zone]`, by layout. Others are left out."""
     if set(map(type, texts)) != {str}:
         return
-    lengths = np.array(list(map(len, texts)), dtype=np.int64)
-    for length in np.unique(lengths)[:_MAX_LAYOUTS]:
+    sizes = list(map(len, texts))
+    lengths = np.array(sizes, dtype=np.int64)
+    for length in sorted(set(sizes))[:_MAX_LAYOUTS]:
         rows = np.flatnonzero(lengths == length)
         chosen = texts if len(rows) == len(texts) else [texts[at] for at in rows.tolist()]
         layout = _LAYOUT.fullmatch(chosen[0])
         joined = "".join(chosen) if layout else ""
         if layout and joined.isascii():
-            grid = np.frombuffer(joined.encode("ascii"), dtype=np.uint8).reshape(len(rows), int(length))
+            grid = np.frombuffer(joined.encode("ascii"), dtype=np.uint8).reshape(len(rows), length)
             yield _read_grid(grid, rows, layout)
 
 

@@ -95,14 +95,15 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         last_training = _last_of_each(counted, step_bounds)
     else:
         last_training = _last_news(table, breaking, breaking_bounds, last_progress, endings, of_row)
-    up_row = begin_row.copy()
-    up_row[search(begin_row, bursts.first)] = bursts.last
+    up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
+    opened = search(begin_row, bursts.first)
+    up_row[opened], started[opened] = bursts.last, True
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
         begin_row=begin_row,
         up_row=up_row,
-        started=np.isin(begin_row, bursts.first, kind="sort"),
+        started=started,
         of_row=of_row,
         steps=counted,
         step_bounds=step_bounds,

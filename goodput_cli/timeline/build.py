@@ -30,6 +30,7 @@ from goodput_cli.timeline.loading import data_loading, steps_in_flight
 from goodput_cli.timeline.order import Ordered, seen_at
 from goodput_cli.timeline.partition import Segments, partition
 from goodput_cli.timeline.rules import Rules
+from goodput_cli.timeline.runs import find_runs
 from goodput_cli.timeline.stretches import StepRecordsByAttempt, step_records, step_stretches
 from goodput_cli.timeline.sweep import Claims, Cover, join, sweep
 from goodput_cli.timeline.training import (
@@ -88,6 +89,11 @@ class Timeline:
     def pieces(self) -> Pieces:
         """Kept training."""
         return self.segments.pieces
+
+    @cached_property
+    def runs(self) -> list[int]:
+        """Rows at which runs begin (accounting §10), the first at row 0."""
+        return find_runs(self.table, self.attempts)
 
     @property
     def disruptions(self) -> NDArray[np.intp]:
