@@ -71,10 +71,15 @@ def poisson_interval(count: int, confidence: float = _CONFIDENCE) -> tuple[float
 
 
 def _half_chi_square(probability: float, half_freedom: int) -> float:
-    """x with P(chi2(2k) <= 2x) = probability, by bisection on a falling Poisson sum."""
-    index = np.arange(half_freedom)
-    log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, half_freedom)))))
-    low, high = 0.0, half_freedom + 10 * math.sqrt(half_freedom) + 30
+    """x with P(chi2(2k) <= 2x) = probability, by bisection on a falling Poisson sum.
+
+    x is not more than ten standard deviations from k, and terms twice as far below k are nothing beside the others.
+    """
+    far = 10 * math.sqrt(half_freedom) + 30
+    first = max(half_freedom - round(2 * far), 0)
+    index = np.arange(first, half_freedom)
+    log_factorial = math.lgamma(first + 1) + np.append(0.0, np.cumsum(np.log(index[1:])))
+    low, high = max(half_freedom - far, 0.0), half_freedom + far
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         if middle in (low, high):
