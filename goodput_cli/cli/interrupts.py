@@ -4,6 +4,7 @@ and a progress line are cleared away."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from types import FrameType
@@ -26,5 +27,6 @@ def raise_again() -> None:
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    os.write(2, f"{WORD}\n".encode())
+    with contextlib.suppress(OSError):  # standard error may be closed
+        os.write(2, f"{WORD}\n".encode())
     os._exit(INTERRUPTED)
