@@ -15,12 +15,16 @@ _NEW_OBJECTS = 100_000
 def main() -> NoReturn:
     """Run the command. Ctrl-C while it is still being imported ends it as later: a word, and exit code 130."""
     gc.set_threshold(_NEW_OBJECTS)
-    from goodput_cli.cli.interrupts import end_at_once
+    from goodput_cli.cli.interrupts import INTERRUPTED, end_at_once
 
     end_at_once()
     from goodput_cli.cli.main import DEBUG_VARIABLE, run
 
-    code = run()
+    try:
+        code = run()
+        end_at_once()
+    except KeyboardInterrupt:  # a second one, while the first is being answered
+        code = INTERRUPTED
     if os.environ.get(DEBUG_VARIABLE):
         sys.exit(code)
     _leave(code)

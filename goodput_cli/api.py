@@ -128,6 +128,7 @@ def analyze_log(
     log: EventLog, question: Question, job_name: str | None = None, thresholds: Sequence[ThresholdExpression] = ()
 ) -> Analysis:
     """The same for events that have been read already."""
+    from goodput_cli.analysis.findings import beaten_reference
     from goodput_cli.analysis.goodput import analyse_window
     from goodput_cli.analysis.pick import pick_ordered
     from goodput_cli.analysis.rolling import as_known_at
@@ -135,14 +136,17 @@ def analyze_log(
     from goodput_cli.diagnostics import merge
 
     given, name, formats = pick_ordered(log, job_name)
-    noticed = log.diagnostics
+    of_reading = log.diagnostics
     del log
     timeline, start, end = account_for(given, question, name)
     known = timeline if question.hindsight else as_known_at(timeline, end)
-    analysis = analyse_window(known, name, formats, start, end, noticed)
+    analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.windows else None
     method = replace(analysis.method, hindsight=question.hindsight)
-    analysis = replace(analysis, diagnostics=merge(analysis.diagnostics), rolling=rows, method=method)
+    noticed = analysis.diagnostics
+    if rows is not None and (rows.productive_ns > rows.counted_ns).any():
+        noticed = beaten_reference(known, noticed)
+    analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, method=method)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 

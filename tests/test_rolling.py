@@ -240,3 +240,15 @@ def test_an_output_file_gets_what_its_ending_says(log: Path, capsys: Output) -> 
 
 def test_a_log_without_slice_counts_has_no_column_for_them(log: Path) -> None:
     assert np.isnan(rolled(log, window="auto").stepping).all()
+
+
+def test_a_window_over_100_percent_is_explained(tmp_path: Path) -> None:
+    # Twenty steps of 12 s, three of 1 s: the job is slower than the reference, one of its windows is not.
+    log = Recorder().start(0).steps(0, 20, 10, 12).steps(20, 24, 250, 1).end(260).write(tmp_path / "run.jsonl")
+    analysis = goodput_cli.analyze(log, reference_step_time=10, window=["2s"])
+    assert analysis.rolling is not None
+    assert analysis.goodput_percent < 100 < max(row.percent or 0 for row in analysis.rolling.rows())
+    assert "reference_too_slow" in {found.code for found in analysis.diagnostics}
+    assert "reference_too_slow" not in {
+        found.code for found in goodput_cli.analyze(log, reference_step_time=10).diagnostics
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from story import (
+    BASE,
     Account,
     account,
     crashed,
@@ -342,6 +343,30 @@ def test_a_repeated_save_behind_the_end_of_a_checkpoint_log_adds_nothing() -> No
     # A step above all before is news: the attempt was still alive, and how it died is not logged.
     alive = night(terminated(40), saved(30, 41, rank=1))
     assert alive.seconds["disruption_undetermined"] == 9
+
+
+def test_a_save_that_ends_in_the_background_behind_a_clean_end_does_not_undo_it() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), finished(40, 50), job_finished(52), saved(40, 53),
+        started(60), loaded(40, 70), finished(60, 90), job_finished(90),
+        async_saves=True, reference=1,
+    )  # fmt: skip
+    assert story.disruptions == 0
+    assert story.seconds["stopped"] == 8
+
+
+def test_a_repeated_save_behind_a_crash_moves_no_bound_of_the_disruption() -> None:
+    log = told(
+        start(0), steps(0, 4, at=10), crashed(45), saved(3, 55), start(80), steps(2, 3, at=90), end(120)
+    )  # fmt: skip
+    story = account(log)
+    assert story.seconds == ledger(productive=50, wasted=15, recovery=35, other=20)
+    (row,) = story.analysis.disruptions
+    assert (row.ended, row.last_sign_of_life_ns, row.death_latest_ns) == ("crashed", *[(BASE + 45) * 10**9] * 2)
+    assert (
+        account(start(0), steps(0, 3, at=10), end(40), saved(2, 41), as_of=500).analysis.window.end_ns
+        == (BASE + 41) * 10**9
+    )
 
 
 def test_a_job_end_written_by_a_crash_is_not_believed() -> None:

@@ -186,6 +186,10 @@ def test_the_range_of_kept_steps_leaves_out_a_last_step_that_is_lost_or_in_fligh
     assert (in_flight.kept_steps, in_flight.kept_range, in_flight.last_step) == (3, (0, 2), 3)
     every_tenth = account(start(0), steps(0, 4, at=10, stride=10), end(50)).analysis.job
     assert (every_tenth.kept_steps, every_tenth.kept_range, every_tenth.last_step) == (40, (0, 39), 30)
+    cut = account(start(0), steps(0, 4, at=10, every=10, stride=10), end(41)).analysis.job
+    assert (cut.kept_steps, cut.kept_range) == (31, (0, 30))
+    nothing = account(start(0), steps(0, 4, at=10), terminated(45), start(60), window=(42, 44)).analysis.job
+    assert (nothing.kept_steps, nothing.kept_range) == (0, None)
     saves = account(started(0), loaded(20, 10), saved(40, 30), job_finished(30)).analysis.job
     assert (saves.kept_steps, saves.kept_range) == (20, (20, 40))
 

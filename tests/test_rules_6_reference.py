@@ -136,6 +136,15 @@ def test_a_reference_that_fits_is_not_too_slow() -> None:
     assert account(PLAIN, reference=10).found("reference_too_slow") == 0
 
 
+def test_goodput_over_100_percent_of_any_window_is_never_shown_without_it() -> None:
+    # 20 steps of 12 s, two of 1 s: the job is slower than the reference, a part of it is not.
+    log = told(start(0), steps(0, 20, at=10, every=12), steps(20, 2, at=250, every=1), step(22, 252), end(264))
+    assert account(log, reference=10).found("reference_too_slow") == 0
+    part = account(log, reference=10, window=(250, 252))
+    assert part.percent > 100
+    assert part.found("reference_too_slow") == 1
+
+
 # auto
 
 

@@ -55,7 +55,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "ended": ended[one],
         "last_step": last[one],
         "last_sign_of_life_ns": died[one],
-        "death_latest_ns": np.where(attempts.training_ending[one] >= 0, died[one], np.maximum(next_start, died[one])),
+        "death_latest_ns": np.where(attempts.first_ending[one] >= 0, died[one], np.maximum(next_start, died[one])),
         "next_start_ns": next_start,
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
@@ -112,7 +112,7 @@ def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
     ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
     ended[crashed] = ENDED.index("crashed")
     ended[preempted >= 0] = ENDED.index("preempted")
-    row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.training_ending)
+    row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
     return ended, np.where(preempted >= 0, preempted, row)
 
 

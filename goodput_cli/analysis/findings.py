@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,7 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
     )
     if attempts.step_log:
         rows = attempts.endings
-        claimed = rows[of_kind(table.kind[rows], CLEAN_KINDS) & (rows > attempts.last_training[attempts.of_row[rows]])]
+        claimed = rows[of_kind(table.kind[rows], CLEAN_KINDS) & (rows > attempts.last_news[attempts.of_row[rows]])]
         crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
         yield _found(
             "end_not_believed",
@@ -150,18 +151,36 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
     negative = bool(timeline.pieces.slowdown.sum() < 0)
     if timeline.origin == "auto" and not negative:
         return  # a tenth of the steps were faster, no more
+    median = _median_step_time(timeline)
+    if negative or (median is not None and median < float(reference)):
+        yield _too_slow(reference, median)
+
+
+def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics of an answer that shows more than 100 % for some window, with `reference_too_slow` among them:
+    over the whole job the steps may be slower than the reference."""
+    said = any(found.code == "reference_too_slow" for found in diagnostics)
+    if said or timeline.reference_ns is None:
+        return tuple(diagnostics)
+    return (*diagnostics, _too_slow(timeline.reference_ns, _median_step_time(timeline)))
+
+
+def _median_step_time(timeline: Timeline) -> float | None:
+    """Of the steps that are measured, net (ns); None without any."""
     judged = timeline.judged
     chosen = judged.sample & ~judged.stretches.opening
     rates = timeline.pieces.net(chosen) / judged.stretches.steps[chosen]
-    faster = len(rates) > 0 and float(np.median(rates)) < float(reference)
-    if faster or negative:
-        observed = f"the observed median is {float(np.median(rates)) / 1e9:.6g} s" if len(rates) else "see steps"
-        yield Diagnostic(
-            "reference_too_slow",
-            "warning",
-            f"steps are faster than the reference step time of {float(reference) / 1e9:.6g} s ({observed}): goodput "
-            "is overstated and training_slowdown negative",
-        )
+    return float(np.median(rates)) if len(rates) else None
+
+
+def _too_slow(reference_ns: Fraction, median_ns: float | None) -> Diagnostic:
+    observed = "see steps" if median_ns is None else f"the observed median is {median_ns / 1e9:.6g} s"
+    return Diagnostic(
+        "reference_too_slow",
+        "warning",
+        f"steps are faster than the reference step time of {float(reference_ns) / 1e9:.6g} s ({observed}): goodput "
+        "is overstated and training_slowdown negative",
+    )
 
 
 def _loading(timeline: Timeline) -> Iterator[Diagnostic]:

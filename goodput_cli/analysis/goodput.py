@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.disruptions import disruptions_inside, find_disruptions
 from goodput_cli.analysis.elastic import elastic_of
 from goodput_cli.analysis.evidence import not_recorded
-from goodput_cli.analysis.findings import findings, union_length
+from goodput_cli.analysis.findings import beaten_reference, findings, union_length
 from goodput_cli.analysis.reliability import reliability
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
 from goodput_cli.analysis.saves import saves_inside
@@ -53,6 +54,7 @@ def analyse_window(
     counted = window.counted_ns
     badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
     disruptions = find_disruptions(timeline, start, end)
+    noticed = (*diagnostics, *findings(timeline))
     return Analysis(
         job=_job(timeline, name, formats, start, end),
         window=window,
@@ -64,7 +66,7 @@ def analyse_window(
         steps=steps,
         thresholds=(),
         not_recorded=not_recorded(timeline),
-        diagnostics=(*diagnostics, *findings(timeline)),
+        diagnostics=beaten_reference(timeline, noticed) if productive > counted else noticed,
         timeline=timeline,
         table=timeline.table,
         elastic=elastic_of(timeline, start, end, _percent(productive, counted)),
@@ -129,12 +131,11 @@ def kept_steps(timeline: Timeline, start: int, end: int) -> float:
 def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
     """First and last step of which something was kept inside the window. Kept stretches rise with time."""
     pieces, stretches = timeline.pieces, timeline.pieces.stretches
-    kept = np.flatnonzero((stretches.end > start) & (stretches.start < end) & (pieces.kept > 0))
+    kept = np.flatnonzero((pieces.end > start) & (pieces.start < end) & (pieces.kept > 0))
     if len(kept) == 0:
         return None
-    first, last = int(kept[0]), int(kept[-1])
-    stop = min(int(stretches.stop[last]), int(timeline.lineage.limit[stretches.attempt[last]]))
-    return int(stretches.first[first]), stop - (timeline.records is not None)
+    stop = int(stretches.first[kept[-1]]) + math.ceil(pieces.kept[kept[-1]])
+    return int(stretches.first[kept[0]]), stop - (timeline.records is not None)
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:

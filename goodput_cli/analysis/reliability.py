@@ -95,7 +95,7 @@ def _exposure(timeline: Timeline, start: int, end: int) -> int:
     if len(attempts) == 0:
         return 0
     down = timeline.sign_of_life.copy()
-    ending = int(attempts.training_ending[-1])
+    ending = int(attempts.first_ending[-1])
     down[-1] = timeline.table.time[ending] if ending >= 0 else timeline.end
     return int(np.maximum(np.minimum(down, end) - np.maximum(attempts.up, start), 0).sum())
 

@@ -32,9 +32,9 @@ class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1).
 
     kept_steps: steps that are part of the final progress inside the window; a fraction where a step counts in part.
-    first_step, last_step: recorded ones of the final progress inside the window; None where there is none. The last one
-    may be in flight, or lost. kept_range: first and last step of which something was kept (checkpoint logs: where the
-    kept progress begins and ends); None where nothing was.
+    first_step, last_step: recorded ones of the final progress inside the window, the last of which may be in flight, or
+    lost; None where there is none. kept_range: first and last step of which something was kept; None where nothing was.
+    In checkpoint logs both are where the kept progress begins and ends.
     runs: how often the name was used (accounting §10). formats: log formats seen, sorted.
     """
 

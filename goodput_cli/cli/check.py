@@ -9,7 +9,7 @@ import click
 from goodput_cli.cli.all_jobs import counting_progress, question_for_each
 from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_sheet_session, question_options
-from goodput_cli.errors import NotEnoughData, ProblemsFound
+from goodput_cli.errors import ProblemsFound
 
 
 @click.command(
@@ -22,9 +22,9 @@ from goodput_cli.errors import NotEnoughData, ProblemsFound
 
     \b
     error lost data, warning may change a number, info changes none. Exits with 5 if
-    there is an error or a warning; with --strict also if there is an info; else with
-    0. All jobs are checked, whole: --from and --to change nothing. Each code is
-    described in docs/diagnostics.md.""",
+    there is an error or a warning; with --strict also if there is an info; with 4 if
+    no event could be read; else with 0. All jobs are checked, whole: --from and --to
+    change nothing. Each code is described in docs/diagnostics.md.""",
 )
 @question_options
 def check(**given: Any) -> int:
@@ -34,6 +34,7 @@ def check(**given: Any) -> int:
     """
     session = open_sheet_session(given)
     log = session.read()
+    from goodput_cli.analysis.pick import no_events
     from goodput_cli.logs import check_log
     from goodput_cli.report.check_sheet import check_sheet
 
@@ -42,6 +43,6 @@ def check(**given: Any) -> int:
         report = check_log(log, question, job_name=name, told=told)
     session.outputs.write(check_sheet(report, every_place=session.verbose))
     if report.jobs == 0:
-        raise NotEnoughData("no events found")
+        raise no_events(log)
     failed = bool(report.findings) if session.strict else report.has_problems
     return ProblemsFound.exit_code if failed else 0

@@ -1,6 +1,6 @@
-"""Ctrl-C. While a command is still being imported it ends the process on the spot: an exception that is raised inside
-an import may be swallowed there, or show a traceback. Once work has begun it is raised, so that a half-written file
-and a progress line are cleared away."""
+"""Ctrl-C. Until reading begins, and when all is written, it ends the process on the spot: an exception that is raised
+inside an import may be swallowed there, or show a traceback. In between it is raised, so that a half-written file and a
+progress line are cleared away."""
 
 from __future__ import annotations
 

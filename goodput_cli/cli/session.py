@@ -16,7 +16,7 @@ from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
 from goodput_cli.diagnostics import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
-from goodput_cli.report.messages import diagnostic_lines, strict_line
+from goodput_cli.report.messages import diagnostic_lines, strict_lines
 from goodput_cli.report.sheet import Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.report.text import safe
@@ -88,23 +88,21 @@ class Session(Generic[Answer]):
         return self.exit_code(found)
 
     def exit_code(self, diagnostics: Sequence[Diagnostic], thresholds: Iterable[Threshold] = ()) -> int:
-        """What the command exits with once all is written: a threshold that failed comes before one that could not be
-        judged, and both before what `--strict` finds, which `--quiet` does not keep quiet."""
+        """What the command exits with once all is said: a threshold that failed comes before one that could not be
+        judged, and both before what `--strict` finds."""
         binding = [threshold.met for threshold in thresholds if threshold.fails]
         if True in binding:
             return ThresholdNotMet.exit_code
         if None in binding:
             return NotEnoughData.exit_code
-        if not (self.strict and problems(diagnostics)):
-            return 0
-        if self.quiet:
-            say(strict_line(diagnostics))
-        return ProblemsFound.exit_code
+        return ProblemsFound.exit_code if self.strict and problems(diagnostics) else 0
 
     def say_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Diagnostics on standard error, unless `--quiet`."""
+        """Diagnostics on standard error; of what `--quiet` leaves out only why `--strict` fails."""
         if not self.quiet:
             say_all(diagnostic_lines(diagnostics, every_place=self.verbose))
+        elif self.strict:
+            say_all(strict_lines(diagnostics))
 
     @property
     def _shows_progress(self) -> bool:

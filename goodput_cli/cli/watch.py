@@ -16,11 +16,11 @@ from goodput_cli.cli.console import page_of_terminal, put, say
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import FORMAT, method_options, source_options, time_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.session import CLOUD_LOGGING
+from goodput_cli.cli.session import CLOUD_LOGGING, say_all
 from goodput_cli.diagnostics import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
-from goodput_cli.report.messages import diagnostic_lines
+from goodput_cli.report.messages import diagnostic_lines, strict_lines
 from goodput_cli.report.text import safe, safe_lines
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def watch(
         for update in answers:
             shown += showing(update)
             if strict and update.analysis is not None and problems(update.analysis.diagnostics):
+                say_all(strict_lines(update.analysis.diagnostics) if quiet else ())
                 return ProblemsFound.exit_code
             if updates is not None and shown >= updates:
                 break

@@ -20,7 +20,7 @@ MAX_SECONDS = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
 """Times from here on are absurd. int64 nanoseconds end in 2262."""
 MAX_NS = MAX_SECONDS * NS_PER_SECOND
 MAX_WHOLE = 1 << 60
-"""The greatest step number: sums of a few still fit into 64 bits."""
+"""The greatest whole number of a log, a step for one: sums of a few still fit into 64 bits."""
 
 _US_PER_SECOND = 1_000_000
 _NS_PER_US = 1000

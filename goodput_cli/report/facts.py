@@ -72,15 +72,18 @@ def progress_text(analysis: Analysis) -> str:
     """Disruptions, kept steps, how the job ended, runs and log formats."""
     job = analysis.job
     kept = f"{plural(round(job.kept_steps, 3), 'step')} kept"
-    if job.kept_range is not None:
-        kept += " ({} to {})".format(*job.kept_range)
-    parts = [plural(job.disruptions, "disruption"), kept]
+    parts = [plural(job.disruptions, "disruption"), kept + kept_range_text(job)]
     parts.append(ending_text(job))
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
+
+
+def kept_range_text(job: Job) -> str:
+    """The first and the last step that were kept, as what stands behind their number."""
+    return "" if job.kept_range is None else " ({} to {})".format(*job.kept_range)
 
 
 def ending_text(job: Job) -> str:

@@ -40,10 +40,11 @@ def places_text(found: Diagnostic, most: int = PLACES) -> str:
     return ", ".join(shown)
 
 
-def strict_line(diagnostics: Iterable[Diagnostic]) -> str:
-    """Why `--strict` fails a run whose diagnostics are kept quiet."""
-    codes = ", ".join(dict.fromkeys(found.code for found in worst_first(problems(diagnostics))))
-    return f"--strict: something looks wrong in the logs: {codes} (`goodput check` says more)"
+def strict_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    """Why `--strict` fails a run whose diagnostics are kept quiet; nothing where it does not."""
+    codes = dict.fromkeys(found.code for found in worst_first(problems(diagnostics)))
+    if codes:
+        yield f"--strict: something looks wrong: {', '.join(codes)} (the same without --quiet says more)"
 
 
 def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:

@@ -59,7 +59,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield _one("goodput_attempts", "Attempts in the window.", str(job.attempts))
     yield _one("goodput_disruptions", "Disruptions in the window.", str(job.disruptions))
     yield _one("goodput_kept_steps", "Steps of the window that are part of the final progress.", _of(job.kept_steps))
-    yield _one("goodput_last_step", "Last step of the final progress.", _of(job.last_step))
+    yield _one("goodput_last_step", "Last recorded step of the final progress.", _of(job.last_step))
     yield from _beside(analysis)
     yield Family("goodput_step_time_seconds", "Step times.", list(_step_times(analysis.steps)))
     yield from _thresholds(analysis.thresholds)

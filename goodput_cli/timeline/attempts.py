@@ -42,10 +42,9 @@ class Attempts:
     step_log: whether the lineage follows steps (accounting §4).
     last_progress: row of the last step or checkpoint event; -1 without any.
     endings: rows of all terminations and ends that may have ended one.
-    last_training: row of the last step; in checkpoint logs of the last checkpoint event that told something new. A
-        save that another rank reports late, behind the end of the attempt, does not undo that end.
-    first_ending: row of the first termination or end after `last_progress`; -1 where none was logged.
-    training_ending: the same after `last_training`.
+    last_news: row of the last step; in checkpoint logs of the last load or step above all before. A save that another
+        rank reports late, behind the end of the attempt, does not undo that end.
+    first_ending: row of the first termination or end after `last_news`; -1 where none was logged.
     """
 
     begin: I64
@@ -59,10 +58,9 @@ class Attempts:
     dropped: Rows
     step_log: bool
     last_progress: Rows
-    last_training: Rows
+    last_news: Rows
     endings: Rows
     first_ending: Rows
-    training_ending: Rows
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -88,13 +86,14 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     of_row[dropped] = -1
     counted, breaking = without(steps, dropped, len(table)), without(breakers, dropped, len(table))
     step_bounds = _bounds(counted, begin_row)
-    breaking_bounds = _bounds(breaking, begin_row)
-    last_progress = _last_of_each(breaking, breaking_bounds)
     endings = _endings(table, of_row)
-    if step_log:
-        last_training = _last_of_each(counted, step_bounds)
-    else:
-        last_training = _last_news(table, breaking, breaking_bounds, last_progress, endings, of_row)
+    bounds = _bounds(breaking, begin_row)
+    last_progress = _last_of_each(breaking, bounds)
+    last_news = (
+        _last_of_each(counted, step_bounds)
+        if step_log
+        else _last_news(table, breaking, bounds, last_progress, endings, of_row)
+    )
     up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
     opened = search(begin_row, bursts.first)
     up_row[opened], started[opened] = bursts.last, True
@@ -110,10 +109,9 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         dropped=dropped,
         step_log=step_log,
         last_progress=last_progress,
-        last_training=last_training,
+        last_news=last_news,
         endings=endings,
-        first_ending=_first_ending(endings, of_row, last_progress),
-        training_ending=_first_ending(endings, of_row, last_training),
+        first_ending=_first_ending(endings, of_row, last_news),
     )
 
 
@@ -184,24 +182,15 @@ def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
 def _last_news(
     table: EventTable, checkpoints: Rows, bounds: NDArray[np.intp], last: Rows, endings: Rows, of_row: Rows
 ) -> Rows:
-    """The last checkpoint event of each attempt that told something new. Only those attempts are looked at in which an
-    end stands before the last one; elsewhere it makes no difference."""
+    """The last load, or step above all before, of each attempt of a checkpoint log. Only those attempts are looked at
+    in which an end stands before the last checkpoint event: elsewhere it makes no difference."""
     owner = of_row[endings]
     found = last.copy()
     for attempt in np.flatnonzero(np.bincount(owner[endings < last[owner]], minlength=len(last))).tolist():
         rows = checkpoints[bounds[attempt] : bounds[attempt + 1]]
-        found[attempt] = rows[_last_new(table.kind[rows], table.step[rows])]
+        loads = rows[table.kind[rows] == Kind.LOAD]
+        found[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
     return found
-
-
-def _last_new(kind: NDArray[np.int8], step: I64) -> int:
-    """Position of the last load, of the first report of the highest step, or of its first save if that came after it
-    was finished: whichever is last."""
-    highest = np.flatnonzero(step == step.max())
-    first = {one: int(highest[np.argmax(kind[highest] == one)]) for one in kind[highest].tolist()}
-    loads = np.flatnonzero(kind == Kind.LOAD)
-    completing = first[Kind.SAVED] if first.get(Kind.FINISHED, len(kind)) < first.get(Kind.SAVED, -1) else -1
-    return max(int(highest[0]), int(loads[-1]) if len(loads) else -1, completing)
 
 
 def _first_ending(endings: Rows, of_row: Rows, after_row: Rows) -> Rows:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline import claims as claiming
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.timeline.columns import Sparse, of_kind, rows_of
 from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
@@ -135,8 +135,8 @@ def job_start(table: EventTable) -> int:
 
 def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
-    alive = rows_of(table.kind, (Kind.SCHEDULED, Kind.START, *CHECKPOINT_KINDS))
-    last_alive = max((int(rows[-1]) for rows in (alive, attempts.steps) if len(rows)), default=-1)
+    opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
+    last_alive = max((int(rows.max()) for rows in (opening, attempts.last_news) if len(rows)), default=-1)
     rows = attempts.endings
     rows = rows[rows > last_alive]
     if len(rows) == 0:
@@ -219,7 +219,7 @@ def _judged_stretches(
         return None, progress, lineage, judge(progress.stretches, lineage, rules)
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
-    stretches, last_of_attempt = step_stretches(records, int(attempts.training_ending[-1]) if len(attempts) else -1)
+    stretches, last_of_attempt = step_stretches(records, int(attempts.first_ending[-1]) if len(attempts) else -1)
     judged = judge(stretches, lineage, rules)
     judged.sample[last_of_attempt] = False
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))

@@ -134,7 +134,7 @@ def downtime(
     )
     undetermined = np.zeros(len(before), dtype=bool)
     if progress is not None:
-        undetermined = (attempts.training_ending[before] < 0) & (progress.position_row[before] >= 0)
+        undetermined = (attempts.first_ending[before] < 0) & (progress.position_row[before] >= 0)
         chosen = before[undetermined]
         parts.append(
             claim(
@@ -227,7 +227,7 @@ def checkpoint_log(
     loaded = np.flatnonzero(progress.load_row >= 0)
     load = progress.load_row[loaded]
     dead = np.arange(len(attempts)) < len(attempts) - 1
-    end_row = np.where(dead, attempts.training_ending, endings.crash_row)
+    end_row = np.where(dead, attempts.first_ending, endings.crash_row)
     lost = np.flatnonzero((end_row >= 0) & (progress.position_row >= 0))
     return (
         claim(

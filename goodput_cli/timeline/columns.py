@@ -135,9 +135,13 @@ def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "ri
     return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)]))
 
 
+_STRIDES = 3
+"""How many places `places_behind` goes on before it searches."""
+
+
 def places_behind(values: NDArray[Any], place: NDArray[np.intp], wanted: NDArray[Any]) -> NDArray[np.intp]:
-    """`numpy.searchsorted` from the right, where most are known to lie at `place` or a little behind it. The last of
-    the sorted values is above all that is wanted."""
+    """`numpy.searchsorted` from the right, where most are known to lie at `place` or a little behind it, and none
+    before. The last of the sorted values is above all that is wanted."""
     found = place.copy()
     for _ in range(_STRIDES):
         further = values[found] <= wanted
@@ -147,9 +151,6 @@ def places_behind(values: NDArray[Any], place: NDArray[np.intp], wanted: NDArray
     beyond = np.flatnonzero(values[found] <= wanted)
     found[beyond] = np.searchsorted(values, wanted[beyond], side="right")
     return found
-
-
-_STRIDES = 3
 
 
 def places_within(values: NDArray[Any], start: Rows, stop: Rows, wanted: NDArray[Any]) -> NDArray[np.intp]:

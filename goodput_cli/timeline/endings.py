@@ -54,7 +54,7 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     """
     rows = attempts.endings
     owner = attempts.of_row[rows]
-    trailing = rows > attempts.last_training[owner]
+    trailing = rows > attempts.last_news[owner]
     rows, owner = rows[trailing], owner[trailing]
     kind, count = table.kind[rows], len(attempts)
     crashed = kind == Kind.CRASHED

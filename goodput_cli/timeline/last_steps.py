@@ -74,7 +74,7 @@ def _last_step(
     steps = resumed - step if lineage.reached[attempt] else 1
     usual = gross.of_last_step(attempt)
     credit = 0 if np.isnan(usual) else int(np.rint(usual * steps))
-    ending = int(attempts.training_ending[attempt])
+    ending = int(attempts.first_ending[attempt])
     limit = int(table.time[ending]) if ending >= 0 else next_start
     length = max(min(credit, limit - start), 0)
     kept = steps * (length / credit) if length < credit else float(steps)
@@ -113,7 +113,7 @@ def credit_last_step_of_job(
     It is the last of the stretches: `judged` is filled in.
     """
     last = len(attempts) - 1
-    ending = int(attempts.training_ending[last])
+    ending = int(attempts.first_ending[last])
     if not records.has[last] or ending < 0:
         return
     stretches = judged.stretches

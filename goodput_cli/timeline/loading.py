@@ -41,7 +41,7 @@ def steps_in_flight(
     start[records.has] = records.time[records.bounds[:-1][records.has]]
     end = judged.stretches.latest_end(np.zeros(len(attempts), dtype=np.int64))
     if len(attempts):
-        last = attempts.training_ending[-1]
+        last = attempts.first_ending[-1]
         end[-1] = job_end if last < 0 else table.time[last]
     return start, np.where(start < never, np.maximum(end, start), start)
 

@@ -43,28 +43,21 @@ class Attempt:
         """Whether it has a step or a checkpoint."""
         return bool(self.steps) or any(event.kind in CHECKPOINTS for event in self.events)
 
-    def ending_lines(self) -> list[Event]:
-        """Termination and end lines after its last step or checkpoint."""
-        return [event for event in self.after({"step"} | CHECKPOINTS) if event.kind in TERMINATIONS]
-
-    def closing_lines(self, is_step_log: bool) -> list[Event]:
-        """Termination and end lines after its last step; in checkpoint logs after its last news of a checkpoint.
+    def ending_lines(self, is_step_log: bool) -> list[Event]:
+        """Termination and end lines after its last step; in checkpoint logs after its last news.
         Chosen: what only repeats does not undo an end."""
         news = {id(event) for event in (self.steps if is_step_log else self.news())}
         last = max((place for place, event in enumerate(self.events) if id(event) in news), default=-1)
         return [event for event in self.events[last + 1 :] if event.kind in TERMINATIONS]
 
     def news(self) -> list[Event]:
-        """Loads, records above all before them, and the first save of a step that was finished last."""
+        """The loads of a checkpoint log, and its records above all before them."""
         found: list[Event] = []
-        seen: list[Event] = []
+        highest: int | None = None
         for event in (event for event in self.events if event.kind in CHECKPOINTS):
-            same = [earlier.kind for earlier in seen if earlier.number == event.number]
-            highest = max((earlier.number for earlier in seen), default=event.number - 1)
-            completes = event.kind == "saved" and "finished" in same and "saved" not in same
-            if event.kind == "load" or event.number > highest or (event.number == highest and completes):
+            if event.kind == "load" or highest is None or event.number > highest:
                 found.append(event)
-            seen.append(event)
+            highest = event.number if highest is None else max(highest, event.number)
         return found
 
     def records(self) -> list[Event]:

@@ -40,12 +40,12 @@ class Job:
         return len(self.attempts) - 1
 
     def termination(self, index: int) -> int | None:
-        """The first termination or end line after an attempt's last step or news of a checkpoint."""
+        """The first termination or end line after an attempt's last step or news."""
         endings = self.closing(index)
         return endings[0].time if endings else None
 
     def closing(self, index: int) -> list[Event]:
-        return self.attempts[index].closing_lines(self.is_step_log)
+        return self.attempts[index].ending_lines(self.is_step_log)
 
     def crash(self, index: int) -> int | None:
         """The first `job_crashed` among the lines that end an attempt, if it did not end cleanly."""
@@ -77,7 +77,7 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     attempts = Splitter(events, is_step_log).run()
     clean = [believed_clean_end(attempts, index, is_step_log) for index in range(len(attempts))]
     t1 = max(event.end for event in events)
-    if as_of is not None and not has_ended(events, attempts, clean):
+    if as_of is not None and not has_ended(events, attempts, clean, is_step_log):
         t1 = as_of
     return Job(events, is_step_log, attempts, clean, first_instant(events), t1, options)
 
@@ -88,12 +88,13 @@ def first_instant(events: list[Event]) -> int:
     return first.time if first.kind in ("scheduled", "start") else events[0].time
 
 
-def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None]) -> bool:
+def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None], is_step_log: bool) -> bool:
     """Chosen: a `job_crashed` among the last lines leaves the job down, unless a clean end stands behind it."""
-    recorded = {id(step) for attempt in attempts for step in attempt.steps}
+    told = (attempt.steps if is_step_log else attempt.news() for attempt in attempts)
+    news = {id(event) for events_of_one in told for event in events_of_one}
     tail: list[Event] = []
     for event in events:
-        alive = event.kind in CHECKPOINTS | {"scheduled", "start"} or id(event) in recorded
+        alive = event.kind in {"scheduled", "start"} or id(event) in news
         tail = [] if alive else [*tail, event]
     kinds = {event.kind for event in tail}
     stands = bool(clean) and clean[-1] is not None

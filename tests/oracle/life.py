@@ -10,11 +10,11 @@ from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 
 def believed_clean_end(attempts: list[Attempt], index: int, is_step_log: bool) -> Event | None:
-    """The first clean end after the attempt's last step or news of a checkpoint that can be believed.
+    """The first clean end after the attempt's last step or news that can be believed.
 
     Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
     """
-    lines = attempts[index].closing_lines(is_step_log)
+    lines = attempts[index].ending_lines(is_step_log)
     crashes = [place for place, line in enumerate(lines) if line.kind == "crashed"]
     doubted = bool(crashes) or (is_step_log and was_redone(attempts, index))
     clean = [
@@ -32,9 +32,9 @@ def was_redone(attempts: list[Attempt], index: int) -> bool:
     return bool(steps) and later is not None and later[0].number <= steps[-1].number
 
 
-def last_sign_of_life(attempt: Attempt, credited_end: int | None) -> int:
+def last_sign_of_life(attempt: Attempt, is_step_log: bool, credited_end: int | None) -> int:
     """ns; credited_end: where its credited last step ends, if it has one."""
-    endings = attempt.ending_lines()
+    endings = attempt.ending_lines(is_step_log)
     if endings:
         life = endings[0].time
     else:

@@ -40,7 +40,7 @@ class Training:
 
     def life(self, job: Job, index: int) -> int:
         """Last sign of life of an attempt, ns."""
-        return last_sign_of_life(job.attempts[index], self.credited_end.get(index))
+        return last_sign_of_life(job.attempts[index], job.is_step_log, self.credited_end.get(index))
 
 
 def train(job: Job) -> Training:

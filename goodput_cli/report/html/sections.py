@@ -105,9 +105,7 @@ def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
     if found is not None and found.mtbf_seconds is not None:
         rows.append(("MTBF", duration(round(found.mtbf_seconds * 1e9))))
     kept = number(round(job.kept_steps, 3))
-    if job.kept_range is not None:
-        kept += " ({} to {})".format(*job.kept_range)
-    rows.append(("steps kept", kept))
+    rows.append(("steps kept", kept + facts.kept_range_text(job)))
     if analysis.saves is not None:
         rows.append(("saves", _saves_text(analysis.saves)))
     if analysis.steps.ideal_seconds is not None:
