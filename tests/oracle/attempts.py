@@ -65,6 +65,21 @@ class Attempt:
         return [event for event in self.events if event.kind in ("finished", "saved")]
 
 
+def is_open(phase: Iterable[Event]) -> bool:
+    """Whether a phase is open after these start and end lines of it; an end without a start and a start of the same
+    instant are a zero-length interval."""
+    opened, ends = False, []
+    for event in phase:
+        if event.edge == "end":
+            ends += [] if opened else [event.time]
+            opened = False
+        elif event.time in ends:
+            ends.remove(event.time)
+        else:
+            opened = True
+    return opened
+
+
 def median(values: Sequence[Fraction | int]) -> Fraction | None:
     """The middle one, or the mean of the two middle ones; None of nothing."""
     ordered = sorted(values)
@@ -159,7 +174,7 @@ class Splitter:
         phase = [e for e in events if (e.kind, e.label) == (event.kind, event.label)]
         if event.edge != "begin" or not phase or (phase[-1].edge, phase[-1].time) != ("end", event.time):
             return []
-        if len(phase) > 1 and phase[-2].edge == "begin":
+        if is_open(phase[:-1]):
             return []
         return [events.pop(next(i for i, e in enumerate(events) if e is phase[-1]))]
 
