@@ -355,6 +355,18 @@ def test_a_save_that_ends_in_the_background_behind_a_clean_end_does_not_undo_it(
     assert story.seconds["stopped"] == 8
 
 
+def test_a_rank_of_the_old_attempt_that_ends_later_takes_nothing_from_the_next_one() -> None:
+    story = account(
+        *(started(0, rank=rank) for rank in range(3)), loaded(0, 10), saved(10, 30),
+        started(60, rank=0), started(62, rank=1), terminated(100, rank=2), loaded(10, 110), saved(20, 130),
+        job_finished(130), reference=1,
+    )  # fmt: skip
+    assert story.disruptions == 1
+    assert story.seconds == ledger(restore=10 + 48, productive=20, slowdown=20, wasted=30, recovery=2)
+    assert story.analysis.reliability is not None
+    assert story.analysis.reliability.exposure_ns == (60 + 68) * 10**9
+
+
 def test_a_repeated_save_behind_a_crash_moves_no_bound_of_the_disruption() -> None:
     log = told(
         start(0), steps(0, 4, at=10), crashed(45), saved(3, 55), start(80), steps(2, 3, at=90), end(120)

@@ -8,6 +8,7 @@ from story import (
     account,
     custom,
     end,
+    finished,
     job_finished,
     ledger,
     loaded,
@@ -83,6 +84,24 @@ def test_a_credited_last_step_counts_in_proportion_if_it_was_cut() -> None:
 def test_steps_that_an_exclusion_touches_count_in_proportion_to_their_time_outside() -> None:
     story = account(PLAIN, reference=8, exclude=[(32, 37)])
     assert story.seconds == ledger(productive=44, slowdown=11, excluded=5, other=10)
+
+
+def test_steps_of_no_length_count_if_their_instant_is_outside() -> None:
+    log = told(started(0), loaded(0, 0), finished(10, 10), finished(20, 10), finished(30, 20))
+    assert account(log, reference=1, exclude=[(8, 12)]).kept_steps == 16
+    assert account(log, reference=1, exclude=[(12, 14)]).kept_steps == 28
+
+
+def test_a_step_time_of_zero_is_no_reference() -> None:
+    # Whole seconds, ten steps a second: nine of ten step times are 0.
+    log = told(
+        started(0), loaded(0, 0), [finished(10 * second + n, second) for second in range(1, 9) for n in range(10)]
+    )
+    story = account(log)
+    assert story.analysis.reference.step_time_seconds is None
+    assert story.seconds == ledger(startup=1, productive=7)
+    stepping = account(start(0), [step(10 * second + n, second) for second in range(9) for n in range(10)], end(9))
+    assert stepping.seconds == ledger(productive=8, other=1)
 
 
 def test_so_do_those_of_a_last_step_whose_usual_time_nothing_shows() -> None:

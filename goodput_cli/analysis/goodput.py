@@ -131,7 +131,8 @@ def kept_steps(timeline: Timeline, start: int, end: int) -> float:
 def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
     """First and last step of which something was kept inside the window. Kept stretches rise with time."""
     pieces, stretches = timeline.pieces, timeline.pieces.stretches
-    kept = np.flatnonzero((pieces.end > start) & (pieces.start < end) & (pieces.kept > 0))
+    inside = (pieces.start < end) & ((pieces.end > start) | (pieces.start >= start))  # an instant too
+    kept = np.flatnonzero(inside & (pieces.kept > 0))
     if len(kept) == 0:
         return None
     stop = int(stretches.first[kept[-1]]) + math.ceil(pieces.kept[kept[-1]])

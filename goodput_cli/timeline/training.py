@@ -50,11 +50,11 @@ def judge(stretches: Stretches, lineage: Lineage, rules: Rules) -> Judged:
 
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
-    """The share of each interval that is not excluded."""
+    """The share of each interval that is not excluded; of an instant all or nothing."""
     if not exclusions:
         return np.broadcast_to(np.float64(1), (len(start),))
-    length = end - start
-    return np.where(length > 0, 1 - _excluded_within(start, end, exclusions) / np.maximum(length, 1), 1.0)
+    length = np.maximum(end - start, 1)
+    return np.asarray(1 - _excluded_within(start, start + length, exclusions) / length)
 
 
 def _excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
@@ -176,7 +176,7 @@ def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> 
         left, kept = pieces.trained(start, stop), pieces.kept[start:stop]
         expected = usual.usual[pieces.stretches.attempt[start:stop]] * kept
         with np.errstate(invalid="ignore"):
-            stalled = np.flatnonzero((left > factor * expected) & (kept > 0) & ~credited[start:stop])
+            stalled = np.flatnonzero((left > factor * expected) & (expected > 0) & ~credited[start:stop])
         rows.append(stalled + start)
         amounts.append(left[stalled] - np.rint(expected[stalled]).astype(np.int64))
     return replace(pieces, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else pieces
@@ -193,10 +193,11 @@ def with_slowdown(pieces: Pieces, reference_ns: Fraction) -> Pieces:
 
 def auto_reference(judged: Judged, net: I64) -> Fraction | None:
     """The 10th percentile (linear) of net time per step (ns) over wholly kept, untouched stretches that are not an
-    attempt's first; if there are none, over the first ones; None if there are none either (accounting §6)."""
+    attempt's first; if there are none, over the first ones; None if there are none either, or if it is 0: clocks of
+    whole seconds show no time for most of many steps a second (accounting §6)."""
     stretches = judged.stretches
     for chosen in (judged.sample & ~stretches.opening, judged.sample & stretches.opening):
         if chosen.any():
             rate = net[chosen] / stretches.steps[chosen]
-            return Fraction(float(np.percentile(rate, 10)))
+            return Fraction(float(np.percentile(rate, 10))) or None
     return None

@@ -77,7 +77,8 @@ class Books:
             return None
         place = Fraction(len(found) - 1, 10)
         low = int(place)
-        return found[low] + (found[min(low + 1, len(found) - 1)] - found[low]) * (place - low)
+        # Chosen: a step time of 0 is none.
+        return found[low] + (found[min(low + 1, len(found) - 1)] - found[low]) * (place - low) or None
 
     def startup(self, stretch: Stretch) -> int:
         """`program_startup` of a stretch, ns: only of a first one, of an attempt whose beginning was seen."""
@@ -106,14 +107,12 @@ class Books:
                 return stretch.steps * (1 - Fraction(stretch.excluded, max(stretch.gross, 1)))
             full = usual * stretch.steps
             return stretch.steps if stretch.net >= full else stretch.steps * stretch.net / full
-        if not stretch.excluded:
-            return stretch.kept
-        return stretch.kept * (1 - Fraction(stretch.excluded, stretch.gross))
+        return stretch.kept * (1 - Fraction(stretch.excluded, max(stretch.gross, 1)))
 
     def stall(self, stretch: Stretch, kept_net: int) -> int:
         """`step_stall`, ns: step logs without a reference."""
         usual, factor = self.usual[stretch.attempt], self.job.options.stall_factor
-        if not self.job.is_step_log or stretch.role != "plain" or not factor or usual is None:
+        if not self.job.is_step_log or stretch.role != "plain" or not factor or not usual:
             return 0
         stalled = kept_net > factor * usual * stretch.kept
         return kept_net - round(usual * stretch.kept) if stalled else 0

@@ -57,9 +57,10 @@ def train(job: Job) -> Training:
 
 def mark_exclusions(job: Job, stretches: list[Stretch]) -> None:
     for stretch in stretches:
-        line = Canvas(stretch.start, stretch.end, max(stretch.gross, 1))
+        # An instant is excluded or not, like an interval of one ns.
+        line = Canvas(stretch.start, max(stretch.end, stretch.start + 1), max(stretch.gross, 1))
         for start, end in job.options.exclude:
-            line.paint(Claim(RANK["excluded"], max(start, job.t0), min(end, job.t1), "excluded"))
+            line.paint(Claim(RANK["excluded"], start, end, "excluded"))
         stretch.excluded = line.totals().get("excluded", 0)
 
 
