@@ -144,7 +144,8 @@ def analyze_log(
     rows = _rolling(timeline, question, start, end) if question.windows else None
     method = replace(analysis.method, hindsight=question.hindsight)
     noticed = analysis.diagnostics
-    if rows is not None and (rows.productive_ns > rows.counted_ns).any():
+    over = analysis.goodput.ns > analysis.window.counted_ns
+    if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
     analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, method=method)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis

@@ -30,10 +30,9 @@ from story import (
     wait,
 )
 
-PLAIN = told(start(0), steps(0, 6, at=10), end(70))
-"""10 s until the first step, then six steps of 10 s."""
-
 UNTIL_60 = told(start(0), steps(0, 6, at=10))
+PLAIN = told(UNTIL_60, end(70))
+"""10 s until the first step, then six steps of 10 s."""
 
 
 # Training

@@ -66,7 +66,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "queued_ns": amounts.queued[one],
         "restart_ns": amounts.restart[one],
         "time_to_first_step_ns": _since(up, table, first_step),
-        "regained_after_ns": _since(np.minimum(died[one], next_start), table, regained),
+        "regained_after_ns": _since(attempts.cut_at_next(died)[one], table, regained),
         "ranks_before": _known_count(ranks[one]),
         "ranks_after": _known_count(ranks[next_]),
     }

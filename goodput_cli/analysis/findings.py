@@ -75,8 +75,7 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
         "attempts that no start line opened: steps went back, or life went on after an end line",
     )
     if attempts.step_log:
-        rows = attempts.endings
-        claimed = rows[of_kind(table.kind[rows], CLEAN_KINDS) & (rows > attempts.last_news[attempts.of_row[rows]])]
+        claimed = attempts.closing[of_kind(table.kind[attempts.closing], CLEAN_KINDS)]
         crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
         yield _found(
             "end_not_believed",

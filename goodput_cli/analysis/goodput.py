@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.disruptions import disruptions_inside, find_disruptions
 from goodput_cli.analysis.elastic import elastic_of
 from goodput_cli.analysis.evidence import not_recorded
-from goodput_cli.analysis.findings import beaten_reference, findings, union_length
+from goodput_cli.analysis.findings import findings, union_length
 from goodput_cli.analysis.reliability import reliability
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
 from goodput_cli.analysis.saves import saves_inside
@@ -54,7 +54,6 @@ def analyse_window(
     counted = window.counted_ns
     badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
     disruptions = find_disruptions(timeline, start, end)
-    noticed = (*diagnostics, *findings(timeline))
     return Analysis(
         job=_job(timeline, name, formats, start, end),
         window=window,
@@ -66,7 +65,7 @@ def analyse_window(
         steps=steps,
         thresholds=(),
         not_recorded=not_recorded(timeline),
-        diagnostics=beaten_reference(timeline, noticed) if productive > counted else noticed,
+        diagnostics=(*diagnostics, *findings(timeline)),
         timeline=timeline,
         table=timeline.table,
         elastic=elastic_of(timeline, start, end, _percent(productive, counted)),

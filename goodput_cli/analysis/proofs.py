@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.losses import first_and_last_steps
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks, gathered, positions, search
+from goodput_cli.timeline.columns import Rows, blocks, first_of_each, gathered, positions, search
 
 I64 = NDArray[np.int64]
 _REACHED_PREEMPTION = "reached_preemption"
@@ -123,7 +123,8 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
     table, attempts = timeline.table, timeline.attempts
     rows = np.flatnonzero((table.kind == Kind.LOAD) | (table.kind == Kind.FINISHED) | (table.kind == Kind.SAVED))
     owner = attempts.of_row[rows]
-    return _first_of_each(rows[table.step[rows] == last[owner]], attempts.of_row, len(attempts))
+    highest = table.step[rows] == last[owner]
+    return first_of_each(rows[highest], owner[highest], len(attempts))
 
 
 def _signs_of_life(timeline: Timeline) -> Rows:
@@ -188,9 +189,3 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     same = (place > 0) & (rank_at[place - 1] == wanted)
     shown[without[same]] = naming[place[same] - 1]
     return shown
-
-
-def _first_of_each(rows: Rows, of_row: Rows, count: int) -> Rows:
-    first = np.full(count, -1, dtype=np.intp)
-    first[of_row[rows][::-1]] = rows[::-1]
-    return first

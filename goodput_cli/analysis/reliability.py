@@ -94,9 +94,8 @@ def _exposure(timeline: Timeline, start: int, end: int) -> int:
     attempts = timeline.attempts
     if len(attempts) == 0:
         return 0
-    down = timeline.sign_of_life.copy()
+    down = attempts.cut_at_next(timeline.sign_of_life)
     ending = int(attempts.first_ending[-1])
-    down[:-1] = np.minimum(down[:-1], attempts.begin[1:])  # a rank of the old attempt may be heard of later
     down[-1] = timeline.table.time[ending] if ending >= 0 else timeline.end
     return int(np.maximum(np.minimum(down, end) - np.maximum(attempts.up, start), 0).sum())
 

@@ -10,10 +10,9 @@ from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.options import TEXT, source_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.cli.session import CLOUD_LOGGING, say_all
+from goodput_cli.cli.session import CLOUD_LOGGING, say_diagnostics
 from goodput_cli.diagnostics import problems
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.report.messages import diagnostic_lines, strict_lines
 from goodput_cli.report.text import safe
 
 
@@ -63,9 +62,7 @@ def fetch(
     if not quiet:
         span = f", {manifest.start} to {manifest.end}" if manifest.start else ", no events"
         say(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
-        say_all(diagnostic_lines(manifest.diagnostics))
-    elif strict:
-        say_all(strict_lines(manifest.diagnostics))
+    say_diagnostics(manifest.diagnostics, quiet=quiet, strict=strict)
     return ProblemsFound.exit_code if strict and problems(manifest.diagnostics) else 0
 
 

@@ -98,11 +98,8 @@ class Session(Generic[Answer]):
         return ProblemsFound.exit_code if self.strict and problems(diagnostics) else 0
 
     def say_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Diagnostics on standard error; of what `--quiet` leaves out only why `--strict` fails."""
-        if not self.quiet:
-            say_all(diagnostic_lines(diagnostics, every_place=self.verbose))
-        elif self.strict:
-            say_all(strict_lines(diagnostics))
+        """Diagnostics on standard error, as far as the options ask for them."""
+        say_diagnostics(diagnostics, quiet=self.quiet, strict=self.strict, every_place=self.verbose)
 
     @property
     def _shows_progress(self) -> bool:
@@ -138,6 +135,14 @@ def open_session(given: Mapping[str, Any], load: Callable[[str], AnswerRenderer[
 def open_sheet_session(given: Mapping[str, Any]) -> Session[Sheet]:
     """A session of a command that answers with a `Sheet`."""
     return open_session(given, load_sheet_renderer)
+
+
+def say_diagnostics(diagnostics: Iterable[Diagnostic], *, quiet: bool, strict: bool, every_place: bool = False) -> None:
+    """Diagnostics on standard error; of what `--quiet` leaves out only why `--strict` fails."""
+    if not quiet:
+        say_all(diagnostic_lines(diagnostics, every_place=every_place))
+    elif strict:
+        say_all(strict_lines(diagnostics))
 
 
 def say_all(lines: Iterable[str]) -> None:

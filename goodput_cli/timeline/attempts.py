@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.bursts import Bursts, find_bursts
-from goodput_cli.timeline.columns import Rows, gathered, of_kind, owner_type, positions, rows_of, search, union, without
+from goodput_cli.timeline.columns import (
+    Rows,
+    first_of_each,
+    gathered,
+    of_kind,
+    owner_type,
+    positions,
+    rows_of,
+    search,
+    union,
+    without,
+)
 from goodput_cli.timeline.order import ENDINGS, Mask
 from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
 from goodput_cli.timeline.reloads import split_checkpoint_region
@@ -41,10 +52,10 @@ class Attempts:
         steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`.
     step_log: whether the lineage follows steps (accounting §4).
     last_progress: row of the last step or checkpoint event; -1 without any.
-    endings: rows of all terminations and ends that may have ended one.
     last_news: row of the last step; in checkpoint logs of the last load or step above all before. A save that another
         rank reports late, behind the end of the attempt, does not undo that end.
-    first_ending: row of the first termination or end after `last_news`; -1 where none was logged.
+    closing: rows of all terminations and ends after their attempt's `last_news`: what says how it ended.
+    first_ending: row of the first of these; -1 where none was logged.
     """
 
     begin: I64
@@ -59,11 +70,18 @@ class Attempts:
     step_log: bool
     last_progress: Rows
     last_news: Rows
-    endings: Rows
+    closing: Rows
     first_ending: Rows
 
     def __len__(self) -> int:
         return len(self.begin)
+
+    def cut_at_next(self, time: I64) -> I64:
+        """An instant (ns) of each attempt, at the latest where the next one begins: a rank of the old one may be heard
+        of later."""
+        cut = time.copy()
+        cut[:-1] = np.minimum(cut[:-1], self.begin[1:])
+        return cut
 
     @cached_property
     def process(self) -> Rows:
@@ -94,6 +112,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         if step_log
         else _last_news(table, breaking, bounds, last_progress, endings, of_row)
     )
+    closing = endings[endings > last_news[of_row[endings]]]
     up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
     opened = search(begin_row, bursts.first)
     up_row[opened], started[opened] = bursts.last, True
@@ -110,8 +129,8 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         step_log=step_log,
         last_progress=last_progress,
         last_news=last_news,
-        endings=endings,
-        first_ending=_first_ending(endings, of_row, last_news),
+        closing=closing,
+        first_ending=first_of_each(closing, of_row[closing], len(begin_row)),
     )
 
 
@@ -191,14 +210,6 @@ def _last_news(
         loads = rows[table.kind[rows] == Kind.LOAD]
         found[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
     return found
-
-
-def _first_ending(endings: Rows, of_row: Rows, after_row: Rows) -> Rows:
-    """Row of each attempt's first termination or end after the given row; -1 without one."""
-    first = np.full(len(after_row), -1, dtype=np.intp)
-    after = endings[endings > after_row[of_row[endings]]]
-    first[of_row[after[::-1]]] = after[::-1]
-    return first
 
 
 def _endings(table: EventTable, of_row: Rows) -> Rows:

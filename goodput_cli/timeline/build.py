@@ -137,8 +137,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
     opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
     last_alive = max((int(rows.max()) for rows in (opening, attempts.last_news) if len(rows)), default=-1)
-    rows = attempts.endings
-    rows = rows[rows > last_alive]
+    rows = attempts.closing[attempts.closing > last_alive]
     if len(rows) == 0:
         return False
     clean = endings.how[attempts.of_row[rows[-1]]] == End.CLEAN

@@ -261,7 +261,7 @@ def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArr
 def _stretches(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> Stretches:
     """From where the attempt stood to each new high."""
     owner = highs.owner
-    fresh = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
+    fresh = run_heads(owner)
     start = np.where(fresh, begin_time[owner], np.append(-1, highs.leaves[:-1])[: len(owner)])
     start_row = np.where(fresh, begin_row[owner], np.append(-1, highs.leaves_row[:-1])[: len(owner)])
     first = np.where(fresh, began[owner], np.append(NO_STEP, highs.step[:-1])[: len(owner)])

@@ -16,7 +16,6 @@ from goodput_cli.timeline.sweep import Claims, claim, join
 from goodput_cli.timeline.training import Judged, merged_exclusions
 
 I64 = NDArray[np.int64]
-_NEVER = np.iinfo(np.int64).max
 
 _PHASES: dict[Kind, tuple[Rank, Category]] = {
     Kind.TPU_INIT: (Rank.TPU_INIT, Category.TPU_INITIALIZATION),
@@ -230,7 +229,6 @@ def checkpoint_log(
     dead = np.arange(len(attempts)) < len(attempts) - 1
     end_row = np.where(dead, attempts.first_ending, endings.crash_row)
     lost = np.flatnonzero((end_row >= 0) & (progress.position_row >= 0))
-    lost_until = np.minimum(table.time[end_row], np.append(attempts.begin[1:], _NEVER)[: len(attempts)])
     return (
         claim(
             table.time[finished],
@@ -252,7 +250,7 @@ def checkpoint_log(
         ),
         claim(
             progress.position[lost],
-            lost_until[lost],
+            attempts.cut_at_next(table.time[end_row])[lost],
             Rank.WASTED,
             Category.WASTED,
             attempt=lost,

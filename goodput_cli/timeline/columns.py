@@ -135,6 +135,18 @@ def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "ri
     return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)]))
 
 
+def first_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
+    """The first of the sorted rows of each of `count` owners, -1 for those without any."""
+    return last_of_each(rows[::-1], owner[::-1], count)
+
+
+def last_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
+    """The last one."""
+    found = np.full(count, -1, dtype=np.intp)
+    found[owner] = rows
+    return found
+
+
 _STRIDES = 3
 """How many places `places_behind` goes on before it searches."""
 

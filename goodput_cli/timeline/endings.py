@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts
-from goodput_cli.timeline.columns import Rows, of_kind, positions
+from goodput_cli.timeline.columns import Rows, first_of_each, last_of_each, of_kind, positions
 from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
@@ -52,18 +52,15 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     A `job_terminated` behind a crash is written on the way out of it and says nothing more. A crash behind a clean
     end leaves the job down while nothing follows; what was said to be a planned end stays one once it has gone on.
     """
-    rows = attempts.endings
-    owner = attempts.of_row[rows]
-    trailing = rows > attempts.last_news[owner]
-    rows, owner = rows[trailing], owner[trailing]
-    kind, count = table.kind[rows], len(attempts)
+    rows, count = attempts.closing, len(attempts)
+    owner, kind = attempts.of_row[rows], table.kind[rows]
     crashed = kind == Kind.CRASHED
-    first_crash = _pick(rows[crashed], owner[crashed], count)
-    last_crash = _pick(rows[crashed], owner[crashed], count, last=True)
+    first_crash = first_of_each(rows[crashed], owner[crashed], count)
+    last_crash = last_of_each(rows[crashed], owner[crashed], count)
     believed = (first_crash < 0) & _job_end_believed(table, attempts)
     clean = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | believed[owner])
-    clean_row = _pick(rows[clean], owner[clean], count)
-    contradicted = last_crash > _pick(rows[clean], owner[clean], count, last=True)
+    clean_row = first_of_each(rows[clean], owner[clean], count)
+    contradicted = last_crash > last_of_each(rows[clean], owner[clean], count)
     contradicted[:-1] = False
     clean_row[contradicted] = -1
     how = np.zeros(count, dtype=np.int8)
@@ -71,16 +68,6 @@ def find_endings(table: EventTable, attempts: Attempts) -> Endings:
     how[first_crash >= 0] = End.CRASHED
     how[clean_row >= 0] = End.CLEAN
     return Endings(how, clean_row, np.where(how == End.CRASHED, first_crash, -1))
-
-
-def _pick(rows: Rows, owner: Rows, count: int, last: bool = False) -> Rows:
-    """The first (or last) row of each owner; -1 for owners without any. `rows` are sorted."""
-    picked = np.full(count, -1, dtype=np.intp)
-    if last:
-        picked[owner] = rows
-        return picked
-    picked[owner[::-1]] = rows[::-1]
-    return picked
 
 
 def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:

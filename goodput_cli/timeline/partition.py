@@ -191,7 +191,7 @@ def _with_slowdown(segments: Segments) -> Segments:
     passed = np.cumsum(length)
     total = np.zeros(len(pieces), dtype=np.int64)
     np.add.at(total, owner, length)
-    fresh = np.append(True, owner[1:] != owner[:-1])[: len(owner)]
+    fresh = run_heads(owner)
     base = np.repeat((passed - length)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(owner))))
     share = pieces.slowdown[owner] * ((passed - base) / np.maximum(total[owner], 1))
     upto = np.rint(share).astype(np.int64)

@@ -47,8 +47,7 @@ def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
 
 def _clean_ends(table: EventTable, attempts: Attempts) -> NDArray[np.bool_]:
     """Whether an attempt's last end line, terminations aside, is a clean one."""
-    rows = attempts.endings
-    rows = rows[(table.kind[rows] != Kind.TERMINATED) & (rows > attempts.last_news[attempts.of_row[rows]])]
+    rows = attempts.closing[table.kind[attempts.closing] != Kind.TERMINATED]
     clean = np.zeros(len(attempts), dtype=bool)
     clean[attempts.of_row[rows]] = of_kind(table.kind[rows], CLEAN_KINDS)
     return clean
