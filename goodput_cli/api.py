@@ -133,7 +133,7 @@ def analyze_log(
     from goodput_cli.analysis.pick import pick_ordered
     from goodput_cli.analysis.rolling import as_known_at
     from goodput_cli.analysis.thresholds import evaluate
-    from goodput_cli.diagnostics import merge
+    from goodput_cli.diagnostics.diagnostic import merge
 
     given, name, formats = pick_ordered(log, job_name)
     of_reading = log.diagnostics

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import orjson
 
-from goodput_cli.diagnostics import Diagnostic, merge
+from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
 from goodput_cli.events.lines import LineReader, Parsed

@@ -21,7 +21,7 @@ from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.api import Question, account_for
 from goodput_cli.collection import garbage_collection_paused
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.timeline.attempts import find_attempts

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.comparison_thresholds import ChangeExpression
     from goodput_cli.analysis.summary import Summary
     from goodput_cli.api import Question, Source
-    from goodput_cli.diagnostics import Diagnostic
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress, Wanted
 

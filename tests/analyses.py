@@ -20,7 +20,7 @@ from goodput_cli.analysis.results import (
     StepStatistics,
     Window,
 )
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import COLUMNS, EventTable
 
 if TYPE_CHECKING:

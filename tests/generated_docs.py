@@ -12,9 +12,9 @@ from typing import Any
 import click
 from markdown_docs import ROOT
 
-from goodput_cli.analysis.codes import CODES
 from goodput_cli.cli.main import goodput
-from goodput_cli.events.notes import SEVERITIES
+from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.diagnostics.collector import SEVERITIES
 
 PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import NO_STEP, Edge, EventLog, EventTable, Kind
 from goodput_cli.sources.base import Progress

@@ -117,7 +117,7 @@ def test_text_of_a_log_is_kept_as_it_is(tmp_path: Path) -> None:
 
 
 def test_places_are_sorted_and_bounded_and_the_count_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goodput_cli.events.notes.MAX_PLACES", 5)
+    monkeypatch.setattr("goodput_cli.diagnostics.collector.MAX_PLACES", 5)
     log = read_lines(tmp_path, *["junk"] * 12)
     (told,) = found(log, "malformed_lines")
     assert told.count == 12

@@ -36,9 +36,9 @@ from strategies import any_logs
 
 from goodput_cli.analysis.check import CheckReport, Finding
 from goodput_cli.analysis.checks.found import amount
-from goodput_cli.analysis.codes import CODES, code_texts
 from goodput_cli.api import make_question
 from goodput_cli.cli.main import run
+from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.logs import check_log

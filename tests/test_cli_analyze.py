@@ -18,7 +18,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.thresholds import evaluate
 from goodput_cli.cli.console import tell
 from goodput_cli.cli.main import run
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
 
 Answer = Callable[..., Analysis]

@@ -34,9 +34,9 @@ from markdown_docs import (
 )
 
 import goodput_cli
-from goodput_cli.analysis.codes import CODES
 from goodput_cli.analysis.thresholds import NAMES
 from goodput_cli.cli.interrupts import INTERRUPTED
+from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import decode
 from goodput_cli.events.formats.orbax import Orbax
@@ -178,8 +178,8 @@ def test_the_list_of_diagnostics_is_up_to_date() -> None:
 
 def test_every_diagnostic_is_registered_and_every_registered_one_exists() -> None:
     emitted = emitted_codes()
-    assert sorted(emitted.keys() - CODES.keys()) == [], "goodput_cli/analysis/codes.py does not describe these"
-    assert sorted(CODES.keys() - emitted.keys()) == [], "goodput_cli/analysis/codes.py describes what no code gives"
+    assert sorted(emitted.keys() - CODES.keys()) == [], "goodput_cli/diagnostics/codes.py does not describe these"
+    assert sorted(CODES.keys() - emitted.keys()) == [], "goodput_cli/diagnostics/codes.py describes what no code gives"
     for code, severities in emitted.items():
         assert severities <= {CODES[code].severity}, f"{code}: {severities}, codes.py says {CODES[code].severity}"
 

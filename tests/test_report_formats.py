@@ -20,7 +20,7 @@ from rich.cells import cell_len
 
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.analysis.thresholds import evaluate, parse_fail_under, parse_threshold
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv_report import text_cell

@@ -10,9 +10,9 @@ from goodput_cli.analysis.checks.coverage import check_coverage
 from goodput_cli.analysis.checks.hosts import check_hosts
 from goodput_cli.analysis.checks.names import check_names
 from goodput_cli.analysis.checks.skew import check_skew
-from goodput_cli.analysis.codes import CODES, code_texts
 from goodput_cli.analysis.findings import findings
-from goodput_cli.diagnostics import Diagnostic, Severity, merge
+from goodput_cli.diagnostics.codes import CODES, code_texts
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity, merge
 from goodput_cli.events.schema import EventTable
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.order import in_order

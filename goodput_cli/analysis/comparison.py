@@ -14,7 +14,7 @@ from goodput_cli.analysis.comparison_facts import FACTS, Fact, amount_ns, percen
 from goodput_cli.analysis.comparison_thresholds import ChangeExpression, judge
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.summary import Summary
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.timeline.categories import CATEGORIES
 
 _CUSTOM = "custom_badput_events"

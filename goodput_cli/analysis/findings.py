@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.diagnostics import MAX_PLACES, Diagnostic, Severity
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic, Severity
 from goodput_cli.events.schema import EventTable
 from goodput_cli.timeline.attempts import CLEAN_KINDS
 from goodput_cli.timeline.build import Timeline

@@ -16,7 +16,7 @@ from goodput_cli.analysis.reliability import reliability
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
 from goodput_cli.analysis.saves import saves_inside
 from goodput_cli.analysis.steps import step_statistics
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from goodput_cli.analysis.disruptions import disruptions_inside
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import Category

@@ -13,7 +13,7 @@ from typing import Any
 
 from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
 from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
-from goodput_cli.diagnostics import Diagnostic, Severity
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 from goodput_cli.errors import SourceError
 from goodput_cli.timeline.categories import CATEGORIES
 

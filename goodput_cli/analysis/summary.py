@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 Key = tuple[str, str | None]
 """A category and, for custom events, its label."""

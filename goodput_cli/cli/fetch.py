@@ -11,7 +11,7 @@ from goodput_cli.cli.options import TEXT, source_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.session import CLOUD_LOGGING, say_diagnostics
-from goodput_cli.diagnostics import problems
+from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.text import safe
 

@@ -14,7 +14,7 @@ from goodput_cli.cli.memory import keep_freed_memory
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.diagnostics import Diagnostic, problems
+from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
 from goodput_cli.report.messages import diagnostic_lines, strict_lines
 from goodput_cli.report.sheet import Sheet

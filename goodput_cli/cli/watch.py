@@ -17,7 +17,7 @@ from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import FORMAT, method_options, source_options, time_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import CLOUD_LOGGING, say_all
-from goodput_cli.diagnostics import problems
+from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
 from goodput_cli.report.messages import diagnostic_lines, strict_lines

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import numpy as np
 
 from goodput_cli.collection import garbage_collection_paused
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import ObjectReader, document_reader
 from goodput_cli.events.lines import LineReader, Parsed

@@ -23,7 +23,7 @@ from goodput_cli.analysis.results import (
     Threshold,
 )
 from goodput_cli.analysis.saved import SCHEMA_VERSION
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
 from goodput_cli.report.json_text import one_line

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
-from goodput_cli.diagnostics import problems
+from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines

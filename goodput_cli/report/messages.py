@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from goodput_cli.analysis.results import Analysis, Threshold
-from goodput_cli.diagnostics import Diagnostic, problems
+from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.report.facts import pin_option, threshold_line
 from goodput_cli.report.text import safe, shorten
 

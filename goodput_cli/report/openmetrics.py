@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from goodput_cli.analysis.results import Analysis, StepStatistics, Threshold
-from goodput_cli.diagnostics import Diagnostic, Severity
+from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 from goodput_cli.report.base import Page
 from goodput_cli.report.text import exact, finite, safe, seconds_text
 from goodput_cli.timeline.categories import CATEGORIES

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.analysis.checks.found import NOBODY, amount, found
 from goodput_cli.analysis.evidence import not_recorded
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.categories import CATEGORIES, Category

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.codes import CODES
-from goodput_cli.diagnostics import MAX_PLACES, Diagnostic
+from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import EventTable
 from goodput_cli.timeline.columns import distinct
 

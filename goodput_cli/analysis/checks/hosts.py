@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from goodput_cli.analysis.checks.found import NOBODY, found
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NONE, NS_PER_SECOND, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.columns import distinct

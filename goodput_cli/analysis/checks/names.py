@@ -6,8 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from goodput_cli.analysis.codes import CODES
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _SHOWN = 5
 _LONGEST = 60

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.checks.found import amount, found
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, Kind
 from goodput_cli.timeline.build import Timeline
 from goodput_cli.timeline.columns import of_kind, run_heads

@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 from goodput_cli import __version__
-from goodput_cli.analysis.codes import code_texts
 from goodput_cli.analysis.disruption_rows import Disruption
 from goodput_cli.analysis.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Saves
 from goodput_cli.analysis.steps import StepReport, step_report
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.codes import code_texts
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report import facts
 from goodput_cli.report.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS

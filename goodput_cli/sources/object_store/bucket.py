@@ -13,7 +13,7 @@ from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, scheme_of
 from goodput_cli.sources.blocks import line_blocks

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from goodput_cli.diagnostics import MAX_PLACES, Diagnostic, Severity
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic, Severity
 
 SEVERITIES: dict[str, Severity] = {
     "malformed_lines": "error",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goodput_cli.diagnostics import Severity
+from goodput_cli.diagnostics.diagnostic import Severity
 
 
 @dataclass(frozen=True)
