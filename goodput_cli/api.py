@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from goodput_cli.analysis.results import Analysis, Rolling
-from goodput_cli.analysis.when import Anchors, Span, When, parse_duration, parse_span, parse_when, parse_zone
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.vocabulary.when import Anchors, Span, When, parse_duration, parse_span, parse_when, parse_zone
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.thresholds import ThresholdExpression

@@ -18,7 +18,7 @@ import goodput_cli
 from goodput_cli.analysis.reconcile import Movement, Reconciliation
 from goodput_cli.analysis.reconcile_rules import RULES
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.report.text import percent, seconds_text
+from goodput_cli.vocabulary.text import percent, seconds_text
 
 FOLDER = ROOT / "sample_logs" / "differences"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"

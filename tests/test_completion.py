@@ -12,7 +12,7 @@ import pytest
 
 from goodput_cli.cli.main import COMMANDS
 from goodput_cli.report.base import format_names
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 ROOT = Path(__file__).parent.parent
 SHELLS = ("bash", "zsh", "fish")

@@ -44,7 +44,7 @@ from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.report.base import Page
 from goodput_cli.sources.base import ReadContext
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 DOCS = ROOT / "docs"
 RUN_WHOLE = DOCS / "recipes.md"

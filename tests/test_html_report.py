@@ -22,13 +22,13 @@ from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report import json_report
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
-from goodput_cli.report.definitions import CATEGORY_MEANINGS
 from goodput_cli.report.facts import threshold_limit, threshold_value, threshold_verdict
 from goodput_cli.report.html.charts import library
 from goodput_cli.report.html_report import render
-from goodput_cli.report.palette import LOOKS
-from goodput_cli.report.text import duration, percent, safe, seconds_text
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS
+from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "sample_logs"

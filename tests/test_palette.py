@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import colorsys
 
-from goodput_cli.report.palette import LOOKS
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.palette import LOOKS
 
 
 def test_every_category_has_a_look_in_the_fixed_order() -> None:

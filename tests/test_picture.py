@@ -21,8 +21,8 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.step_curve import step_curve
 from goodput_cli.analysis.steps import timed_steps
 from goodput_cli.analysis.thinning import Buckets, extremes, first_of_each
-from goodput_cli.timeline.categories import CATEGORIES
 from goodput_cli.timeline.columns import run_heads
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 ROOT = Path(__file__).parent.parent
 LOGS = [*sorted((ROOT / "sample_logs").glob("*.jsonl")), *sorted((ROOT / "tests" / "examples").glob("*.jsonl"))]

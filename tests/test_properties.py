@@ -15,7 +15,7 @@ from strategies import JOB, any_logs, messy_logs, shifted, unchanged_answers
 import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.timeline.categories import Category
+from goodput_cli.vocabulary.categories import Category
 
 slowly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 Lines = Sequence[str]
@@ -158,7 +158,7 @@ def test_what_was_known_grows_with_time(lines: Lines) -> None:
 
 @pytest.mark.parametrize("category", [Category.OTHER, Category.PRODUCTIVE])
 def test_a_category_is_named_once(category: Category) -> None:
-    from goodput_cli.timeline.categories import CATEGORIES
+    from goodput_cli.vocabulary.categories import CATEGORIES
 
     assert CATEGORIES.index(CATEGORIES[category]) == category
     assert len(set(CATEGORIES)) == len(Category)

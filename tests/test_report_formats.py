@@ -28,8 +28,8 @@ from goodput_cli.report.facts import threshold_reason
 from goodput_cli.report.markdown_text import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
 from goodput_cli.report.table import render as render_table
-from goodput_cli.report.titles import TITLES, title
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.titles import TITLES, title
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "schema.json").read_text(encoding="utf-8"))
 

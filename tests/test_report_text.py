@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.report.instants import each_iso
-from goodput_cli.report.json_text import one_line
-from goodput_cli.report.text import (
+from goodput_cli.vocabulary.json_text import one_line
+from goodput_cli.vocabulary.text import (
     duration,
     exact,
     iso,

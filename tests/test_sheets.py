@@ -19,7 +19,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.sheet import Column, Lazy, Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.report.terminal import sparkline
-from goodput_cli.report.text import as_typed
+from goodput_cli.vocabulary.text import as_typed
 
 NS = 10**9
 COLUMNS = (

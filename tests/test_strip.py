@@ -21,9 +21,9 @@ import goodput_cli
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.analysis.strip import Strip, strip_of
 from goodput_cli.report.base import Page
-from goodput_cli.report.palette import LOOKS
 from goodput_cli.report.strip_text import strip_lines
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.palette import LOOKS
 
 LOG = Path(__file__).parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 

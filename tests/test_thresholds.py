@@ -18,7 +18,7 @@ from goodput_cli.analysis.results import AtRisk, Elastic, StepStatistics, Window
 from goodput_cli.analysis.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.analysis.thinning import Buckets
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.columns import run_heads, union
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
 _KINDS = len(CATEGORIES)

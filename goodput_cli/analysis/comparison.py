@@ -15,7 +15,7 @@ from goodput_cli.analysis.comparison_thresholds import ChangeExpression, judge
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 _CUSTOM = "custom_badput_events"
 _COMPARED = tuple(name for name in CATEGORIES if name not in ("productive", "excluded", _CUSTOM))

@@ -12,9 +12,9 @@ from goodput_cli.analysis.losses import Losses, find_losses, first_and_last_step
 from goodput_cli.analysis.proofs import find_proofs
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import Category
 from goodput_cli.timeline.columns import Rows, distinct, search
 from goodput_cli.timeline.endings import End
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from goodput_cli.events.schema import Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 _BY_KIND: dict[Category, tuple[Kind, ...]] = {
     Category.TPU_INITIALIZATION: (Kind.TPU_INIT,),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from goodput_cli.analysis.timeline_rows import evidence, segment_rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 if TYPE_CHECKING:
     import pandas as pd

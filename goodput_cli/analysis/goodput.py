@@ -20,12 +20,12 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.columns import blocks, distinct
 from goodput_cli.timeline.endings import END_NAMES, End
 from goodput_cli.timeline.ledger import Key
 from goodput_cli.timeline.rules import Rules
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 ASYNC_LOADING = "data_loading_async"
 

@@ -12,8 +12,8 @@ from goodput_cli.analysis.disruptions import disruptions_inside
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import Category
 from goodput_cli.timeline.endings import END_NAMES, End
+from goodput_cli.vocabulary.categories import Category
 
 SortKey = Literal["start", "name", "goodput", "events", "length"]
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import Category
 from goodput_cli.timeline.columns import Rows, blocks, distinct, places_within, search
 from goodput_cli.timeline.training import Judged
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 _TOP = np.iinfo(np.int64).max

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.reference_library.account import LibraryAccount
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
 Key = tuple[str, str | None]

@@ -19,8 +19,8 @@ from goodput_cli.analysis.steps import TimedSteps, timed_steps
 from goodput_cli.analysis.thinning import Buckets, extremes, first_of_each
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import Category
 from goodput_cli.timeline.columns import distinct, run_heads, union
+from goodput_cli.vocabulary.categories import Category
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -18,8 +18,8 @@ from goodput_cli.events.schema import EventTable
 from goodput_cli.reference_library.account import OTHER, PRODUCTIVE, library_account
 from goodput_cli.reference_library.run import LibraryAnswer
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.order import seen_at
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 Key = tuple[str, str | None]
 Movements = Counter[tuple[str, Key, Key, Key | None]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from goodput_cli.analysis.disruption_rows import Disruptions
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import Category
+from goodput_cli.vocabulary.categories import Category
 
 _CONFIDENCE = 0.95
 _BISECTIONS = 200

@@ -16,9 +16,9 @@ from goodput_cli.analysis.results import Rolling
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.timeline.build import Timeline, build_timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.columns import distinct
 from goodput_cli.timeline.ledger import Key, Ledger
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
 MAX_ROWS = 1_000_000

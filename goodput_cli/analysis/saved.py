@@ -15,7 +15,7 @@ from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
 from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 from goodput_cli.errors import SourceError
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 SCHEMA_VERSION = 1
 """The version of JSON answers that is written and read (docs/schema.json)."""

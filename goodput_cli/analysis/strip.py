@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.disruption_rows import Disruption
-from goodput_cli.timeline.categories import CATEGORIES
 from goodput_cli.timeline.ledger import Ledger
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 
 @dataclass(frozen=True)

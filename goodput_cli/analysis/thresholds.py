@@ -17,7 +17,7 @@ from typing import Literal
 
 from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Threshold
 from goodput_cli.errors import UsageError
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 ACCEPTED = "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s' or 'disruptions>3'"
 

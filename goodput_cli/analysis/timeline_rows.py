@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.columns import run_heads
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
 Rows = NDArray[np.intp]

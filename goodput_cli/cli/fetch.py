@@ -13,7 +13,7 @@ from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.session import CLOUD_LOGGING, say_diagnostics
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.report.text import safe
+from goodput_cli.vocabulary.text import safe
 
 
 @click.command(

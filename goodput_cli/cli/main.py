@@ -15,7 +15,7 @@ from goodput_cli.cli.console import prepare_streams, say
 from goodput_cli.cli.interrupts import INTERRUPTED, WORD
 from goodput_cli.cli.lazy import Elsewhere, LazyGroup
 from goodput_cli.errors import GoodputError
-from goodput_cli.report.text import safe, safe_lines
+from goodput_cli.vocabulary.text import safe, safe_lines
 
 DISTRIBUTION = "goodput-cli"
 DEBUG_VARIABLE = "GOODPUT_DEBUG"

@@ -10,12 +10,12 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis import when
 from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, option
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
+from goodput_cli.vocabulary import when
 
 _WHAT = "What"
 MAX_DAYS = 36_500

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.when import parse_duration, parse_when
 from goodput_cli.cli.console import tell
 from goodput_cli.cli.options import LENGTH, method_options, output_options, source_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.vocabulary.when import parse_duration, parse_when
 
 _NS = 10**9
 

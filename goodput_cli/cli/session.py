@@ -19,7 +19,7 @@ from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, Thresh
 from goodput_cli.report.messages import diagnostic_lines, strict_lines
 from goodput_cli.report.sheet import Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
-from goodput_cli.report.text import safe
+from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.comparison import Comparison

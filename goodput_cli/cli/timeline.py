@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.when import parse_duration
 from goodput_cli.cli.completion import complete_category
 from goodput_cli.cli.options import LENGTH
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session, question_options
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.when import parse_duration
 
 
 def _around(text: str) -> object:

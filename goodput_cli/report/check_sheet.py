@@ -8,7 +8,7 @@ from typing import Any
 
 from goodput_cli.analysis.check import CheckReport, Finding
 from goodput_cli.report.sheet import Cell, Column, Sheet
-from goodput_cli.report.text import plural
+from goodput_cli.vocabulary.text import plural
 
 _MESSAGES = 2
 """How many different messages of one code are shown if not all are asked for."""

@@ -25,7 +25,7 @@ from goodput_cli.report.compare_words import (
 from goodput_cli.report.facts import threshold_verdict
 from goodput_cli.report.json_report import diagnostic_dict
 from goodput_cli.report.sheet import Cell, Column, Sheet
-from goodput_cli.report.text import duration, iso
+from goodput_cli.vocabulary.text import duration, iso
 
 ONE_SIDED = "recorded on one side"
 _MUST_SHOW = ("window", "attempts", "disruptions")

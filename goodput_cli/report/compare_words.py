@@ -11,8 +11,18 @@ from fractions import Fraction
 from goodput_cli.analysis.comparison import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.report.facts import threshold_limit, threshold_verdict
-from goodput_cli.report.text import change, duration, exact, number, percent, points, safe, shorten, telling_decimals
-from goodput_cli.report.titles import short_title
+from goodput_cli.vocabulary.text import (
+    change,
+    duration,
+    exact,
+    number,
+    percent,
+    points,
+    safe,
+    shorten,
+    telling_decimals,
+)
+from goodput_cli.vocabulary.titles import short_title
 
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40

@@ -7,7 +7,7 @@ import io
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
-from goodput_cli.report.text import finite, safe, seconds_text
+from goodput_cli.vocabulary.text import finite, safe, seconds_text
 
 COLUMNS = ("category", "label", "seconds", "ns", "percent")
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # noqa: RUF001 - spreadsheets take the full-width forms too

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.report.instants import isos
-from goodput_cli.report.text import finite, iso
+from goodput_cli.vocabulary.text import finite, iso
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruption_rows import DisruptionColumns, Disruptions

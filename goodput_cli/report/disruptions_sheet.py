@@ -11,7 +11,7 @@ from goodput_cli.analysis.disruption_rows import Disruption
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
 from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet
-from goodput_cli.report.text import duration, exact, iso, number, percent, period, plural
+from goodput_cli.vocabulary.text import duration, exact, iso, number, percent, period, plural
 
 CellOf = Callable[[Disruption], Cell]
 _EVIDENCE = (

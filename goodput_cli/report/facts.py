@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
 from goodput_cli.analysis.thresholds import parse_threshold
-from goodput_cli.report.text import duration, exact, finite, number, percent, period, plural, telling_decimals
-from goodput_cli.report.titles import REMARKS, title
+from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
+from goodput_cli.vocabulary.titles import REMARKS, title
 
 _ENDINGS = {
     "clean": "clean end",

@@ -27,7 +27,7 @@ from goodput_cli.report.html.sections import (
     thresholds,
     waterfall,
 )
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 MOVING_COLUMNS = 1500
 """Columns of the data that scripts draw from: more than fit, so that zooming in shows more."""

@@ -8,7 +8,7 @@ from typing import Any
 from goodput_cli.analysis.jobs import JobList, JobSummary
 from goodput_cli.report.json_report import diagnostic_dict
 from goodput_cli.report.sheet import Cell, Column, Sheet
-from goodput_cli.report.text import iso, plural
+from goodput_cli.vocabulary.text import iso, plural
 
 _MOST_REASONS = 5
 

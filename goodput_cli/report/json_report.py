@@ -26,10 +26,10 @@ from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
-from goodput_cli.report.json_text import one_line
 from goodput_cli.report.rolling_sheet import rolling_dicts
 from goodput_cli.report.sheet import Lazy
-from goodput_cli.report.text import finite, iso, well_formed
+from goodput_cli.vocabulary.json_text import one_line
+from goodput_cli.vocabulary.text import finite, iso, well_formed
 
 _INDENTED = json.JSONEncoder(indent=2, allow_nan=False)
 

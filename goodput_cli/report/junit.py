@@ -17,7 +17,7 @@ from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report import facts
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines
-from goodput_cli.report.text import finite, iso, safe, seconds_text
+from goodput_cli.vocabulary.text import finite, iso, safe, seconds_text
 
 _NAME = "goodput"
 _NO_TIME = "0"

@@ -19,7 +19,7 @@ from goodput_cli.report.rolling_sheet import rolling_lines
 from goodput_cli.report.sheet_markdown import table_lines
 from goodput_cli.report.strip_text import strip_lines
 from goodput_cli.report.terminal import bar, sparkline
-from goodput_cli.report.text import duration, plural, seconds_text
+from goodput_cli.vocabulary.text import duration, plural, seconds_text
 
 _SPARKS = 40
 _STRIP_WIDTH = 96

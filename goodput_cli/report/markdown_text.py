@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from goodput_cli.report.text import safe, shorten
+from goodput_cli.vocabulary.text import safe, shorten
 
 LONGEST_NAME = 200
 """Characters of a name from a log that a document shows; what is longer loses its middle."""

@@ -15,8 +15,8 @@ from typing import get_args
 from goodput_cli.analysis.results import Analysis, StepStatistics, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 from goodput_cli.report.base import Page
-from goodput_cli.report.text import exact, finite, safe, seconds_text
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
 
 Labels = dict[str, str]
 _VERDICTS = ("failed", "warning", "passed", "not_recorded")

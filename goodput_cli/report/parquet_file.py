@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.errors import UsageError
-from goodput_cli.report.text import iso, well_formed
+from goodput_cli.vocabulary.text import iso, well_formed
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis

@@ -12,7 +12,7 @@ from goodput_cli.events.schema import NO_STEP
 from goodput_cli.report.base import Page
 from goodput_cli.report.parquet_file import INSTANT, TEXT, about_analysis, chunks, instants, pa, texts_of, whole, write
 from goodput_cli.report.parquet_places import lists_of_two, places_of
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
 
 SCHEMA = pa.schema(
     [

@@ -8,7 +8,7 @@ from typing import Any
 from goodput_cli.analysis.reconcile_checkpoints import CheckpointReconciliation, CheckpointRow
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.sheet import Cell, Column, Sheet
-from goodput_cli.report.text import duration, exact, finite, iso, number, percent
+from goodput_cli.vocabulary.text import duration, exact, finite, iso, number, percent
 
 NAME = "resiliency calculator"
 _TITLES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet
-from goodput_cli.report.text import change, clock, duration, finite, number, percent, points
+from goodput_cli.vocabulary.text import change, clock, duration, finite, number, percent, points
 
 NOT_RECORDED = "-"
 _DAY = 86_400 * 10**9

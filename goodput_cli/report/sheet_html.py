@@ -9,7 +9,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import document
 from goodput_cli.report.sheet import Cell, Column, Sheet
 from goodput_cli.report.sheet_cells import cell_text, eye_columns, eye_rows, is_left
-from goodput_cli.report.text import finite
+from goodput_cli.vocabulary.text import finite
 
 MOST_ROWS = 5000
 """How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""

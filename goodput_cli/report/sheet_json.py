@@ -10,8 +10,8 @@ from typing import Any
 
 from goodput_cli.analysis.saved import SCHEMA_VERSION
 from goodput_cli.report.base import Page
-from goodput_cli.report.json_text import one_line
 from goodput_cli.report.sheet import Lazy, Sheet
+from goodput_cli.vocabulary.json_text import one_line
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature

@@ -14,7 +14,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.sheet import Cell, Column, Sheet
 from goodput_cli.report.sheet_cells import cell_text, eye_columns, eye_rows, is_left, same_day, short_instant
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, put
-from goodput_cli.report.text import safe, shorten
+from goodput_cli.vocabulary.text import safe, shorten
 
 _LEAST_TEXT = 12
 _LEAST_BAR, _WIDEST_BAR = 5, 30

@@ -9,7 +9,7 @@ from goodput_cli.analysis.regimes import Regime
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps import SlowStep, StepReport
 from goodput_cli.report.sheet import Cell, Column, Sheet
-from goodput_cli.report.text import clock, duration, iso, period, plural, well_formed
+from goodput_cli.vocabulary.text import clock, duration, iso, period, plural, well_formed
 
 
 def steps_sheet(analysis: Analysis, report: StepReport) -> Sheet:

@@ -10,10 +10,10 @@ from rich.text import Text
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.strip import Strip, strip_of
 from goodput_cli.report.base import Page
-from goodput_cli.report.palette import LOOKS
 from goodput_cli.report.terminal import colour_of
-from goodput_cli.report.text import clock
-from goodput_cli.report.titles import title
+from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.text import clock
+from goodput_cli.vocabulary.titles import title
 
 _SECOND, _MINUTE, _HOUR, _DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9
 _TICKS = (

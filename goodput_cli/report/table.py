@@ -19,7 +19,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.rolling_sheet import rolling_lines
 from goodput_cli.report.strip_text import strip_lines
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, colour_of, put, sparkline
-from goodput_cli.report.text import duration, safe, seconds_text, shorten
+from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten
 
 _ROOM_FOR_TITLES = 132
 _NAME_WIDTH = 39  # of the longest category name

@@ -14,11 +14,11 @@ from goodput_cli.analysis.timeline_rows import SegmentRows, evidence, folded
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.report.instants import each_iso
 from goodput_cli.report.sheet import Cell, Column, Lazy, Sheet
-from goodput_cli.report.text import duration, iso, period, plural
-from goodput_cli.report.titles import short_title
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES
 from goodput_cli.timeline.columns import run_heads
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.text import duration, iso, period, plural
+from goodput_cli.vocabulary.titles import short_title
 
 Rows = NDArray[np.intp]
 TimedRow = tuple[int, tuple[Cell, ...]]

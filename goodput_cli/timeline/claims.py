@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.categories import Category, Rank
 from goodput_cli.timeline.checkpoints import CheckpointProgress
 from goodput_cli.timeline.columns import Rows, positions, search
 from goodput_cli.timeline.endings import End, Endings
 from goodput_cli.timeline.intervals import Intervals
 from goodput_cli.timeline.sweep import Claims, claim, join
 from goodput_cli.timeline.training import Judged, merged_exclusions
+from goodput_cli.vocabulary.categories import Category, Rank
 
 I64 = NDArray[np.int64]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.categories import Category
 from goodput_cli.timeline.columns import Rows, blocks, distinct, positions, search
 from goodput_cli.timeline.partition import Segments
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 Key = tuple[Category, int]

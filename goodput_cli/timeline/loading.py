@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable
 from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.categories import Category, Rank
 from goodput_cli.timeline.checkpoints import CheckpointProgress
 from goodput_cli.timeline.intervals import Intervals
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
 from goodput_cli.timeline.sweep import Claims, claim, join
 from goodput_cli.timeline.training import Judged
+from goodput_cli.vocabulary.categories import Category, Rank
 
 I64 = NDArray[np.int64]
 

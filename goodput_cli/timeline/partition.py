@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
-from goodput_cli.timeline.categories import Category
 from goodput_cli.timeline.columns import Rows, blocks, places, row_type, run_heads, union
 from goodput_cli.timeline.ground import ground
 from goodput_cli.timeline.sweep import Claims, Cover
 from goodput_cli.timeline.training import Pieces
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 NOBODY = -1

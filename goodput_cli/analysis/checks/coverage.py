@@ -12,10 +12,10 @@ from goodput_cli.analysis.evidence import not_recorded
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, Kind
 from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
 from goodput_cli.timeline.columns import of_kind
 from goodput_cli.timeline.endings import End
 from goodput_cli.timeline.stretches import StepRecordsByAttempt
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
 Rows = NDArray[np.intp]

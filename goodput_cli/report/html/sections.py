@@ -15,13 +15,13 @@ from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report import facts
-from goodput_cli.report.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
 from goodput_cli.report.disruptions_sheet import disruptions_sheet
-from goodput_cli.report.palette import LOOKS, Look
 from goodput_cli.report.rolling_sheet import rolling_sheet
 from goodput_cli.report.sheet_html import HtmlTable, html_table
 from goodput_cli.report.steps_sheet import steps_sheet
-from goodput_cli.report.text import clock, duration, exact, iso, number, period, plural, seconds_text
+from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
+from goodput_cli.vocabulary.palette import LOOKS, Look
+from goodput_cli.vocabulary.text import clock, duration, exact, iso, number, period, plural, seconds_text
 
 MOST_ROWS = 500
 """How many rows a table of the report holds; the pages of the single commands hold more."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from goodput_cli.report.text import finite, well_formed
+from goodput_cli.vocabulary.text import finite, well_formed
 
 _DELETE = b"\x7f"
 
