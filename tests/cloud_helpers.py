@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from logging_server import LoggingServer
 
-from goodput_cli.api import analyze
+from goodput_cli.api.analyze import analyze
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import Wanted

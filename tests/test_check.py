@@ -36,12 +36,12 @@ from strategies import any_logs
 
 from goodput_cli.analysis.check import CheckReport, Finding
 from goodput_cli.analysis.checks.found import amount
-from goodput_cli.api import make_question
+from goodput_cli.api.analyze import make_question
+from goodput_cli.api.jobs import check_log
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.read import read_events
-from goodput_cli.logs import check_log
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ Answer = Callable[..., Analysis]
 
 
 class Library:
-    """Stands in for `goodput_cli.api`: remembers what was asked and answers with a fixed analysis."""
+    """Stands in for `goodput_cli.api.analyze`: remembers what was asked and answers with a fixed analysis."""
 
     def __init__(self) -> None:
         self.analysis = primer()
@@ -46,7 +46,7 @@ def library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Library:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     stand_in = Library()
-    monkeypatch.setitem(sys.modules, "goodput_cli.api", SimpleNamespace(analyze=stand_in.analyze))
+    monkeypatch.setitem(sys.modules, "goodput_cli.api.analyze", SimpleNamespace(analyze=stand_in.analyze))
     return stand_in
 
 

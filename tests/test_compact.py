@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.pick import pick_ordered
-from goodput_cli.api import analyze_log, make_question
+from goodput_cli.api.analyze import analyze_log, make_question
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable
 from goodput_cli.timeline.build import Timeline, build_timeline

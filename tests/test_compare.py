@@ -24,12 +24,12 @@ from goodput_cli.analysis.saved import summary_of_saved
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.analysis.thresholds import DIMENSIONS, parse_threshold
 from goodput_cli.analysis.thresholds import measure as measure_threshold
+from goodput_cli.api.compare import compare
 from goodput_cli.report.base import Page
 from goodput_cli.report.compare_sheet import compare_sheet
 from goodput_cli.report.compare_words import fact_words
 from goodput_cli.report.json_report import render
 from goodput_cli.report.sheets import load_sheet_renderer
-from goodput_cli.sides import compare
 
 SECOND = 10**9
 SAVE = "unproductive_checkpoint_save_time"

@@ -16,10 +16,10 @@ from story import account, custom, end, save, start, steps
 
 from goodput_cli.analysis.saved import summary_of_saved
 from goodput_cli.analysis.summary import summary_of
+from goodput_cli.api.compare import compare
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.report.base import Page
 from goodput_cli.report.json_report import render
-from goodput_cli.sides import compare
 
 ANALYSIS = account(
     start(0), steps(0, 9, at=0), save(85, 5, 8), custom("EVAL", 90, 95), start(200), steps(6, 9, at=210), end(310)

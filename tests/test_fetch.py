@@ -14,11 +14,11 @@ from cloud_helpers import LOG, answer, filters, logging_server
 from logging_server import T0, LoggingServer, entry, steps
 from reader_helpers import envelope, log_file, step
 
-from goodput_cli.api import analyze
+from goodput_cli.api.analyze import analyze
+from goodput_cli.api.fetch import fetch
 from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
-from goodput_cli.fetch import fetch
 from goodput_cli.sources.snapshot import read_manifest
 
 SAMPLES = Path(__file__).parent.parent / "sample_logs"

@@ -12,10 +12,10 @@ import pytest
 from buckets import Bucket, bucket_server, log_lines, read_steps
 from reader_helpers import codes
 
+from goodput_cli.api.watch import watch
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.live import LiveLog
 from goodput_cli.events.read import read_events
-from goodput_cli.live import watch
 from goodput_cli.sources import follow as following
 from goodput_cli.sources import tail
 

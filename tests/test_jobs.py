@@ -19,12 +19,12 @@ import goodput_cli.events.read
 from goodput_cli import analyze
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.analysis.jobs import JobList
-from goodput_cli.api import make_question
+from goodput_cli.api.analyze import make_question
+from goodput_cli.api.jobs import list_jobs
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventTable
-from goodput_cli.logs import list_jobs
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))

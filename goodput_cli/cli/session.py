@@ -55,7 +55,7 @@ class Session(Generic[Answer]):
 
     def analyze(self, **more: Any) -> Analysis:
         """Read the sources and analyse one job; `more` are further arguments of `goodput_cli.analyze`."""
-        from goodput_cli.api import analyze
+        from goodput_cli.api.analyze import analyze
 
         with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             question = {**self.question, **more}
@@ -63,7 +63,7 @@ class Session(Generic[Answer]):
 
     def compare(self, **more: Any) -> Comparison:
         """Read every side and hold them against each other; `more` are further arguments of `sides.compare`."""
-        from goodput_cli.sides import compare
+        from goodput_cli.api.compare import compare
 
         with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             question = {**self.question, **more}

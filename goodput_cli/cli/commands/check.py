@@ -35,7 +35,7 @@ def check(**given: Any) -> int:
     session = open_sheet_session(given)
     log = session.read()
     from goodput_cli.analysis.pick import no_events
-    from goodput_cli.logs import check_log
+    from goodput_cli.api.jobs import check_log
     from goodput_cli.report.check_sheet import check_sheet
 
     question, name = question_for_each(session.question), session.question["job_name"]

@@ -51,7 +51,7 @@ def fetch(
     del timezone  # lines are kept as they are
     if run is not None:
         raise UsageError("--run is for analyze: a snapshot holds every run of a job")
-    from goodput_cli.fetch import fetch as fetch_logs
+    from goodput_cli.api.fetch import fetch as fetch_logs
 
     sources = _sources([*source, *log_file], job_name, update=given["update"])
     notice = None if quiet else tell

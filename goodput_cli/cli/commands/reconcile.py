@@ -56,7 +56,7 @@ def reconcile(timeout: str, **given: Any) -> int:
     session = open_sheet_session(given)
     analysis = session.analyze()
     from goodput_cli.analysis.reconcile import Reconciliation
-    from goodput_cli.reconcile import SLOW_EVENTS, is_checkpoint_log, reconcile_job
+    from goodput_cli.api.reconcile import SLOW_EVENTS, is_checkpoint_log, reconcile_job
     from goodput_cli.report.reconcile_checkpoints_sheet import reconcile_checkpoints_sheet
     from goodput_cli.report.reconcile_sheet import reconcile_sheet
 

@@ -24,7 +24,7 @@ from goodput_cli.report.messages import diagnostic_lines, strict_lines
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 if TYPE_CHECKING:
-    from goodput_cli.live import Update
+    from goodput_cli.api.watch import Update
 
 _ENTER, _LEAVE, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
 _LAST_NOTICES = 3
@@ -83,7 +83,7 @@ def watch(
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
     renamed or replaced meanwhile. Unless --as-of says otherwise, time in which nothing was logged counts.
     """
-    from goodput_cli.live import watch as watch_logs
+    from goodput_cli.api.watch import watch as watch_logs
 
     named = [*source, *log_file] or ([CLOUD_LOGGING] if question["job_name"] else [])
     if not named:

@@ -1,4 +1,4 @@
-"""`goodput_cli.reconcile.reconcile_job(...)`: our account of a job beside that of the system its log was written for.
+"""`reconcile_job(...)`: our account of a job beside that of the system its log was written for.
 
 For recorder logs that is the reference library, ml-goodput-measurement, which is run on the same events. For
 checkpoint logs it is the resiliency calculator, whose documented formula is worked out here.

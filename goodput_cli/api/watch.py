@@ -1,6 +1,6 @@
 """Analysing a job while it runs.
 
-from goodput_cli.live import watch
+from goodput_cli.api.watch import watch
 for update in watch(["run.jsonl"], interval=5):
     print(update.analysis.goodput.percent if update.analysis else update.waiting)
 """
@@ -18,7 +18,7 @@ from goodput_cli.errors import NotEnoughData
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
-    from goodput_cli.api import Question, Source
+    from goodput_cli.api.analyze import Question, Source
     from goodput_cli.events.schema import EventLog
 
 
@@ -54,7 +54,7 @@ def watch(
     nothing is logged counts. notice: takes what a person should know (a file was truncated, the network fails).
     The others are those of `goodput_cli.analyze`; so are the errors, of the first answer only where it can go on.
     """
-    from goodput_cli.api import make_question
+    from goodput_cli.api.analyze import make_question
     from goodput_cli.events.live import LiveLog
     from goodput_cli.sources.base import Wanted
 
@@ -72,7 +72,7 @@ def watch(
 
 
 def _update(log: EventLog, question: Question, job_name: str | None, changed: bool) -> Update:
-    from goodput_cli.api import analyze_log
+    from goodput_cli.api.analyze import analyze_log
 
     try:
         return Update(changed, analyze_log(log, replace(question, now_ns=time.time_ns()), job_name))

@@ -1,6 +1,6 @@
-"""`goodput_cli.sides.compare(...)`: two runs or more side by side, from logs and from saved answers of `analyze`.
+"""`goodput_cli.api.compare.compare(...)`: two runs or more side by side, from logs and from saved answers of `analyze`.
 
-from goodput_cli.sides import compare
+from goodput_cli.api.compare import compare
 found = compare(["before.json", "run.jsonl"], changes=["goodput:-2pp"])
 for pair in found.pairs:
     print(pair.side.name, float(pair.points), pair.thresholds)
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.comparison import Comparison, Side
     from goodput_cli.analysis.comparison_thresholds import ChangeExpression
     from goodput_cli.analysis.summary import Summary
-    from goodput_cli.api import Question, Source
+    from goodput_cli.api.analyze import Question, Source
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress, Wanted
@@ -69,7 +69,7 @@ def compare(
     """
     from goodput_cli.analysis.comparison import compare_sides
     from goodput_cli.analysis.comparison_thresholds import parse_change
-    from goodput_cli.api import make_question
+    from goodput_cli.api.analyze import make_question
     from goodput_cli.sources.base import Wanted
 
     expressions = [parse_change(given) if isinstance(given, str) else given for given in changes]
@@ -178,7 +178,7 @@ class _Reader:
 
         from goodput_cli.analysis.comparison import Side
         from goodput_cli.analysis.summary import Summary, summary_of
-        from goodput_cli.api import analyze_log
+        from goodput_cli.api.analyze import analyze_log
 
         if isinstance(read, Summary):
             _check_saved(asked, read)

@@ -1,6 +1,6 @@
-"""`goodput_cli.fetch.fetch(...)`: the logs behind any sources as one local file that every command reads.
+"""`goodput_cli.api.fetch.fetch(...)`: the logs behind any sources as one local file that every command reads.
 
-from goodput_cli.fetch import fetch
+from goodput_cli.api.fetch import fetch
 fetch(["cloud-logging://my-project/goodput_llm"], "run.jsonl.gz")
 """
 

@@ -1,8 +1,8 @@
 """Questions about whole logs, with all jobs in them: `list_jobs` and `check_log`.
 
-from goodput_cli.api import make_question
+from goodput_cli.api.analyze import make_question
 from goodput_cli.events.read import read_events
-from goodput_cli.logs import list_jobs
+from goodput_cli.api.jobs import list_jobs
 for job in list_jobs(read_events(["logs/"]), make_question()).jobs:
     print(job.name, job.goodput_percent)
 """
@@ -19,11 +19,11 @@ from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountab
 from goodput_cli.analysis.jobs import JobList, JobSummary, SortKey, arranged, not_analysed, summarise
 from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.rolling import as_known_at
-from goodput_cli.api import Question, account_for
-from goodput_cli.collection import garbage_collection_paused
+from goodput_cli.api.analyze import Question, account_for
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
+from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.timeline.attempts import find_attempts
 from goodput_cli.timeline.build import Timeline, is_step_log
 from goodput_cli.timeline.order import in_order
