@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import goodput_cli
-from goodput_cli.analysis.disruption_rows import no_disruptions
+from goodput_cli.analysis.disruptions.rows import no_disruptions
 from goodput_cli.analysis.results import (
     Analysis,
     AtRisk,

@@ -34,8 +34,8 @@ from story import (
 )
 from strategies import any_logs
 
-from goodput_cli.analysis.check import CheckReport, Finding
-from goodput_cli.analysis.checks.found import amount
+from goodput_cli.analysis.check.check import CheckReport, Finding
+from goodput_cli.analysis.check.finding import amount
 from goodput_cli.api.analyze import make_question
 from goodput_cli.api.jobs import check_log
 from goodput_cli.cli.main import run

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from analyses import HOSTILE, hostile, primer
 
+from goodput_cli.analysis.goodput.thresholds import evaluate
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.thresholds import evaluate
 from goodput_cli.cli.console import tell
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.diagnostic import Diagnostic

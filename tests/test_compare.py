@@ -16,18 +16,18 @@ from story import Lines, account, custom, end, finished, loaded, prep, save, sav
 from strategies import any_logs, messy_logs
 from test_properties import analyse, questions, slowly
 
-from goodput_cli.analysis.comparison import Contribution, Pair, Side, compare_sides
-from goodput_cli.analysis.comparison_facts import FACTS, measure
-from goodput_cli.analysis.comparison_thresholds import parse_change
+from goodput_cli.analysis.compare.compare import Contribution, Pair, Side, compare_sides
+from goodput_cli.analysis.compare.metrics import FACTS, measure
+from goodput_cli.analysis.compare.phrases import fact_words
+from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
+from goodput_cli.analysis.compare.sheet import compare_sheet
+from goodput_cli.analysis.compare.summary import Summary, summary_of
+from goodput_cli.analysis.compare.thresholds import parse_change
+from goodput_cli.analysis.goodput.thresholds import DIMENSIONS, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import measure as measure_threshold
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.saved import summary_of_saved
-from goodput_cli.analysis.summary import Summary, summary_of
-from goodput_cli.analysis.thresholds import DIMENSIONS, parse_threshold
-from goodput_cli.analysis.thresholds import measure as measure_threshold
 from goodput_cli.api.compare import compare
 from goodput_cli.report.base import Page
-from goodput_cli.report.compare_sheet import compare_sheet
-from goodput_cli.report.compare_words import fact_words
 from goodput_cli.report.json_report import render
 from goodput_cli.report.sheets import load_sheet_renderer
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from story import account, custom, end, prep, start, steps
 
-from goodput_cli.analysis.comparison_facts import NAMES
-from goodput_cli.analysis.comparison_thresholds import judge, parse_change
+from goodput_cli.analysis.compare.metrics import NAMES
+from goodput_cli.analysis.compare.phrases import limit_text, threshold_value
+from goodput_cli.analysis.compare.summary import Summary, summary_of
+from goodput_cli.analysis.compare.thresholds import judge, parse_change
 from goodput_cli.analysis.results import Window
-from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.errors import UsageError
-from goodput_cli.report.compare_words import limit_text, threshold_value
 
 BEFORE = summary_of(account(start(0), prep(0, 10), steps(0, 9, at=10), custom("EVAL", 90, 95), end(100)).analysis)
 AFTER = summary_of(

@@ -15,8 +15,8 @@ from markdown_docs import ROOT, read, replace_generated, updating
 from test_reconcile_library import CLOSE, in_process
 
 import goodput_cli
-from goodput_cli.analysis.reconcile import Movement, Reconciliation
-from goodput_cli.analysis.reconcile_rules import RULES
+from goodput_cli.analysis.reconcile.reconcile import Movement, Reconciliation
+from goodput_cli.analysis.reconcile.rules import RULES
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.vocabulary.text import percent, seconds_text
 

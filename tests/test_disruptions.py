@@ -39,9 +39,9 @@ from story import (
 from strategies import any_logs, messy_logs
 from test_properties import analyse, slowly
 
-from goodput_cli.analysis.disruption_rows import Disruption
-from goodput_cli.analysis.disruptions import find_disruptions
-from goodput_cli.analysis.losses import find_losses
+from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.disruptions.losses import find_losses
+from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 

@@ -34,7 +34,7 @@ from markdown_docs import (
 )
 
 import goodput_cli
-from goodput_cli.analysis.thresholds import NAMES
+from goodput_cli.analysis.goodput.thresholds import NAMES
 from goodput_cli.cli.interrupts import INTERRUPTED
 from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.errors import GoodputError

@@ -18,11 +18,11 @@ from pages import Element, read_page
 from recorder_log import Recorder
 
 import goodput_cli
+from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_value, threshold_verdict
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report import json_report
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
-from goodput_cli.report.facts import threshold_limit, threshold_value, threshold_verdict
 from goodput_cli.report.html.charts import library
 from goodput_cli.report.html_report import render
 from goodput_cli.vocabulary.categories import CATEGORIES

@@ -18,7 +18,7 @@ from story import custom, end, finished, instant, loaded, save, start, started, 
 import goodput_cli.events.read
 from goodput_cli import analyze
 from goodput_cli.analysis.by_job import by_job
-from goodput_cli.analysis.jobs import JobList
+from goodput_cli.analysis.jobs.summarise import JobList
 from goodput_cli.api.analyze import make_question
 from goodput_cli.api.jobs import list_jobs
 from goodput_cli.cli.main import run

@@ -21,12 +21,12 @@ from golden_files import check_golden
 from recorder_log import Recorder, outage
 from test_properties import analyse
 
-from goodput_cli.analysis.reconcile_checkpoints import reconcile_checkpoints
+from goodput_cli.analysis.reconcile.checkpoints import reconcile_checkpoints
+from goodput_cli.analysis.reconcile.checkpoints_sheet import RULES as CHECKPOINT_RULES
 from goodput_cli.cli.interrupts import INTERRUPTED
 from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.reference_library import run as running
-from goodput_cli.report.reconcile_checkpoints_sheet import RULES as CHECKPOINT_RULES
 
 ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "sample_logs"

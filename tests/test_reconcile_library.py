@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from strategies import any_logs, messy_logs, step_logs
 from test_properties import analyse, slowly
 
-from goodput_cli.analysis.reconcile import Reconciliation, events_seen, reconcile
-from goodput_cli.analysis.reconcile_rules import RULES
+from goodput_cli.analysis.reconcile.reconcile import Reconciliation, events_seen, reconcile
+from goodput_cli.analysis.reconcile.rules import RULES
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.reference_library.entries import ELASTIC, entries
 from goodput_cli.reference_library.run import answer_of

@@ -24,8 +24,8 @@ from story import (
 from strategies import any_logs, messy_logs
 from test_properties import analyse, slowly
 
-from goodput_cli.analysis.reliability import Reliability, poisson_interval
-from goodput_cli.analysis.thresholds import evaluate, parse_threshold
+from goodput_cli.analysis.disruptions.reliability import Reliability, poisson_interval
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
 
 SECOND = 10**9
 

@@ -22,8 +22,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 import goodput_cli
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Window
-from goodput_cli.analysis.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_of, load_renderer

@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from goodput_cli.analysis.goodput.phrases import threshold_reason
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.analysis.results import Analysis, Window
-from goodput_cli.analysis.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
 from goodput_cli.report.csv_report import text_cell
-from goodput_cli.report.facts import threshold_reason
 from goodput_cli.report.markdown_text import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
 from goodput_cli.report.table import render as render_table

@@ -21,7 +21,7 @@ from strategies import JOB, any_logs
 
 import goodput_cli
 from goodput_cli.analysis.results import Rolling
-from goodput_cli.analysis.rolling import default_window
+from goodput_cli.analysis.rolling.windows import default_window
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.timeline import ledger
@@ -176,7 +176,7 @@ def test_windows_that_end_together_share_one_accounting(log: Path, monkeypatch: 
         calls.append(given[2])
         return build_timeline(*given)
 
-    monkeypatch.setattr("goodput_cli.analysis.rolling.build_timeline", counted)
+    monkeypatch.setattr("goodput_cli.analysis.rolling.windows.build_timeline", counted)
     rows = rolled(log, window=["1m", "5m", "10m"], every="5m", no_hindsight=True)
     assert len(calls) == len(set(rows.end_ns.tolist())) == 4
 

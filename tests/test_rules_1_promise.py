@@ -34,7 +34,7 @@ from story import (
 )
 
 from goodput_cli import analyze
-from goodput_cli.analysis.goodput import analyse_window
+from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData

@@ -11,10 +11,10 @@ import pytest
 from analyses import HOSTILE
 from test_sheets import ROWS, sheet
 
+from goodput_cli.analysis.sheet import Column, Lazy, Sheet
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import content_policy, script_data
-from goodput_cli.report.sheet import Column, Lazy, Sheet
 from goodput_cli.report.sheet_html import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 

@@ -14,9 +14,9 @@ from analyses import BASE, HOSTILE
 from golden_files import check_golden
 from rich.cells import cell_len
 
+from goodput_cli.analysis.sheet import Column, Lazy, Sheet
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheet import Column, Lazy, Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.report.terminal import sparkline
 from goodput_cli.vocabulary.text import as_typed

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from story import BASE, Lines, account, end, loaded, saved, start, started, step, steps, told
 
-from goodput_cli.analysis.regimes import level_changes
-from goodput_cli.analysis.steps import StepReport, histogram, step_report
+from goodput_cli.analysis.steps.slow_regimes import level_changes
+from goodput_cli.analysis.steps.statistics import StepReport, histogram, step_report
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 

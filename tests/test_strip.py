@@ -18,8 +18,8 @@ from strategies import any_logs
 from test_properties import analyse, slowly
 
 import goodput_cli
+from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis, Window
-from goodput_cli.analysis.strip import Strip, strip_of
 from goodput_cli.report.base import Page
 from goodput_cli.report.strip_text import strip_lines
 from goodput_cli.vocabulary.categories import CATEGORIES

@@ -13,9 +13,9 @@ from analyses import BASE, MINUTE, amount, empty_table, primer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.reliability import Reliability
+from goodput_cli.analysis.disruptions.reliability import Reliability
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.analysis.results import AtRisk, Elastic, StepStatistics, Window
-from goodput_cli.analysis.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES

@@ -20,15 +20,15 @@ from rich.cells import cell_len
 from strategies import JOB, any_logs
 
 import goodput_cli
-from goodput_cli.analysis.around import neighbourhood
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.timeline_rows import choose_segments, event_rows, folded, segment_rows
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.timeline.around import neighbourhood
+from goodput_cli.analysis.timeline.rows import choose_segments, event_rows, folded, segment_rows
+from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheet import Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
-from goodput_cli.report.timeline_sheet import timeline_sheet
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.when import Anchors, Span, When, parse_duration, parse_span, parse_when, parse_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.thresholds import ThresholdExpression
+    from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress
     from goodput_cli.timeline.build import Timeline
@@ -128,11 +128,11 @@ def analyze_log(
     log: EventLog, question: Question, job_name: str | None = None, thresholds: Sequence[ThresholdExpression] = ()
 ) -> Analysis:
     """The same for events that have been read already."""
-    from goodput_cli.analysis.findings import beaten_reference
-    from goodput_cli.analysis.goodput import analyse_window
+    from goodput_cli.analysis.goodput.analyse import analyse_window
+    from goodput_cli.analysis.goodput.findings import beaten_reference
+    from goodput_cli.analysis.goodput.thresholds import evaluate
     from goodput_cli.analysis.pick import pick_ordered
-    from goodput_cli.analysis.rolling import as_known_at
-    from goodput_cli.analysis.thresholds import evaluate
+    from goodput_cli.analysis.rolling.windows import as_known_at
     from goodput_cli.diagnostics.diagnostic import merge
 
     given, name, formats = pick_ordered(log, job_name)
@@ -153,7 +153,7 @@ def analyze_log(
 
 def _rolling(timeline: Timeline, question: Question, start: int, end: int) -> Rolling:
     """The rolling windows that end inside the window of the question, [start, end) (ns)."""
-    from goodput_cli.analysis.rolling import default_window, rolling
+    from goodput_cli.analysis.rolling.windows import default_window, rolling
 
     start, end = max(start, timeline.start), min(end, timeline.end)
     windows = [window or default_window(end - start) for window in question.windows]
@@ -284,6 +284,6 @@ def _reference(value: str | float | Fraction | None) -> Fraction | Literal["auto
 
 
 def _expressions(thresholds: Sequence[ThresholdExpression | str]) -> list[ThresholdExpression]:
-    from goodput_cli.analysis.thresholds import parse_threshold
+    from goodput_cli.analysis.goodput.thresholds import parse_threshold
 
     return [parse_threshold(given) if isinstance(given, str) else given for given in thresholds]

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.comparison import Comparison, Side
-    from goodput_cli.analysis.comparison_thresholds import ChangeExpression
-    from goodput_cli.analysis.summary import Summary
+    from goodput_cli.analysis.compare.compare import Comparison, Side
+    from goodput_cli.analysis.compare.summary import Summary
+    from goodput_cli.analysis.compare.thresholds import ChangeExpression
     from goodput_cli.api.analyze import Question, Source
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
@@ -67,8 +67,8 @@ def compare(
 
     Raises UsageError before anything is read where the sides do not fit together, SourceError, NotEnoughData.
     """
-    from goodput_cli.analysis.comparison import compare_sides
-    from goodput_cli.analysis.comparison_thresholds import parse_change
+    from goodput_cli.analysis.compare.compare import compare_sides
+    from goodput_cli.analysis.compare.thresholds import parse_change
     from goodput_cli.api.analyze import make_question
     from goodput_cli.sources.base import Wanted
 
@@ -159,7 +159,7 @@ class _Reader:
     def _read(self, asked: Asked) -> Summary | EventLog:
         from dataclasses import replace
 
-        from goodput_cli.analysis.saved import summary_of_saved
+        from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
         from goodput_cli.events.read import decode_batches
         from goodput_cli.events.timestamps import load_zone
         from goodput_cli.sources.base import ReadContext, source_for
@@ -176,8 +176,8 @@ class _Reader:
     def _side(self, asked: Asked, read: Summary | EventLog) -> Side:
         from dataclasses import replace
 
-        from goodput_cli.analysis.comparison import Side
-        from goodput_cli.analysis.summary import Summary, summary_of
+        from goodput_cli.analysis.compare.compare import Side
+        from goodput_cli.analysis.compare.summary import Summary, summary_of
         from goodput_cli.api.analyze import analyze_log
 
         if isinstance(read, Summary):

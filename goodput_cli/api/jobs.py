@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodput_cli.analysis.by_job import by_job
-from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
-from goodput_cli.analysis.jobs import JobList, JobSummary, SortKey, arranged, not_analysed, summarise
+from goodput_cli.analysis.check.check import CheckReport, check_job, check_unaccountable, report
+from goodput_cli.analysis.jobs.summarise import JobList, JobSummary, SortKey, arranged, not_analysed, summarise
 from goodput_cli.analysis.pick import pick_job
-from goodput_cli.analysis.rolling import as_known_at
+from goodput_cli.analysis.rolling.windows import as_known_at
 from goodput_cli.api.analyze import Question, account_for
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError

@@ -6,8 +6,8 @@ checkpoint logs it is the resiliency calculator, whose documented formula is wor
 
 from __future__ import annotations
 
-from goodput_cli.analysis.reconcile import Reconciliation, events_seen, reconcile
-from goodput_cli.analysis.reconcile_checkpoints import CheckpointReconciliation, reconcile_checkpoints
+from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation, reconcile_checkpoints
+from goodput_cli.analysis.reconcile.reconcile import Reconciliation, events_seen, reconcile
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.reference_library.run import ask_library, require_library

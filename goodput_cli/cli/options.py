@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, option
 from goodput_cli.errors import UsageError

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 import click
 
+from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.memory import keep_freed_memory
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
@@ -17,12 +18,11 @@ from goodput_cli.cli.progress import reading_progress
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
 from goodput_cli.report.messages import diagnostic_lines, strict_lines
-from goodput_cli.report.sheet import Sheet
 from goodput_cli.report.sheets import load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.comparison import Comparison
+    from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.results import Analysis, Threshold
     from goodput_cli.events.schema import EventLog
 

@@ -6,10 +6,10 @@ place, with more points, and can be zoomed and asked.
 
 from __future__ import annotations
 
-from goodput_cli.analysis.picture import picture_of
+from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.picture import picture_of
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps import StepReport
-from goodput_cli.report import facts
+from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import library
 from goodput_cli.report.html.columns import chart_columns

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
+from goodput_cli.analysis.disruptions.as_json import disruption_dicts, reliability_dict
 from goodput_cli.analysis.results import (
     Analysis,
     CategoryTime,
@@ -22,12 +24,10 @@ from goodput_cli.analysis.results import (
     StepStatistics,
     Threshold,
 )
-from goodput_cli.analysis.saved import SCHEMA_VERSION
+from goodput_cli.analysis.rolling.sheet import rolling_dicts
+from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page
-from goodput_cli.report.disruptions_json import disruption_dicts, reliability_dict
-from goodput_cli.report.rolling_sheet import rolling_dicts
-from goodput_cli.report.sheet import Lazy
 from goodput_cli.vocabulary.json_text import one_line
 from goodput_cli.vocabulary.text import finite, iso, well_formed
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
 from goodput_cli.diagnostics.diagnostic import problems
-from goodput_cli.report import facts
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.vocabulary.text import finite, iso, safe, seconds_text

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
+from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.report import facts
+from goodput_cli.analysis.rolling.sheet import rolling_lines
 from goodput_cli.report.base import Page
-from goodput_cli.report.disruptions_sheet import disruptions_sheet
 from goodput_cli.report.markdown_text import escape, folded, name_text, table_head, table_row
 from goodput_cli.report.messages import places_text, worst_first
-from goodput_cli.report.rolling_sheet import rolling_lines
 from goodput_cli.report.sheet_markdown import table_lines
 from goodput_cli.report.strip_text import strip_lines
 from goodput_cli.report.terminal import bar, sparkline

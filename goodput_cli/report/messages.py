@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from goodput_cli.analysis.goodput.phrases import pin_option, threshold_line
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
-from goodput_cli.report.facts import pin_option, threshold_line
 from goodput_cli.vocabulary.text import safe, shorten
 
 PLACES = 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.timeline_rows import segment_rows
+from goodput_cli.analysis.timeline.rows import segment_rows
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.report.base import Page
 from goodput_cli.report.parquet_file import INSTANT, TEXT, about_analysis, chunks, instants, pa, texts_of, whole, write

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from goodput_cli.report.sheet import Cell, Column, ColumnKind, Sheet
+from goodput_cli.analysis.sheet import Cell, Column, ColumnKind, Sheet
 from goodput_cli.vocabulary.text import change, clock, duration, finite, number, percent, points
 
 NOT_RECORDED = "-"

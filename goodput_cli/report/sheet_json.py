@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from goodput_cli.analysis.saved import SCHEMA_VERSION
+from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
+from goodput_cli.analysis.sheet import Lazy, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheet import Lazy, Sheet
 from goodput_cli.vocabulary.json_text import one_line
 
 

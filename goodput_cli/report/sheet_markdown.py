@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.markdown_text import escape, table_row
-from goodput_cli.report.sheet import Cell, Column, Sheet
 from goodput_cli.report.sheet_cells import cell_text, eye_columns, eye_rows, is_left
 from goodput_cli.report.terminal import bar
 

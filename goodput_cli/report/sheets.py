@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Protocol
 
+from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheet import Sheet
 
 _MODULES = {
     "table": "goodput_cli.report.sheet_table",

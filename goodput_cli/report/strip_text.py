@@ -7,8 +7,8 @@ from itertools import groupby
 
 from rich.text import Text
 
+from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.strip import Strip, strip_of
 from goodput_cli.report.base import Page
 from goodput_cli.report.terminal import colour_of
 from goodput_cli.vocabulary.palette import LOOKS

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.thresholds import ThresholdExpression
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
 from goodput_cli.cli.options import threshold_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_session, question_options, say_all

@@ -34,9 +34,9 @@ def check(**given: Any) -> int:
     """
     session = open_sheet_session(given)
     log = session.read()
+    from goodput_cli.analysis.check.sheet import check_sheet
     from goodput_cli.analysis.pick import no_events
     from goodput_cli.api.jobs import check_log
-    from goodput_cli.report.check_sheet import check_sheet
 
     question, name = question_for_each(session.question), session.question["job_name"]
     with counting_progress(wanted=not (session.no_progress or session.quiet)) as told:

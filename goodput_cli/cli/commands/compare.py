@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis.comparison_thresholds import ChangeExpression, parse_change
+from goodput_cli.analysis.compare.thresholds import ChangeExpression, parse_change
 from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.options import method_options, output_options, side_options, time_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
@@ -73,8 +73,8 @@ def compare(
     """
     session = open_sheet_session(_with_sources(given, baseline))
     found = session.compare(baseline=baseline, changes=[*fail_if, *warn_if])
-    from goodput_cli.report.compare_sheet import compare_sheet
-    from goodput_cli.report.compare_words import auto_cautions, threshold_lines
+    from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
+    from goodput_cli.analysis.compare.sheet import compare_sheet
 
     session.outputs.write(compare_sheet(found))
     session.say_diagnostics(found.diagnostics)

@@ -55,8 +55,8 @@ def disruptions(accelerators: float | None, price_per_hour: float | None, **give
         raise UsageError("--price-per-hour needs --accelerators: how many are held")
     session = open_sheet_session(given)
     analysis = session.analyze()
-    from goodput_cli.analysis.cost import Price
-    from goodput_cli.report.disruptions_sheet import disruptions_sheet
+    from goodput_cli.analysis.disruptions.cost import Price
+    from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 
     price = None if accelerators is None else Price(accelerators, price_per_hour)
     return session.answer(disruptions_sheet(analysis, price), analysis.diagnostics)

@@ -44,8 +44,8 @@ def jobs(sort: Any, limit: int | None, **given: Any) -> int:
     """
     session = open_sheet_session(given)
     log = session.read()
+    from goodput_cli.analysis.jobs.sheet import jobs_sheet
     from goodput_cli.api.jobs import list_jobs
-    from goodput_cli.report.jobs_sheet import jobs_sheet
 
     question, name = question_for_each(session.question), session.question["job_name"]
     with counting_progress(wanted=not (session.no_progress or session.quiet)) as told:

@@ -55,10 +55,10 @@ def reconcile(timeout: str, **given: Any) -> int:
     """
     session = open_sheet_session(given)
     analysis = session.analyze()
-    from goodput_cli.analysis.reconcile import Reconciliation
+    from goodput_cli.analysis.reconcile.checkpoints_sheet import reconcile_checkpoints_sheet
+    from goodput_cli.analysis.reconcile.reconcile import Reconciliation
+    from goodput_cli.analysis.reconcile.sheet import reconcile_sheet
     from goodput_cli.api.reconcile import SLOW_EVENTS, is_checkpoint_log, reconcile_job
-    from goodput_cli.report.reconcile_checkpoints_sheet import reconcile_checkpoints_sheet
-    from goodput_cli.report.reconcile_sheet import reconcile_sheet
 
     events = len(analysis.timeline.given.given)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.quiet:

@@ -34,6 +34,6 @@ def rolling(window: tuple[str, ...], **given: Any) -> int:
     """
     session = open_sheet_session(given)
     analysis = session.analyze(window=window or ("auto",))
-    from goodput_cli.report.rolling_sheet import rolling_sheet
+    from goodput_cli.analysis.rolling.sheet import rolling_sheet
 
     return session.answer(rolling_sheet(analysis), analysis.diagnostics)

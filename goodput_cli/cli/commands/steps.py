@@ -42,8 +42,8 @@ def steps(slowest: int, **given: Any) -> int:
     """
     session = open_sheet_session(given)
     analysis = session.analyze()
-    from goodput_cli.analysis.steps import step_report
-    from goodput_cli.report.steps_sheet import steps_sheet
+    from goodput_cli.analysis.steps.sheet import steps_sheet
+    from goodput_cli.analysis.steps.statistics import step_report
 
     report = step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns, slowest)
     return session.answer(steps_sheet(analysis, report), analysis.diagnostics)

@@ -16,13 +16,13 @@ from goodput_cli.vocabulary.when import parse_duration
 
 
 def _around(text: str) -> object:
-    from goodput_cli.analysis.around import parse_around
+    from goodput_cli.analysis.timeline.around import parse_around
 
     return parse_around(text)
 
 
 def _category(text: str) -> str:
-    from goodput_cli.analysis.timeline_rows import check_category
+    from goodput_cli.analysis.timeline.rows import check_category
 
     return check_category(text)
 
@@ -69,9 +69,9 @@ def timeline(
         raise UsageError("--margin belongs to --around")
     session = open_sheet_session(given)
     analysis = session.analyze()
-    from goodput_cli.analysis.around import neighbourhood
-    from goodput_cli.analysis.timeline_rows import choose_segments, event_rows
-    from goodput_cli.report.timeline_sheet import timeline_sheet
+    from goodput_cli.analysis.timeline.around import neighbourhood
+    from goodput_cli.analysis.timeline.rows import choose_segments, event_rows
+    from goodput_cli.analysis.timeline.sheet import timeline_sheet
 
     window = (analysis.window.start_ns, analysis.window.end_ns)
     if around is not None:
