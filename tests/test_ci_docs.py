@@ -19,7 +19,7 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import format_of
-from goodput_cli.report.openmetrics import families
+from goodput_cli.report.formats.openmetrics import families
 
 CI = ROOT / "docs" / "ci.md"
 LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"

@@ -28,8 +28,8 @@ from goodput_cli.analysis.goodput.thresholds import measure as measure_threshold
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.api.compare import compare
 from goodput_cli.report.base import Page
-from goodput_cli.report.json_report import render
-from goodput_cli.report.sheets import load_sheet_renderer
+from goodput_cli.report.formats.json import render
+from goodput_cli.report.sheets.registry import load_sheet_renderer
 
 SECOND = 10**9
 SAVE = "unproductive_checkpoint_save_time"

@@ -21,10 +21,10 @@ import goodput_cli
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_value, threshold_verdict
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.cli.main import run
-from goodput_cli.report import json_report
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
+from goodput_cli.report.formats import json as json_report
+from goodput_cli.report.formats.html import render
 from goodput_cli.report.html.charts import library
-from goodput_cli.report.html_report import render
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS
 from goodput_cli.vocabulary.palette import LOOKS

@@ -22,10 +22,10 @@ import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
-from goodput_cli.report import parquet_file
 from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.json_report import as_dict
-from goodput_cli.report.parquet_places import lists_of_two, places_of
+from goodput_cli.report.formats.json import as_dict
+from goodput_cli.report.parquet import file as parquet_file
+from goodput_cli.report.parquet.places import lists_of_two, places_of
 
 ROOT = Path(__file__).parent.parent
 NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"

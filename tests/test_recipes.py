@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 from markdown_docs import ROOT, Block, blocks, playground, read, run_console, run_session, section, updating
 
-from goodput_cli.report.parquet_events import SCHEMA as EVENTS
-from goodput_cli.report.parquet_segments import SCHEMA as SEGMENTS
+from goodput_cli.report.formats.parquet import SCHEMA as SEGMENTS
+from goodput_cli.report.formats.parquet_events import SCHEMA as EVENTS
 
 RECIPES = ROOT / "docs" / "recipes.md"
 

@@ -27,7 +27,7 @@ from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.sheets import load_sheet_renderer
+from goodput_cli.report.sheets.registry import load_sheet_renderer
 
 SAMPLES = Path(__file__).parent.parent / "sample_logs"
 MEGABYTE = 1_000_000

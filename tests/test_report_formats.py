@@ -24,10 +24,10 @@ from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
-from goodput_cli.report.csv_report import text_cell
-from goodput_cli.report.markdown_text import escape
+from goodput_cli.report.formats.csv import text_cell
+from goodput_cli.report.formats.table import render as render_table
+from goodput_cli.report.markdown import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
-from goodput_cli.report.table import render as render_table
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.titles import TITLES, title
 

@@ -8,7 +8,7 @@ from story import account, end, finished, loaded, save, saved, start, started, s
 
 from goodput_cli.analysis.results import Method, Saves
 from goodput_cli.report.base import Page
-from goodput_cli.report.json_report import render
+from goodput_cli.report.formats.json import render
 
 
 def test_saves_are_counted_with_the_time_between_them() -> None:

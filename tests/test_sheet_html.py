@@ -15,7 +15,7 @@ from goodput_cli.analysis.sheet import Column, Lazy, Sheet
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import content_policy, script_data
-from goodput_cli.report.sheet_html import MOST_ROWS, render
+from goodput_cli.report.sheets.html import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 
 LOG = Path(__file__).parent.parent / "sample_logs" / "llm-pretrain.jsonl"

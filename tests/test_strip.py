@@ -21,7 +21,7 @@ import goodput_cli
 from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.report.base import Page
-from goodput_cli.report.strip_text import strip_lines
+from goodput_cli.report.strip import strip_lines
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.palette import LOOKS
 

@@ -28,7 +28,7 @@ from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheets import load_sheet_renderer
+from goodput_cli.report.sheets.registry import load_sheet_renderer
 
 ROOT = Path(__file__).parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from test_html_report import HOSTILE_NAMES, hostile_log, written
 import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
-from goodput_cli.report.html_report import render
+from goodput_cli.report.formats.html import render
 
 LUMINANCE = """
 (selector) => {

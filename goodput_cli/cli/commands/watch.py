@@ -141,7 +141,7 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
 @contextmanager
 def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
-    from goodput_cli.report.table import render
+    from goodput_cli.report.formats.table import render
 
     last = ""
 

@@ -18,7 +18,7 @@ from goodput_cli.analysis.steps.statistics import StepReport, step_report
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report.sheet_html import HtmlTable, html_table
+from goodput_cli.report.sheets.html import HtmlTable, html_table
 from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
 from goodput_cli.vocabulary.palette import LOOKS, Look
 from goodput_cli.vocabulary.text import clock, duration, exact, iso, number, period, plural, seconds_text

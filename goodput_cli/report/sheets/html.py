@@ -8,7 +8,7 @@ from itertools import islice
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import document
-from goodput_cli.report.sheet_cells import cell_text, eye_columns, eye_rows, is_left
+from goodput_cli.report.sheets.cells import cell_text, eye_columns, eye_rows, is_left
 from goodput_cli.vocabulary.text import finite
 
 MOST_ROWS = 5000

@@ -10,12 +10,12 @@ from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 
 _MODULES = {
-    "table": "goodput_cli.report.sheet_table",
-    "json": "goodput_cli.report.sheet_json",
-    "csv": "goodput_cli.report.sheet_csv",
-    "markdown": "goodput_cli.report.sheet_markdown",
-    "html": "goodput_cli.report.sheet_html",
-    "parquet": "goodput_cli.report.sheet_parquet",
+    "table": "goodput_cli.report.sheets.table",
+    "json": "goodput_cli.report.sheets.json",
+    "csv": "goodput_cli.report.sheets.csv",
+    "markdown": "goodput_cli.report.sheets.markdown",
+    "html": "goodput_cli.report.sheets.html",
+    "parquet": "goodput_cli.report.sheets.parquet",
 }
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.report.base import Page
-from goodput_cli.report.parquet_file import INSTANT, TEXT, about_analysis, chunks, instants, pa, texts_of, whole, write
-from goodput_cli.report.parquet_places import places_of
+from goodput_cli.report.parquet.file import INSTANT, TEXT, about_analysis, chunks, instants, pa, texts_of, whole, write
+from goodput_cli.report.parquet.places import places_of
 
 SCHEMA = pa.schema(
     [

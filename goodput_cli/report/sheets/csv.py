@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.csv_report import text_cell
+from goodput_cli.report.formats.csv import text_cell
 from goodput_cli.vocabulary.text import finite, iso, seconds_text
 
 _UNITS = {"duration": "_seconds", "change": "_seconds", "percent": "_percent", "points": "_points"}

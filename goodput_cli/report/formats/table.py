@@ -17,7 +17,7 @@ from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis, Verdict
 from goodput_cli.analysis.rolling.sheet import rolling_lines
 from goodput_cli.report.base import Page
-from goodput_cli.report.strip_text import strip_lines
+from goodput_cli.report.strip import strip_lines
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, colour_of, put, sparkline
 from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheet_cells import cell_text, eye_columns, eye_rows, is_left, same_day, short_instant
+from goodput_cli.report.sheets.cells import cell_text, eye_columns, eye_rows, is_left, same_day, short_instant
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, put
 from goodput_cli.vocabulary.text import safe, shorten
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable
-from goodput_cli.report.parquet_file import pa
+from goodput_cli.report.parquet.file import pa
 from goodput_cli.vocabulary.text import well_formed
 
 Rows = NDArray[np.intp]

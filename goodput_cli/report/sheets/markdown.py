@@ -7,8 +7,8 @@ from itertools import islice
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.markdown_text import escape, table_row
-from goodput_cli.report.sheet_cells import cell_text, eye_columns, eye_rows, is_left
+from goodput_cli.report.markdown import escape, table_row
+from goodput_cli.report.sheets.cells import cell_text, eye_columns, eye_rows, is_left
 from goodput_cli.report.terminal import bar
 
 _BAR_WIDTH = 10
