@@ -24,7 +24,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import COLUMNS, EventTable
 
 if TYPE_CHECKING:
-    from goodput_cli.timeline.build import Timeline
+    from goodput_cli.accounting.build import Timeline
 
 BASE = 1_735_689_600 * 10**9  # 2025-01-01T00:00:00Z
 MINUTE = 60 * 10**9

@@ -15,12 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.pick import pick_ordered
-from goodput_cli.api.analyze import analyze_log, make_question
-from goodput_cli.events.read import read_events
-from goodput_cli.events.schema import COLUMNS, EventLog, EventTable
-from goodput_cli.timeline.build import Timeline, build_timeline
-from goodput_cli.timeline.columns import (
+from goodput_cli.accounting.build import Timeline, build_timeline
+from goodput_cli.accounting.columns import (
     Sparse,
     gathered,
     owner_type,
@@ -31,10 +27,14 @@ from goodput_cli.timeline.columns import (
     row_type,
     search,
 )
-from goodput_cli.timeline.ledger import Ledger
-from goodput_cli.timeline.order import in_order
-from goodput_cli.timeline.partition import partition
-from goodput_cli.timeline.rules import Rules
+from goodput_cli.accounting.ledger import Ledger
+from goodput_cli.accounting.order import in_order
+from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.segments import partition
+from goodput_cli.analysis.pick import pick_ordered
+from goodput_cli.api.analyze import analyze_log, make_question
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import COLUMNS, EventLog, EventTable
 from loggen.scenario import Scenario
 from loggen.write import log_bytes
 
@@ -128,7 +128,7 @@ def test_totals_of_long_accounts_are_those_of_short_ones(monkeypatch: pytest.Mon
     segments = timeline_of(log_of(lines=3000, disruption_every=40)).segments
     start = np.linspace(segments.edges[0], segments.edges[-1], 200).astype(np.int64)
     short = Ledger(segments).between(start[:-1], start[1:])
-    monkeypatch.setattr("goodput_cli.timeline.ledger._LONG", 0)
+    monkeypatch.setattr("goodput_cli.accounting.ledger._LONG", 0)
     long = Ledger(segments).between(start[:-1], start[1:])
     assert short.keys() == long.keys()
     assert all(np.array_equal(short[key], long[key]) for key in short)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.accounting.columns import places
 from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS
-from goodput_cli.timeline.columns import places
 
 _PIECES = st.lists(
     st.one_of(st.tuples(st.integers(1, 3000), st.integers(-1, 1)), st.lists(st.integers(-1, 9), min_size=1)), max_size=6

@@ -15,13 +15,13 @@ from strategies import any_logs
 from test_properties import Lines, analyse, slowly
 
 import goodput_cli
+from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.picture.bands import bands
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
 from goodput_cli.analysis.picture.picture import Picture, picture_of, tiled_windows
 from goodput_cli.analysis.picture.step_curve import step_curve
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import timed_steps
-from goodput_cli.timeline.columns import run_heads
 from goodput_cli.vocabulary.categories import CATEGORIES
 
 ROOT = Path(__file__).parent.parent

@@ -20,12 +20,12 @@ from rich.cells import cell_len
 from strategies import JOB, any_logs
 
 import goodput_cli
+from goodput_cli.accounting import ledger
+from goodput_cli.accounting.build import build_timeline
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling.windows import default_window
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.timeline import ledger
-from goodput_cli.timeline.build import build_timeline
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "schema.json").read_text(encoding="utf-8"))
 RECOVERY = "infrastructure_recovery_from_disruption"

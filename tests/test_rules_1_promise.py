@@ -34,15 +34,15 @@ from story import (
 )
 
 from goodput_cli import analyze
+from goodput_cli.accounting.build import build_timeline
+from goodput_cli.accounting.order import in_order
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.build import build_timeline
-from goodput_cli.timeline.order import in_order
-from goodput_cli.timeline.rules import Rules
 from loggen import Ending, Entry, Life, Scenario, Truth, log_bytes
 
 PLAIN = told(start(0), steps(0, 6, at=10), end(70))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.build import is_step_log
+from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable
-from goodput_cli.timeline.attempts import find_attempts
-from goodput_cli.timeline.build import is_step_log
-from goodput_cli.timeline.order import Ordered, in_order
-from goodput_cli.timeline.runs import find_runs
 
 _LISTED = 10
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from goodput_cli.accounting.build import Timeline
     from goodput_cli.analysis.disruptions.reliability import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.events.schema import EventTable
-    from goodput_cli.timeline.build import Timeline
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]

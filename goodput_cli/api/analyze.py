@@ -15,12 +15,12 @@ from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.when import Anchors, Span, When, parse_duration, parse_span, parse_when, parse_zone
 
 if TYPE_CHECKING:
+    from goodput_cli.accounting.build import Timeline
+    from goodput_cli.accounting.order import Ordered
+    from goodput_cli.accounting.rules import Rules
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress
-    from goodput_cli.timeline.build import Timeline
-    from goodput_cli.timeline.order import Ordered
-    from goodput_cli.timeline.rules import Rules
 
 Source = str | os.PathLike[str]
 Time = str | datetime | int
@@ -179,8 +179,8 @@ def account_for(given: Ordered, question: Question, name: str) -> tuple[Timeline
 
 def _timeline(given: Ordered, question: Question, name: str) -> tuple[Timeline, Anchors]:
     """Resolve the times that the accounting itself needs, and account for the job."""
-    from goodput_cli.timeline.attempts import find_attempts
-    from goodput_cli.timeline.build import build_timeline, is_step_log, job_start
+    from goodput_cli.accounting.attempts.attempts import find_attempts
+    from goodput_cli.accounting.build import build_timeline, is_step_log, job_start
 
     zone = parse_zone(question.timezone)
     table = given.table
@@ -199,7 +199,7 @@ def _timeline(given: Ordered, question: Question, name: str) -> tuple[Timeline, 
 
 
 def _rules(question: Question, anchors: Anchors) -> Rules:
-    from goodput_cli.timeline.rules import Rules
+    from goodput_cli.accounting.rules import Rules
 
     reference = question.reference_step_time
     return Rules(

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.build import Timeline, is_step_log
+from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.analysis.check.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.jobs.summarise import JobList, JobSummary, SortKey, arranged, not_analysed, summarise
@@ -24,10 +28,6 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.gc_pause import garbage_collection_paused
-from goodput_cli.timeline.attempts import find_attempts
-from goodput_cli.timeline.build import Timeline, is_step_log
-from goodput_cli.timeline.order import in_order
-from goodput_cli.timeline.runs import find_runs
 
 Told = Callable[[int, int], None]
 """Told after each job: how many are done, and of how many."""

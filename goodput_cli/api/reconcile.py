@@ -6,13 +6,13 @@ checkpoint logs it is the resiliency calculator, whose documented formula is wor
 
 from __future__ import annotations
 
+from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
+from goodput_cli.accounting.columns import rows_of
 from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation, reconcile_checkpoints
 from goodput_cli.analysis.reconcile.reconcile import Reconciliation, events_seen, reconcile
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.reference_library.run import ask_library, require_library
-from goodput_cli.timeline.attempts import PROGRESS_KINDS
-from goodput_cli.timeline.columns import rows_of
 
 SLOW_EVENTS = 20_000
 """From how many events on the reference library takes so long that people should be told: it looks at every custom

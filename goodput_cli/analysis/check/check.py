@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.check.clocks import check_clocks, far_times
 from goodput_cli.analysis.check.coverage import check_coverage
 from goodput_cli.analysis.check.hosts import check_hosts
@@ -14,8 +16,6 @@ from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity, merge
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.order import in_order
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 """The gravest first."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.check.finding import amount, found
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, EventTable, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import run_heads
 
 I64 = NDArray[np.int64]
 Rows = NDArray[np.intp]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.columns import distinct
 
 _YEAR = 365.25 * 86_400
 _UNITS = ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h"), (3 * _YEAR, 86_400, "days"))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.check.finding import NOBODY, found
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NONE, NS_PER_SECOND, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import distinct
-from goodput_cli.timeline.endings import End
 
 _AT_ONCE_NS = 10 * NS_PER_SECOND
 """Starts without a rank that follow each other within this time may be one start of several hosts."""

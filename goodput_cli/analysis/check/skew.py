@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import of_kind, run_heads
+from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.analysis.check.finding import amount, found
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import of_kind, run_heads
-from goodput_cli.timeline.order import ENDINGS
 
 I64 = NDArray[np.int64]
 Rows = NDArray[np.intp]

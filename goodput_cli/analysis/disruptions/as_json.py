@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from goodput_cli.report.instants import isos
+from goodput_cli.events.timestamp_text import isos
 from goodput_cli.vocabulary.text import finite, iso
 
 if TYPE_CHECKING:

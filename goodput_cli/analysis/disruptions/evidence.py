@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import Rows, blocks, first_of_each, gathered, positions, search
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.events.schema import NO_STEP, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks, first_of_each, gathered, positions, search
 
 I64 = NDArray[np.int64]
 _REACHED_PREEMPTION = "reached_preemption"

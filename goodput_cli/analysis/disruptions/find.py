@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import Rows, distinct, search
 from goodput_cli.analysis.disruptions.evidence import find_proofs
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import ENDED, UNKNOWN, Disruptions, no_disruptions
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, distinct, search
-from goodput_cli.timeline.endings import End
 from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]

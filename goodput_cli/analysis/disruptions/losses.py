@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import Rows, blocks, distinct, places_within, search
+from goodput_cli.accounting.training.kept import Judged
 from goodput_cli.events.schema import NO_STEP
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks, distinct, places_within, search
-from goodput_cli.timeline.training import Judged
 from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]

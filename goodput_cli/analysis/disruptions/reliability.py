@@ -8,8 +8,8 @@ from statistics import fmean
 
 import numpy as np
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.rows import Disruptions
-from goodput_cli.timeline.build import Timeline
 from goodput_cli.vocabulary.categories import Category
 
 _CONFIDENCE = 0.95

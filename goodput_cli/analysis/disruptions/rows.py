@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.columns import Rows, blocks
 from goodput_cli.events.schema import NO_STEP, EventTable
-from goodput_cli.timeline.columns import Rows, blocks
 
 I64 = NDArray[np.int64]
 Ended = Literal["crashed", "terminated", "silent", "preempted"]

@@ -8,6 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import blocks, distinct
+from goodput_cli.accounting.ledger import Key
+from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import disruptions_inside, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability
 from goodput_cli.analysis.goodput.checkpoint_saves import saves_inside
@@ -19,12 +25,6 @@ from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import blocks, distinct
-from goodput_cli.timeline.endings import END_NAMES, End
-from goodput_cli.timeline.ledger import Key
-from goodput_cli.timeline.rules import Rules
-from goodput_cli.timeline.stretches import StepRecordsByAttempt
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 ASYNC_LOADING = "data_loading_async"

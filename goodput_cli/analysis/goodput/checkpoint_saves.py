@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import rows_of, run_heads
 from goodput_cli.analysis.results import Saves
 from goodput_cli.events.schema import Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import rows_of, run_heads
 
 
 def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import of_kind
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic, Severity
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.attempts import CLEAN_KINDS
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import of_kind
-from goodput_cli.timeline.endings import End
 
 Rows = NDArray[np.intp]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.timeline.rows import evidence, segment_rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
-from goodput_cli.timeline.build import Timeline
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 if TYPE_CHECKING:

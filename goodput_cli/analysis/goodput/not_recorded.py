@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.events.schema import Kind
-from goodput_cli.timeline.build import Timeline
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 _BY_KIND: dict[Category, tuple[Kind, ...]] = {

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.results import Elastic
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.timeline.build import Timeline
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

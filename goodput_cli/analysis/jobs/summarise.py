@@ -8,11 +8,11 @@ from typing import Literal
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import disruptions_inside
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.endings import END_NAMES, End
 from goodput_cli.vocabulary.categories import Category
 
 SortKey = Literal["start", "name", "goodput", "events", "length"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads, union
 from goodput_cli.analysis.picture.downsampling import Buckets
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import run_heads, union
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import distinct
+from goodput_cli.accounting.columns import distinct
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

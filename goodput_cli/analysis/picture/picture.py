@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.picture.bands import Bands, bands
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
 from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
@@ -18,8 +20,6 @@ from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
 from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
 from goodput_cli.events.schema import Edge, Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import distinct, run_heads, union
 from goodput_cli.vocabulary.categories import Category
 
 F64 = NDArray[np.float64]

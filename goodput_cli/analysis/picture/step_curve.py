@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import run_heads
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.timeline.ledger import Ledger
 from goodput_cli.vocabulary.categories import CATEGORIES
 
 

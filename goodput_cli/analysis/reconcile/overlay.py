@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.reference_library.account import LibraryAccount
-from goodput_cli.timeline.build import Timeline
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]

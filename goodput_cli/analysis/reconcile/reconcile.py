@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.order import seen_at
 from goodput_cli.analysis.reconcile.overlay import OUTSIDE, Cell, overlay
 from goodput_cli.analysis.reconcile.rules import name_rule, name_surplus
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.schema import EventTable
 from goodput_cli.reference_library.account import OTHER, PRODUCTIVE, library_account
 from goodput_cli.reference_library.run import LibraryAnswer
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.order import seen_at
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 Key = tuple[str, str | None]

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline, build_timeline
+from goodput_cli.accounting.columns import distinct
+from goodput_cli.accounting.ledger import Key, Ledger
 from goodput_cli.analysis.goodput.slice_efficiency import slice_counts
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.build import Timeline, build_timeline
-from goodput_cli.timeline.columns import distinct
-from goodput_cli.timeline.ledger import Key, Ledger
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]

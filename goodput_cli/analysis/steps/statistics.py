@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import Rows, blocks, of_kind
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import Rows, blocks, of_kind
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

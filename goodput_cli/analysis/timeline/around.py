@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.timeline.build import Timeline
 from goodput_cli.vocabulary.when import Anchors, When, parse_when, parse_zone
 
 DISRUPTION_PREFIX = "disruption:"

@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.columns import run_heads
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput_cli.timeline.columns import Rows, latest_row, next_row, search
+from goodput_cli.accounting.columns import Rows, latest_row, next_row, search
 
 
 def split_checkpoint_region(

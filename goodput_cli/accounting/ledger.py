@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, blocks, distinct, positions, search
-from goodput_cli.timeline.partition import Segments
+from goodput_cli.accounting.columns import Rows, blocks, distinct, positions, search
+from goodput_cli.accounting.segments import Segments
 from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.sweep import Cover
+from goodput_cli.accounting.training.kept import Judged, share_outside
+from goodput_cli.accounting.training.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt, Stretches
+from goodput_cli.accounting.training.typical_step import Usual
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
-from goodput_cli.timeline.stretches import StepRecordsByAttempt, Stretches
-from goodput_cli.timeline.sweep import Cover
-from goodput_cli.timeline.training import Judged, share_outside
-from goodput_cli.timeline.usual import Usual
 
 I64 = NDArray[np.int64]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts
+from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
-from goodput_cli.timeline.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts
-from goodput_cli.timeline.columns import of_kind, rows_of
 
 
 def find_runs(table: EventTable, attempts: Attempts) -> list[int]:

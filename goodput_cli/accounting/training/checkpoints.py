@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.columns import Rows, is_sorted, places, rows_of, run_heads, union
+from goodput_cli.accounting.order import Mask
+from goodput_cli.accounting.training.spans import Stretches
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
-from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows, is_sorted, places, rows_of, run_heads, union
-from goodput_cli.timeline.order import Mask
-from goodput_cli.timeline.stretches import Stretches
 
 I64 = NDArray[np.int64]
 _MOST_STEPS = 1 << 31

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, latest_row, next_row, search
+from goodput_cli.accounting.columns import Rows, latest_row, next_row, search
 
 I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256

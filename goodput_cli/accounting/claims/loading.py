@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.claims.intervals import Intervals
+from goodput_cli.accounting.sweep import Claims, claim, join
+from goodput_cli.accounting.training.checkpoints import CheckpointProgress
+from goodput_cli.accounting.training.kept import Judged
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.events.schema import EventTable
-from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.checkpoints import CheckpointProgress
-from goodput_cli.timeline.intervals import Intervals
-from goodput_cli.timeline.stretches import StepRecordsByAttempt
-from goodput_cli.timeline.sweep import Claims, claim, join
-from goodput_cli.timeline.training import Judged
 from goodput_cli.vocabulary.categories import Category, Rank
 
 I64 = NDArray[np.int64]

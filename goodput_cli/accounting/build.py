@@ -10,30 +10,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.errors import UsageError
-from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.timeline import claims as claiming
-from goodput_cli.timeline.attempts import PROGRESS_KINDS, Attempts, find_attempts
-from goodput_cli.timeline.checkpoints import CheckpointProgress, checkpoint_progress
-from goodput_cli.timeline.columns import Sparse, of_kind, rows_of
-from goodput_cli.timeline.endings import End, Endings, find_endings, last_signs_of_life
-from goodput_cli.timeline.intervals import Intervals, data_intervals, phase_intervals
-from goodput_cli.timeline.last_steps import (
-    credit_last_step_of_job,
-    last_steps_of_dead_attempts,
-    leave_in_progress,
-    merged,
-)
-from goodput_cli.timeline.ledger import Ledger
-from goodput_cli.timeline.lineage import ALL_KEPT, Lineage, trace
-from goodput_cli.timeline.loading import data_loading, steps_in_flight
-from goodput_cli.timeline.order import Ordered, seen_at
-from goodput_cli.timeline.partition import Segments, partition
-from goodput_cli.timeline.rules import Rules
-from goodput_cli.timeline.runs import find_runs
-from goodput_cli.timeline.stretches import StepRecordsByAttempt, step_records, step_stretches
-from goodput_cli.timeline.sweep import Claims, Cover, join, sweep
-from goodput_cli.timeline.training import (
+from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, last_signs_of_life
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.claims import claims as claiming
+from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, phase_intervals
+from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
+from goodput_cli.accounting.columns import Sparse, of_kind, rows_of
+from goodput_cli.accounting.ledger import Ledger
+from goodput_cli.accounting.order import Ordered, seen_at
+from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.segments import Segments, partition
+from goodput_cli.accounting.sweep import Claims, Cover, join, sweep
+from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
+from goodput_cli.accounting.training.kept import (
     Judged,
     Pieces,
     auto_reference,
@@ -44,7 +34,17 @@ from goodput_cli.timeline.training import (
     with_slowdown,
     with_stalls,
 )
-from goodput_cli.timeline.usual import Usual, usual_step_times
+from goodput_cli.accounting.training.last_steps import (
+    credit_last_step_of_job,
+    last_steps_of_dead_attempts,
+    leave_in_progress,
+    merged,
+)
+from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_stretches
+from goodput_cli.accounting.training.typical_step import Usual, usual_step_times
+from goodput_cli.errors import UsageError
+from goodput_cli.events.schema import EventTable, Kind
 
 I64 = NDArray[np.int64]
 _MOST_NS = 2.0**62

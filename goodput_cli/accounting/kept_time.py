@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import is_sorted
-from goodput_cli.timeline.sweep import Cover
-from goodput_cli.timeline.training import Pieces
+from goodput_cli.accounting.columns import is_sorted
+from goodput_cli.accounting.sweep import Cover
+from goodput_cli.accounting.training.kept import Pieces
 from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, blocks, search
-from goodput_cli.timeline.order import Mask
-from goodput_cli.timeline.stretches import Stretches
+from goodput_cli.accounting.columns import Rows, blocks, search
+from goodput_cli.accounting.order import Mask
+from goodput_cli.accounting.training.spans import Stretches
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

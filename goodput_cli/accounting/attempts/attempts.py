@@ -8,9 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.timeline.bursts import Bursts, find_bursts
-from goodput_cli.timeline.columns import (
+from goodput_cli.accounting.attempts.bursts import Bursts, find_bursts
+from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
+from goodput_cli.accounting.attempts.restart_free import odd_checkpoint_regions, odd_regions
+from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
+from goodput_cli.accounting.columns import (
     Rows,
     first_of_each,
     gathered,
@@ -22,10 +24,8 @@ from goodput_cli.timeline.columns import (
     union,
     without,
 )
-from goodput_cli.timeline.order import ENDINGS, Mask
-from goodput_cli.timeline.plain_regions import odd_checkpoint_regions, odd_regions
-from goodput_cli.timeline.reloads import split_checkpoint_region
-from goodput_cli.timeline.restarts import StepRecords, split_region, twice_the_median
+from goodput_cli.accounting.order import ENDINGS, Mask
+from goodput_cli.events.schema import Edge, EventTable, Kind
 
 I64 = NDArray[np.int64]
 STARTUP_KINDS = (

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.columns import Rows, gathered, owner_type, search
+from goodput_cli.accounting.order import Mask
 from goodput_cli.events.schema import NO_STEP, EventTable
-from goodput_cli.timeline.attempts import Attempts
-from goodput_cli.timeline.columns import Rows, gathered, owner_type, search
-from goodput_cli.timeline.order import Mask
 
 I64 = NDArray[np.int64]
 _SHORT = 1 << 30

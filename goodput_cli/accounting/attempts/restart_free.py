@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.timeline.columns import Rows, search
+from goodput_cli.accounting.columns import Rows, search
 
 if TYPE_CHECKING:
-    from goodput_cli.timeline.restarts import StepRecords
+    from goodput_cli.accounting.attempts.restarts import StepRecords
 
 Places = NDArray[np.intp]
 
