@@ -19,15 +19,15 @@ from reader_helpers import T0, log_file, step
 
 from goodput_cli.events import lines as line_reading
 from goodput_cli.events import rows
-from goodput_cli.events.block import Block
+from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, Numerals
+from goodput_cli.events.columnar.templates import Columns, Templates, learn
+from goodput_cli.events.eight_digits import KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.formats import orbax
 from goodput_cli.events.formats.base import Records
 from goodput_cli.events.growing import constant, is_constant
-from goodput_cli.events.numerals import END_SECOND, FIRST_SECOND, Numerals
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
-from goodput_cli.events.swar import KEEP_FIRST, digit_values, not_digits, number
-from goodput_cli.events.templates import Columns, Templates, learn
 from goodput_cli.events.values import epoch_column, round_to_us
 from loggen.scenario import Model, Scenario
 from loggen.write import log_bytes
@@ -375,7 +375,7 @@ def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
 
 def test_records_of_columns_are_parsed_when_asked_for() -> None:
     block = Block(b"".join(line + b"\n" for line in ordinary(3)))
-    from goodput_cli.events.block import LazyRecords
+    from goodput_cli.events.columnar.block import LazyRecords
 
     records = LazyRecords(block, np.array([0, 2]))
     assert len(records) == 2

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.layouts import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.timestamp_columns import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.values import MAX_NS
 
 _EPOCH = datetime(1970, 1, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from goodput_cli.events.swar import DIGITS, Words
+from goodput_cli.events.eight_digits import DIGITS, Words
 
 I64 = NDArray[np.int64]
 Record = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.events.eight_digits import DIGITS, Words, digit_values, mask_of
 from goodput_cli.events.schema import NS_PER_SECOND
-from goodput_cli.events.swar import DIGITS, Words, digit_values, mask_of
 
 _LAYOUT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|([+-])(\d\d):?(\d\d))?", re.ASCII)
 _SECOND_END = len("2025-01-01T00:00:00")

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.block import Block
+from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.line_shapes import Lesson, Slot, study
+from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, FRACTION_DIGITS, Numerals
+from goodput_cli.events.eight_digits import DIGITS, KEEP_FIRST, Words, digit_values, not_digits, number
 from goodput_cli.events.envelope import INSERT_ID, TIMESTAMP
-from goodput_cli.events.lessons import Lesson, Slot, study
-from goodput_cli.events.numerals import END_SECOND, FIRST_SECOND, FRACTION_DIGITS, Numerals
-from goodput_cli.events.swar import DIGITS, KEEP_FIRST, Words, digit_values, not_digits, number
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from goodput_cli.events.block import LONGEST
+from goodput_cli.events.columnar.block import LONGEST
+from goodput_cli.events.columnar.numbers import FRACTION_DIGITS, MAX_DIGITS
+from goodput_cli.events.eight_digits import DIGITS
 from goodput_cli.events.envelope import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
-from goodput_cli.events.numerals import FRACTION_DIGITS, MAX_DIGITS
-from goodput_cli.events.swar import DIGITS
 
 _STRING = rb'"[^"\\\x00-\x1f]*"'
 _FIELD = re.compile(
