@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from logging_server import PROJECT, LoggingServer, steps
+from tests.support.logging_server import PROJECT, LoggingServer, steps
 
 ENTRIES = 50_000
 ROUNDS = 7
