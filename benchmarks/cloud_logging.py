@@ -16,10 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from tests.support.logging_server import PROJECT, LoggingServer, steps
 

@@ -3,7 +3,7 @@ holds is sorted or nearly so, and a merge sort then costs one pass."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -11,18 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Rows = NDArray[np.signedinteger[Any]]
-"""Rows of a table or places in a column, in 32 or 64 bits."""
-_BLOCK = 1 << 16
+from goodput_cli.arrays import BLOCK, Rows, blocks
+
 _KINDS = 128
 _FEW = 1 << 12
 """Logs of so few rows come by the thousand (`goodput jobs`): there a call costs more than its work."""
-
-
-def blocks(size: int, most: int = _BLOCK) -> Iterator[tuple[int, int]]:
-    """[start, stop) of the pieces in which a long column is worked on: what is made on the way stays in the
-    processor's cache, and takes no memory to speak of."""
-    return ((start, min(start + most, size)) for start in range(0, size, most))
 
 
 def row_type(size: int) -> type[np.signedinteger[Any]]:
@@ -37,7 +30,7 @@ def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
 
 def positions(mask: NDArray[np.bool_]) -> Rows:
     """`numpy.flatnonzero` in as many bits as it takes."""
-    if len(mask) <= _BLOCK:
+    if len(mask) <= BLOCK:
         return np.flatnonzero(mask).astype(row_type(len(mask)))
     found = np.empty(np.count_nonzero(mask), dtype=row_type(len(mask)))
     size = 0
@@ -50,7 +43,7 @@ def positions(mask: NDArray[np.bool_]) -> Rows:
 
 def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
     """`column[rows]`, for rows of a whole log: indices of 32 bits are widened block by block."""
-    if len(rows) <= _BLOCK:
+    if len(rows) <= BLOCK:
         return np.asarray(column[rows])
     made = np.empty(len(rows), dtype=column.dtype)
     for start, stop in blocks(len(rows)):

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, blocks, distinct, positions, search
+from goodput_cli.accounting.columns import distinct, positions, search
 from goodput_cli.accounting.segments import Segments
+from goodput_cli.arrays import Rows, blocks
 from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]

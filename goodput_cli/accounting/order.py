@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, distinct, is_sorted, of_kind, positions, union
+from goodput_cli.accounting.columns import distinct, is_sorted, of_kind, positions, union
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
 Mask = NDArray[np.bool_]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, blocks, places, row_type, run_heads, union
+from goodput_cli.accounting.columns import places, row_type, run_heads, union
 from goodput_cli.accounting.kept_time import ground
 from goodput_cli.accounting.sweep import Claims, Cover
 from goodput_cli.accounting.training.kept import Pieces
+from goodput_cli.arrays import Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category

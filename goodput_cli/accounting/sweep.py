@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, blocks, places, places_behind, row_type, run_heads
+from goodput_cli.accounting.columns import places, places_behind, row_type, run_heads
 from goodput_cli.accounting.order import Mask
+from goodput_cli.arrays import Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
 I64 = NDArray[np.int64]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.vocabulary.when import Anchors, Span, When, parse_duration, parse_span, parse_when, parse_zone
+from goodput_cli.vocabulary.when import Anchors, Span, When, parse_duration, parse_span, parse_when
+from goodput_cli.vocabulary.zones import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
@@ -182,7 +183,7 @@ def _timeline(given: Ordered, question: Question, name: str) -> tuple[Timeline, 
     from goodput_cli.accounting.attempts.attempts import find_attempts
     from goodput_cli.accounting.build import build_timeline, is_step_log, job_start
 
-    zone = parse_zone(question.timezone)
+    zone = load_zone(question.timezone)
     table = given.table
     spans = [when for span in question.exclude for when in (span.start, span.end)]
     named = [question.start, question.end, question.as_of, *spans]
@@ -230,7 +231,7 @@ def make_question(
     no_hindsight: bool = False,
 ) -> Question:
     """A question from what a person typed; the arguments are those of `analyze`. UsageError if it makes no sense."""
-    parse_zone(timezone)
+    load_zone(timezone)
     if data_loading not in ("overlapped", "blocking"):
         raise UsageError(f"data loading is 'overlapped' or 'blocking', not {data_loading!r}")
     if not 0 <= stall_factor < float("inf"):

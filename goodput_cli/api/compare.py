@@ -161,9 +161,9 @@ class _Reader:
 
         from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
         from goodput_cli.events.read import decode_batches
-        from goodput_cli.events.timestamps import load_zone
         from goodput_cli.sources.base import ReadContext, source_for
         from goodput_cli.sources.single import single_answer
+        from goodput_cli.vocabulary.zones import load_zone
 
         notices: list[Diagnostic] = []
         wanted = replace(self._wanted, job_name=asked.job_name)

@@ -215,7 +215,8 @@ def _joined(old: list[bytes], new: list[bytes]) -> list[bytes]:
 
 
 def _newest_ns(newest: dict[str, str]) -> dict[str, int]:
-    from goodput_cli.events.timestamps import TimestampReader, load_zone
+    from goodput_cli.events.timestamps import TimestampReader
+    from goodput_cli.vocabulary.zones import load_zone
 
     clock = TimestampReader(load_zone("UTC"))
     instants = {name: clock.read(text) for name, text in newest.items()}

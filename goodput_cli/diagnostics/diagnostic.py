@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+from goodput_cli.vocabulary.text import well_formed
 
 Severity = Literal["info", "warning", "error"]
 
@@ -48,3 +50,14 @@ def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         places = (old.where + found.where)[:MAX_PLACES]
         merged[key] = Diagnostic(found.code, old.severity, found.message, old.count + found.count, places)
     return tuple(merged.values())
+
+
+def diagnostic_dict(found: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as every JSON answer writes it."""
+    return {
+        "code": found.code,
+        "severity": found.severity,
+        "count": found.count,
+        "message": well_formed(found.message),
+        "where": [well_formed(place) for place in found.where],
+    }

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import blocks
+from goodput_cli.arrays import blocks
 
 _AT_ONCE = 1024
 _UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))

@@ -159,16 +159,6 @@ def parse_span(text: str) -> Span:
     return Span(text, parse_when(parts[0]), parse_when(parts[1]))
 
 
-def parse_zone(name: str) -> tzinfo:
-    """A time zone, as the readers of logs take it: `UTC`, `Europe/Berlin`, `+05:30`. `UsageError` if there is none of
-    that name."""
-    if name == "UTC":
-        return UTC
-    from goodput_cli.events.timestamps import load_zone  # loads more than `--help` should
-
-    return load_zone(name)
-
-
 def _parse_attempt(text: str) -> When:
     number = text.partition(":")[2].strip()
     if not (number.isascii() and number.isdigit() and len(number) <= 9 and int(number) > 0):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.oracle import Answer, account, account_path
 from tests.strategies import any_logs, doubled, messy_logs, shifted, shuffled, with_junk
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parent.parent
 EXAMPLES = sorted(path.stem for path in (HERE / "examples").glob("*.jsonl"))
 SAMPLES = HERE.parent / "sample_logs"
 

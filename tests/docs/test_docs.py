@@ -125,20 +125,6 @@ def test_the_rooms_of_the_house_are_up_to_date() -> None:
     replace_generated(DOCS / "architecture.md", "rooms", rooms())
 
 
-def test_no_room_imports_from_a_room_above_it() -> None:
-    floors = ("sources", "events", "reference_library", "timeline", "analysis", "report", "cli")
-    for floor, folder in enumerate(floors):
-        above = {f"goodput_cli.{name}" for name in floors[floor + 1 :]}
-        for path in (ROOT / "goodput_cli" / folder).rglob("*.py"):
-            found = {name for name in imports(path) if ".".join(name.split(".")[:2]) in above}
-            assert not found, f"{named(path)} imports {found}"
-
-
-def imports(path: Path) -> set[str]:
-    """The modules of this package that a module imports, wherever in it."""
-    return set(re.findall(r"^ *(?:from|import) (goodput_cli[\w.]*)", read(path), re.MULTILINE))
-
-
 def test_every_option_of_every_command_is_described() -> None:
     text = read(DOCS / "cli.md")
     for name, command, _ in commands():

@@ -12,7 +12,7 @@ PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
 def test_every_row_of_a_fault_matrix_is_a_test() -> None:
     defined = {
         name
-        for path in (ROOT / "tests").glob("test_*.py")
+        for path in (ROOT / "tests").rglob("test_*.py")
         for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
     }
     named = re.findall(r"\| `(test_\w+)` \|$", PAGE, re.MULTILINE)

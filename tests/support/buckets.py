@@ -63,7 +63,7 @@ class Bucket:
 @contextlib.contextmanager
 def bucket_server() -> Iterator[Bucket]:
     """Our server, stopped at the end; it also stops by itself when this process is gone."""
-    command = [sys.executable, str(ROOT / "tests" / "bucket_server.py")]
+    command = [sys.executable, str(ROOT / "tests" / "support" / "bucket_server.py")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield Bucket(int(process.stdout.readline()))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.when import Anchors, parse_duration, parse_span, parse_when, parse_zone
+from goodput_cli.vocabulary.when import Anchors, parse_duration, parse_span, parse_when
+from goodput_cli.vocabulary.zones import load_zone
 
 SECOND = 1_000_000_000
 BASE = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z
@@ -19,7 +20,7 @@ HOUR = 3600 * SECOND
 
 
 def anchors(zone: str = "UTC") -> Anchors:
-    return Anchors(BASE, BASE + 10 * HOUR, [BASE, BASE + 2 * HOUR], BASE + 20 * HOUR, parse_zone(zone))
+    return Anchors(BASE, BASE + 10 * HOUR, [BASE, BASE + 2 * HOUR], BASE + 20 * HOUR, load_zone(zone))
 
 
 @pytest.mark.parametrize(
@@ -125,11 +126,11 @@ def test_spans() -> None:
 
 
 def test_zones() -> None:
-    assert parse_zone("UTC") is UTC
+    assert load_zone("UTC") is UTC
     assert parse_when("2026-01-01T05:30").resolve(anchors("+05:30")) == BASE
     for name in ("Europe", "../etc/passwd", "", "No/Where", "\x00"):
         with pytest.raises(UsageError):
-            parse_zone(name)
+            load_zone(name)
 
 
 @given(st.text(max_size=30))

@@ -13,7 +13,6 @@ from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
 from goodput_cli.accounting.attempts.restart_free import odd_checkpoint_regions, odd_regions
 from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
 from goodput_cli.accounting.columns import (
-    Rows,
     first_of_each,
     gathered,
     of_kind,
@@ -25,6 +24,7 @@ from goodput_cli.accounting.columns import (
     without,
 )
 from goodput_cli.accounting.order import ENDINGS, Mask
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
 I64 = NDArray[np.int64]

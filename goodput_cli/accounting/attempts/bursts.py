@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, rows_of, search
+from goodput_cli.accounting.columns import rows_of, search
 from goodput_cli.accounting.order import ENDINGS
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NONE, Kind
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from goodput_cli.accounting.columns import Rows, latest_row, next_row, search
+from goodput_cli.accounting.columns import latest_row, next_row, search
+from goodput_cli.arrays import Rows
 
 
 def split_checkpoint_region(

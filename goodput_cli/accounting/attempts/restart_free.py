@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, search
+from goodput_cli.accounting.columns import search
+from goodput_cli.arrays import Rows
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.restarts import StepRecords

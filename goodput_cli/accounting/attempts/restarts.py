@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, latest_row, next_row, search
+from goodput_cli.accounting.columns import latest_row, next_row, search
+from goodput_cli.arrays import Rows
 
 I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256

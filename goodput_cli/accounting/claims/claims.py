@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims.intervals import Intervals
-from goodput_cli.accounting.columns import Rows, positions, search
+from goodput_cli.accounting.columns import positions, search
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import Judged, merged_exclusions
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category, Rank
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
-from goodput_cli.accounting.columns import Rows, of_kind, rows_of, run_heads, search, without
+from goodput_cli.accounting.columns import of_kind, rows_of, run_heads, search, without
 from goodput_cli.accounting.order import Mask
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
 I64 = NDArray[np.int64]

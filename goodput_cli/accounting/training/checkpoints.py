@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.columns import Rows, is_sorted, places, rows_of, run_heads, union
+from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
 from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.training.spans import Stretches
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 
 I64 = NDArray[np.int64]

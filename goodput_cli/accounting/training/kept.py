@@ -8,13 +8,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import NOWHERE, Rows, Sparse, blocks
+from goodput_cli.accounting.columns import NOWHERE, Sparse
 from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.rules import Rules, round_half_even, scaled
 from goodput_cli.accounting.sweep import Cover
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import Stretches
 from goodput_cli.accounting.training.typical_step import Usual
+from goodput_cli.arrays import Rows, blocks
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.columns import Rows, gathered, owner_type, search
+from goodput_cli.accounting.columns import gathered, owner_type, search
 from goodput_cli.accounting.order import Mask
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, EventTable
 
 I64 = NDArray[np.int64]

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, blocks, search
+from goodput_cli.accounting.columns import search
 from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.training.spans import Stretches
+from goodput_cli.arrays import Rows, blocks
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -169,7 +169,8 @@ def _window(part: _Part) -> Window:
 
 def _instant(part: _Part, key: str) -> int:
     """An instant (ns since 1970 UTC)."""
-    from goodput_cli.events.timestamps import TimestampReader, load_zone
+    from goodput_cli.events.timestamps import TimestampReader
+    from goodput_cli.vocabulary.zones import load_zone
 
     instant = TimestampReader(load_zone("UTC")).read(part.text(key))
     if instant is None:

@@ -24,7 +24,7 @@ from goodput_cli.analysis.compare.phrases import (
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
-from goodput_cli.report.formats.json import diagnostic_dict
+from goodput_cli.diagnostics.diagnostic import diagnostic_dict
 from goodput_cli.vocabulary.text import duration, iso
 
 ONE_SIDED = "recorded on one side"

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import Rows, blocks, distinct, places_within, search
+from goodput_cli.accounting.columns import distinct, places_within, search
 from goodput_cli.accounting.training.kept import Judged
+from goodput_cli.arrays import Rows, blocks
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category
 

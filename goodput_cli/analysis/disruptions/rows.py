@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import Rows, blocks
+from goodput_cli.arrays import Rows, blocks
 from goodput_cli.events.schema import NO_STEP, EventTable
 
 I64 = NDArray[np.int64]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import blocks, distinct
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
@@ -22,6 +22,7 @@ from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.goodput.slice_efficiency import elastic_of
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
 from goodput_cli.analysis.steps.statistics import step_statistics
+from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind

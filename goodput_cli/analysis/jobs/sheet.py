@@ -7,7 +7,7 @@ from typing import Any
 
 from goodput_cli.analysis.jobs.summarise import JobList, JobSummary
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
-from goodput_cli.report.formats.json import diagnostic_dict
+from goodput_cli.diagnostics.diagnostic import diagnostic_dict
 from goodput_cli.vocabulary.text import iso, plural
 
 _MOST_REASONS = 5

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import Rows, blocks, of_kind
+from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
+from goodput_cli.arrays import Rows, blocks
 from goodput_cli.errors import NotEnoughData
 
 F64 = NDArray[np.float64]

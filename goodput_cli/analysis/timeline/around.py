@@ -7,7 +7,8 @@ import re
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.vocabulary.when import Anchors, When, parse_when, parse_zone
+from goodput_cli.vocabulary.when import Anchors, When, parse_when
+from goodput_cli.vocabulary.zones import load_zone
 
 DISRUPTION_PREFIX = "disruption:"
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
@@ -34,7 +35,7 @@ def neighbourhood(timeline: Timeline, what: int | When, margin: int, timezone: s
         start, end = _disruption(timeline, what)
     else:
         starts = timeline.attempts.begin.tolist()
-        anchors = Anchors(timeline.start, timeline.end, starts, now_ns, parse_zone(timezone))
+        anchors = Anchors(timeline.start, timeline.end, starts, now_ns, load_zone(timezone))
         start = end = what.resolve(anchors)
     start, end = max(start - margin, timeline.start), min(end + margin, timeline.end)
     if start >= end:

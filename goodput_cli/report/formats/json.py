@@ -26,7 +26,7 @@ from goodput_cli.analysis.results import (
 )
 from goodput_cli.analysis.rolling.sheet import rolling_dicts
 from goodput_cli.analysis.sheet import Lazy
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.diagnostics.diagnostic import diagnostic_dict
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.json_text import one_line
 from goodput_cli.vocabulary.text import finite, iso, well_formed
@@ -174,17 +174,6 @@ def _threshold(threshold: Threshold) -> dict[str, Any]:
         "unit": threshold.unit,
         "fails": threshold.fails,
         "verdict": threshold.verdict,
-    }
-
-
-def diagnostic_dict(found: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as every JSON answer writes it."""
-    return {
-        "code": found.code,
-        "severity": found.severity,
-        "count": found.count,
-        "message": well_formed(found.message),
-        "where": [well_formed(place) for place in found.where],
     }
 
 
