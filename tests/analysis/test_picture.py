@@ -113,7 +113,7 @@ def test_long_outages_stay_as_they_are_and_short_ones_are_not_lost() -> None:
     down = picture.bands.category == CATEGORIES.index("infrastructure_recovery_from_disruption")
     longest = max(analysis.disruptions, key=lambda row: row.downtime_ns)
     assert longest.downtime_ns < picture.bucket_ns
-    assert picture.thinned
+    assert picture.downsampled
     assert int(picture.bands.ns[down].sum()) == ledger_of(analysis)["infrastructure_recovery_from_disruption"]
     fine = picture_of(analysis, 3000)
     exact = (fine.bands.start <= longest.last_sign_of_life_ns) & (fine.bands.end >= longest.next_start_ns - 1)
