@@ -75,7 +75,7 @@ def check_bands(picture: Picture) -> None:
 
 
 def check_curve(analysis: Analysis, picture: Picture, count: int) -> None:
-    """The thinned curve reaches as high and as low as the whole one, kept and lost training apart."""
+    """The downsampled curve reaches as high and as low as the whole one, kept and lost training apart."""
     window = analysis.window
     whole = step_curve(analysis.timeline, Buckets(window.start_ns, window.end_ns, 10**7))
     curve = picture.curve

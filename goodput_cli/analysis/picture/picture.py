@@ -1,6 +1,6 @@
 """The pictures of an analysis as columns, ready to be drawn: computed once, the same for every renderer.
 
-They are thinned out to what some hundred columns of dots can show (see `thinning`): extremes stay, so that no slow
+They are thinned out to what some hundred columns of dots can show (see `downsampling`): extremes stay, so that no slow
 step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some thousand.
 """
 
@@ -75,7 +75,7 @@ class StepTimes:
 @dataclass(frozen=True)
 class Picture:
     """Everything that is drawn of one window. bucket_ns: what lies closer together than this may be drawn as one.
-    thinned: whether anything was."""
+    downsampled: whether anything was."""
 
     start_ns: int
     end_ns: int
