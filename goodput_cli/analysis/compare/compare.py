@@ -165,7 +165,7 @@ def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
             f"{side.name} was not measured as {baseline.name} was: {'; '.join(differences)}. Part of the difference "
             "comes from that; give both the same options, and save a saved analysis anew with them"
         )
-        yield Diagnostic("methods_differ", "warning", message, 1, (baseline.source, side.source))
+        yield Diagnostic.of("methods_differ", message, 1, (baseline.source, side.source))
 
 
 def _differences(before: Summary, after: Summary) -> Iterator[str]:

@@ -13,7 +13,8 @@ from typing import Any
 
 from goodput_cli.analysis.compare.summary import Key, Passage, Slices, Summary
 from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
-from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
+from goodput_cli.diagnostics.codes import SEVERITIES
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import CATEGORIES
 
@@ -26,7 +27,6 @@ _MOST_NS = 1 << 62
 _BADPUT = frozenset(CATEGORIES) - {"productive", "excluded"}
 _LABELLED = "custom_badput_events"
 _MAY_BE_NEGATIVE = "training_slowdown"
-_SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
 
 
 def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
@@ -246,9 +246,9 @@ def _method(whole: _Part) -> Method | None:
 
 
 def _diagnostic(part: _Part) -> Diagnostic:
-    severity = next((known for known in _SEVERITIES if known == part.values.get("severity")), None)
+    severity = next((known for known in SEVERITIES if known == part.values.get("severity")), None)
     if severity is None:
-        raise part.wrong(f"{part.path}severity is not one of {', '.join(_SEVERITIES)}")
+        raise part.wrong(f"{part.path}severity is not one of {', '.join(SEVERITIES)}")
     return Diagnostic(
         part.text("code"), severity, part.text("message"), part.whole("count"), tuple(part.texts("where"))
     )

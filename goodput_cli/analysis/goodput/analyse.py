@@ -27,6 +27,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.text import iso_to_the_second
 
 ASYNC_LOADING = "data_loading_async"
 
@@ -43,7 +44,7 @@ def analyse_window(
     start, end = max(start, timeline.start), min(end, timeline.end)
     if start >= end:
         raise NotEnoughData(
-            f"the window lies outside the job, which runs from {_iso(timeline.start)} to {_iso(timeline.end)}"
+            f"the window lies outside the job, which runs from {iso_to_the_second(timeline.start)} to {iso_to_the_second(timeline.end)}"
         )
     steps = step_statistics(timeline, start, end)  # before the ledger is made: both take much memory
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
@@ -230,8 +231,3 @@ def _different_lines(table: EventTable) -> int:
         seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
     seen[::room] = False  # of those without a line
     return int(np.count_nonzero(seen))
-
-
-def _iso(ns: int) -> str:
-    """An instant for a message, to the second, UTC."""
-    return f"{np.datetime64(ns // 10**9, 's')}Z"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import get_args
 
 from goodput_cli.analysis.results import Analysis, StepStatistics, Threshold
-from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
+from goodput_cli.diagnostics.codes import SEVERITIES
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
@@ -67,9 +67,9 @@ def families(analysis: Analysis) -> Iterator[Family]:
 
 
 def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, str]]:
-    counts = Counter(dict.fromkeys(get_args(Severity), 0))
-    for found in diagnostics:
-        counts[found.severity] += found.count
+    counts = Counter(dict.fromkeys(reversed(SEVERITIES), 0))
+    for diagnostic in diagnostics:
+        counts[diagnostic.severity] += diagnostic.count
     return (({"severity": severity}, str(count)) for severity, count in counts.items())
 
 
