@@ -1,4 +1,4 @@
-"""The parts of the documents that are made from the code: commands, the rooms of the house, diagnostic codes."""
+"""The parts of the documents that are made from the code: commands, modules, diagnostic codes, categories."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
@@ -48,6 +49,12 @@ def code_sections() -> str:
         f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped(f'- *Do:* {code.advice}', '  ')}\n"
         for name, code in CODES.items()
     )
+
+
+def category_table() -> str:
+    """Every category in a few words."""
+    rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
+    return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -15,7 +15,7 @@ from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, Kind
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import Category, in_group
 from goodput_cli.vocabulary.text import rough_duration
 
 I64 = NDArray[np.int64]
@@ -26,7 +26,7 @@ _MUCH_UNEXPLAINED = 0.1
 _LEAST_GAP_NS = 60 * NS_PER_SECOND
 _GAP_FACTOR = 20
 """A gap is this many times longer than the usual time between two lines."""
-_NOT_EXPLAINING = (Category.PRODUCTIVE, Category.WASTED, Category.STALL, Category.SLOWDOWN, Category.OTHER)
+_NOT_EXPLAINING = (*in_group("training"), Category.OTHER)
 
 
 def check_coverage(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -64,7 +64,7 @@ def _checkpoints(timeline: Timeline) -> Iterator[Diagnostic]:
     table = timeline.table
     if not np.any(of_kind(table.kind, _CHECKPOINT_KINDS)):
         yield Diagnostic.of("no_checkpoint_events", "no save or restore was logged")
-    elif CATEGORIES[Category.SAVE] in not_recorded(timeline):
+    elif Category.SAVE.id in not_recorded(timeline):
         saves = np.flatnonzero(table.kind == Kind.SAVED)
         if len(saves):
             yield diagnostic_at("save_time_unknown", table, saves[:1], "saves without their duration", len(saves))

@@ -15,10 +15,10 @@ from goodput_cli.analysis.compare.summary import Summary
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 
-_CUSTOM = "custom_badput_events"
-_COMPARED = tuple(name for name in CATEGORIES if name not in ("productive", "excluded", _CUSTOM))
+_LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
+_COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -
 
 def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
     """Every kind of badput that at least one side records, and that is not zero on both."""
-    labels = sorted({key for side in (before, after) for key in side.badput if key[0] == _CUSTOM}, key=str)
+    labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
     for category, label in [*((name, None) for name in _COMPARED), *labels]:
         baseline_ns, ns = (amount_ns(side, category, label) for side in (before, after))
         if baseline_ns is None or ns is None:

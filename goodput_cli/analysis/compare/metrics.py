@@ -11,9 +11,10 @@ from fractions import Fraction
 from statistics import mean
 
 from goodput_cli.analysis.compare.summary import Summary
-from goodput_cli.analysis.goodput.thresholds import DIMENSIONS, OVERLAPPED, Dimension, decimal
+from goodput_cli.analysis.goodput.thresholds import DIMENSIONS, Dimension, decimal
+from goodput_cli.vocabulary.categories import OVERLAPPED, Category
 
-SAVE = "unproductive_checkpoint_save_time"
+SAVE = Category.SAVE.id
 ENDED = ("crashed", "terminated", "silent", "preempted")
 """How attempts end before a disruption."""
 
@@ -37,9 +38,9 @@ class Fact:
 def amount_ns(side: Summary, category: str, label: str | None = None) -> int | None:
     """Time (ns) in a category, or in one label of custom events; None where it is not recorded. A label that a side
     never shows is not recorded there."""
-    if category in ("goodput", "productive"):
+    if category in ("goodput", Category.PRODUCTIVE.id):
         return side.goodput_ns
-    if category == "excluded":
+    if category == Category.EXCLUDED.id:
         return side.window.excluded_ns
     if category == OVERLAPPED:
         return side.overlapped_ns

@@ -17,15 +17,14 @@ from typing import Literal
 
 from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Threshold
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 
 ACCEPTED = "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s' or 'disruptions>3'"
 
 Dimension = Literal["share", "ratio", "time", "count"]
 """What a name measures: time that has a share of the window; a share of something else; a plain time; a number."""
 
-CUSTOM = "custom_badput_events"
-OVERLAPPED = "data_loading_async"
+CUSTOM = Category.CUSTOM.id
 DIMENSIONS: Mapping[str, Dimension] = {
     "goodput": "share",
     **dict.fromkeys(CATEGORIES, "share"),

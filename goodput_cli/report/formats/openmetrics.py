@@ -15,13 +15,12 @@ from goodput_cli.analysis.results import Analysis, StepStatistics, Threshold
 from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
 
 Labels = dict[str, str]
 _VERDICTS = ("failed", "warning", "passed", "not_recorded")
 _UNITS = ("seconds", "ratio")
-_NOT_IN_LEDGER = ("productive", "excluded")
 
 
 @dataclass(frozen=True)
@@ -76,15 +75,15 @@ def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, st
 def _categories(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
     """Goodput, every badput, and zero for what was recorded and did not occur. Labels that look the same once they are
     safe are one series: two would make the whole file invalid."""
-    yield {"category": "productive", "label": ""}, seconds_text(analysis.goodput.ns)
+    yield {"category": Category.PRODUCTIVE.id, "label": ""}, seconds_text(analysis.goodput.ns)
     amounts: dict[tuple[str, str], int] = {}
     for row in analysis.badput:
         key = row.category, safe(row.label or "")
         amounts[key] = amounts.get(key, 0) + row.ns
     seen = {category for category, _ in amounts}
-    for category in CATEGORIES:
-        if category not in (*seen, *analysis.not_recorded, *_NOT_IN_LEDGER):
-            amounts[category, ""] = 0
+    for category in Category:
+        if category not in NOT_BADPUT and category.id not in (*seen, *analysis.not_recorded):
+            amounts[category.id, ""] = 0
     yield from (({"category": category, "label": label}, seconds_text(ns)) for (category, label), ns in amounts.items())
 
 
