@@ -14,7 +14,7 @@ import click
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.goodput.thresholds import NAMES
+from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.cli.interrupts import INTERRUPTED
 from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.errors import GoodputError
@@ -152,7 +152,7 @@ def test_every_key_of_every_format_is_described() -> None:
 
 def test_every_name_of_a_threshold_is_described() -> None:
     named_there = names_in_first_column(section(DOCS / "cli.md", "Thresholds"))
-    assert sorted({*named_there, *CATEGORIES} - {"custom:LABEL"}) == sorted(NAMES)
+    assert sorted({*named_there, *CATEGORIES} - {"custom:LABEL"}) == sorted(MEASURES)
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "cli.md"], ids=named)

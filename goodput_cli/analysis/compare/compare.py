@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.compare.metrics import FACTS, Fact, amount_ns, percent_of
-from goodput_cli.analysis.compare.summary import Summary
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
+from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.summary import Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 
@@ -55,9 +55,9 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Change:
-    """A fact on both sides, in the unit of its dimension; None as of the fact."""
+    """A measure on both sides, in the unit of its dimension; None as of the measure."""
 
-    fact: Fact
+    fact: Measure
     baseline: Fraction | None
     value: Fraction | None
 
@@ -129,7 +129,7 @@ def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -
         points=side.percent - baseline.percent,
         contributions=tuple(contributions),
         one_sided=sum((_taken(one, before, after) for one in contributions if one.points is None), Fraction(0)),
-        changes=tuple(Change(fact, fact.of(before), fact.of(after)) for fact in FACTS.values()),
+        changes=tuple(Change(fact, fact.compared(fact.of(before)), fact.compared(fact.of(after))) for fact in FACTS),
         thresholds=tuple(judge(expression, before, after) for expression in expressions),
     )
 

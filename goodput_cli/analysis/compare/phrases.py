@@ -74,7 +74,7 @@ def fact_words(pair: Pair, one: Change) -> tuple[str, str, str]:
 
 def _value(one: Change, value: Fraction | None, side: Side) -> str:
     if value is None:
-        return "none" if one.fact.nothing(side.summary) else NOT_RECORDED
+        return "none" if one.fact.is_empty(side.summary) else NOT_RECORDED
     match one.fact.dimension:
         case "time":
             return duration(round(value * 10**9))

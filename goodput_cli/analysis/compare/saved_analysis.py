@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from goodput_cli.analysis.compare.summary import Key, Passage, Slices, Summary
 from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
+from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
 from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
