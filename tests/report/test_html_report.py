@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -259,26 +257,6 @@ def test_a_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
 def test_the_same_log_gives_the_same_page() -> None:
     analysis = goodput_cli.analyze(SAMPLES / "primer-50-percent.jsonl")
     assert render(analysis, Page()) == render(analysis, Page())
-
-
-# A picture alone needs no templates.
-@pytest.mark.parametrize(
-    ("module", "ending"),
-    [("altair", "html"), ("altair", "svg"), ("jinja2", "html"), ("vl_convert", "html"), ("vl_convert", "svg")],
-)
-def test_without_the_extra_a_sentence_says_what_to_install(module: str, ending: str, tmp_path: Path) -> None:
-    blocked = f"import sys; sys.modules[{module!r}] = None; from goodput_cli.__main__ import main; main()"
-    target = tmp_path / f"report.{ending}"
-    command = [sys.executable, "-c", blocked, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert (
-        done.stderr.strip()
-        .splitlines()[-1]
-        .endswith("the HTML report needs its charts: pip install 'goodput-cli[report]'")
-    )
-    assert "Traceback" not in done.stderr
-    assert not target.exists()
 
 
 def test_the_report_is_written_beside_other_formats(tmp_path: Path, capsys: Output) -> None:

@@ -15,15 +15,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from goodput_cli.errors import UsageError
+import altair as alt
+import vl_convert
+
 from goodput_cli.report.html.columns import ChartColumns
 from goodput_cli.vocabulary.categories import Category
-
-try:
-    import altair as alt
-    import vl_convert
-except ImportError as error:
-    raise UsageError("the HTML report needs its charts: pip install 'goodput-cli[report]'") from error
 
 WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
