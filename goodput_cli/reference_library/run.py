@@ -15,6 +15,7 @@ from typing import Any
 from goodput_cli.errors import GoodputError, UsageError, to_install
 from goodput_cli.events.schema import NS_PER_SECOND, EventTable
 from goodput_cli.reference_library.entries import ELASTIC, entries
+from goodput_cli.vocabulary.categories import Category
 
 MODULE = "ml_goodput_measurement"
 NAME = "ml-goodput-measurement"
@@ -108,7 +109,7 @@ def answer_of(said: dict[str, Any]) -> LibraryAnswer:
         failed=None,
         total_ns=_ns(said["total_seconds"]),
         goodput_percent=said["goodput_percent"],
-        amounts={("productive", None): _ns(said["productive_seconds"]), **amounts},
+        amounts={(Category.PRODUCTIVE.id, None): _ns(said["productive_seconds"]), **amounts},
         disruptions=said["disruptions"],
         last_step=said["last_step"],
     )

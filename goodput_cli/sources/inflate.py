@@ -50,7 +50,7 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
         yield from unpack(source, chunks)
     except DamagedStreamError as damage:
         message = f"{source}: {damage}; everything before that place counts, what came after is lost"
-        report(Diagnostic("truncated_file", "error", message, 1, (source,)))
+        report(Diagnostic.of("truncated_file", message, 1, (source,)))
 
 
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -20,9 +20,7 @@ from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
 from goodput_cli.report.formats import json as json_report
 from goodput_cli.report.formats.html import render
 from goodput_cli.report.html.charts import library
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS
-from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
 from tests.support.pages import Element, read_page
@@ -126,15 +124,15 @@ def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
 
 
 def test_every_category_is_defined_in_the_words_of_the_rules() -> None:
-    assert tuple(CATEGORY_MEANINGS) == CATEGORIES == tuple(LOOKS)
+    meanings = {category.id: category.row.meaning for category in Category}
     rules = (ROOT / "docs" / "accounting.md").read_text(encoding="utf-8")
     table = rules[rules.index("## 2. Categories") : rules.index("Beside the ledger")]
     found = {}
     for names, meaning in re.findall(r"^\| (`.*?) \| (.*?) \|$", table, re.MULTILINE):
         found.update({name: meaning.replace("`", "") for name in re.findall(r"`(\w+)`", names)})
-    assert found == CATEGORY_MEANINGS
+    assert found == meanings
     defined = dict(section(page_of(PRETRAIN.name), "definitions").pairs())
-    assert {name: defined[name] for name in CATEGORIES} == CATEGORY_MEANINGS
+    assert {name: defined[name] for name in meanings} == meanings
 
 
 @samples
