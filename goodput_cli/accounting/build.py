@@ -161,11 +161,11 @@ def _account(
     phases = phase_intervals(table, attempts, sign_of_life, end)
     loads = data_intervals(table, attempts, sign_of_life, end)
     flight = steps_in_flight(table, attempts, judged, records, progress, end)
-    sync_loads, async_loads = data_loading(attempts, loads, flight, rules.data_blocking)
+    sync_loads, async_loads = data_loading(attempts, loads, flight, rules.method.data_loading == "blocking")
     down = claiming.downtime(table, attempts, endings, sign_of_life, progress, end)
     parts = (
         claiming.excluded(rules.exclusions),
-        claiming.without_stops(down) if rules.exclude_stopped else join([]),
+        claiming.without_stops(down) if rules.method.exclude_stopped else join([]),
         claiming.phases(table, attempts, phases),
         claiming.saves_and_restores(table, attempts),
         claiming.queued(table, end),
@@ -183,7 +183,7 @@ def _account(
         _check_amount(pieces, reference)
         pieces = with_slowdown(pieces, reference)
     elif records is not None:
-        pieces = with_stalls(pieces, usual, judged.credited, rules.stall_factor)
+        pieces = with_stalls(pieces, usual, judged.credited, rules.method.stall_factor)
     return Timeline(
         table=table,
         given=given,
@@ -213,7 +213,7 @@ def _judged_stretches(
 ) -> tuple[StepRecordsByAttempt | None, CheckpointProgress | None, Lineage, Judged]:
     """Stretches of training and what the lineage keeps of each; last steps of dead attempts included."""
     if not attempts.step_log:
-        progress = checkpoint_progress(table, attempts, rules.async_saves)
+        progress = checkpoint_progress(table, attempts, rules.method.async_saves)
         lineage = _crash_cut(trace(progress.began, progress.last, lambda _: 0), progress, endings)
         return None, progress, lineage, judge(progress.stretches, lineage, rules)
     records = step_records(table, attempts)

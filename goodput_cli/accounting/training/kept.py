@@ -8,9 +8,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.amounts import round_half_even, scaled
 from goodput_cli.accounting.columns import NOWHERE, Sparse
 from goodput_cli.accounting.order import Mask
-from goodput_cli.accounting.rules import Rules, round_half_even, scaled
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import Cover
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import Stretches
