@@ -63,7 +63,7 @@ class Method:
     """Planned stops are taken out of the window."""
     hindsight: bool = option(
         True,
-        "Windows",
+        WHEN,
         "As it was known at the window's end; accounts for the job once more for every end.",
         negative=True,
         label="hindsight",

@@ -12,11 +12,11 @@ from typing import Any, Literal, TypedDict, Unpack
 from goodput_cli.accounting.rules import HOW, WHEN, DataLoading, Method
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded, read_length
-from goodput_cli.vocabulary.option import Declared, declared, option
+from goodput_cli.vocabulary.option import declared, option
 from goodput_cli.vocabulary.when import Span, When, parse_span, parse_when
 from goodput_cli.vocabulary.zones import load_zone
 
-WHAT, WINDOWS = "What", "Windows"
+WHAT = "What"
 Time = str | datetime | int | When
 """An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""
 _read_seconds = bounded(Fraction, "is not a step time; write seconds such as 2.5, or auto", above=0, most=1e9, unit=1)
@@ -98,14 +98,14 @@ class Question:
     """Nothing that was logged later counts; None for all."""
     window: tuple[int, ...] = option(
         (),
-        WINDOWS,
+        WHEN,
         "Length of rolling windows, such as 1h; auto for a round tenth.",
         metavar="W",
         read=_read_window,
     )
     """Lengths of rolling windows in ns; 0 for a round tenth of the window."""
     every: int | None = option(
-        None, WINDOWS, "One window ends every E.  [default: the shortest window]", metavar="E", read=_read_ns
+        None, WHEN, "One window ends every E.  [default: the shortest window]", metavar="E", read=_read_ns
     )
     """Time from the end of one rolling window to the next, in ns; None for the length of the shortest."""
     now_ns: int = field(default_factory=time.time_ns)
@@ -139,19 +139,9 @@ class QuestionOptions(AccountingOptions, total=False):
     every: str | int | None
 
 
-def question_options() -> list[Declared]:
-    """Every option of a question, in the order in which people see them."""
-    options = list(declared(Question))
-    for late in [one for one in options if one.option.follows]:
-        options.remove(late)
-        names = [one.name for one in options]
-        options.insert(names.index(late.option.follows) + 1, late)
-    return options
-
-
 def make_question(**options: Unpack[QuestionOptions]) -> Question:
     """A question from what a person typed or a program gives. `UsageError` if it makes no sense."""
-    known = {one.keyword: one for one in question_options()}
+    known = {one.keyword: one for one in declared(Question)}
     unknown = options.keys() - known.keys()
     if unknown:
         raise TypeError(f"there is no argument {', '.join(sorted(unknown))}; there are {', '.join(known)}")

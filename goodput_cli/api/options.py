@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar
 
-from goodput_cli.analysis.question import AccountingOptions, Question, make_question, question_options
+from goodput_cli.analysis.question import WHAT, AccountingOptions, Question, make_question
+from goodput_cli.vocabulary.amounts import DAY, bounded
+from goodput_cli.vocabulary.option import declared, option
 
 if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
 
 Source = str | os.PathLike[str]
 """A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
+_MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
+_read_days = bounded(
+    float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
+)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -52,13 +58,24 @@ class AnalyzeOptions(JobOptions, total=False):
 class Reading:
     """How logs are read."""
 
-    job_name: str | None = None
+    job_name: str | None = option(
+        None, WHAT, "The job, where the logs hold several.", names=("--job-name", "-j"), metavar="NAME", read=str
+    )
     """The job; may be left out where the logs hold one."""
-    log_name: str | None = None
+    log_name: str | None = option(
+        None, WHAT, "The log in Cloud Logging; default: both usual names.", metavar="ID", read=str
+    )
     """Which log of Cloud Logging; None for both usual ones."""
-    lookback_days: float | None = None
+    lookback_days: float | None = option(
+        None,
+        WHAT,
+        "How far back to read Cloud Logging, such as 7 or 36h.  [default: the job's start]",
+        names=("--lookback",),
+        metavar="DAYS",
+        read=_read_days,
+    )
     """How far back to read Cloud Logging; None: as far as the job goes."""
-    use_cache: bool = True
+    use_cache: bool = option(True, WHAT, "Read Cloud Logging anew and keep nothing of it.", names=("--no-cache",))
     """Whether entries of Cloud Logging that were read before may be kept and used."""
     stdin: BinaryIO | None = None
     """The stream behind `-`; None for the standard input of the process."""
@@ -105,7 +122,7 @@ def spelled_out(options: type) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         defaults = {one.name: one.default for one in fields(Reading)}
-        defaults |= {one.keyword: False if one.option.negative else one.default for one in question_options()}
+        defaults |= {one.keyword: False if one.option.negative else one.default for one in declared(Question)}
         own = inspect.signature(function)
         first = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [

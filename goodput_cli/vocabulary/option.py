@@ -5,7 +5,7 @@ The command line, the settings of a project and the reports read the metadata, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
@@ -85,6 +85,15 @@ class Declared:
 def option(default: Any, group: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click calls it
     """A field of a dataclass that is an option; `more` are the other fields of `Option`."""
     return field(default=default, metadata={_KEY: Option(group, help, **more)})
+
+
+def in_order(options: Iterable[Declared]) -> list[Declared]:
+    """Options of several dataclasses in the order in which people see them."""
+    ordered = list(options)
+    for late in [one for one in ordered if one.option.follows]:
+        ordered.remove(late)
+        ordered.insert([one.name for one in ordered].index(late.option.follows) + 1, late)
+    return ordered
 
 
 def declared(kind: type) -> Iterator[Declared]:
