@@ -66,6 +66,7 @@ class Method:
         WHEN,
         "As it was known at the window's end; accounts for the job once more for every end.",
         negative=True,
+        follows="every",
         label="hindsight",
         phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
     )

@@ -140,7 +140,8 @@ def _command_line(values: dict[str, Any], own: Iterable[str]) -> CommandLine:
 
 def window_options(command: Decorated) -> Decorated:
     """Rolling windows."""
-    return _apply(command, *(declared_option(one) for one in declare.declared(Question) if one.keyword in _WINDOWS))
+    windows = (one for one in declare.declared(Question) if one.keyword in _WINDOWS)
+    return _apply(command, *map(declared_option, declare.in_order(windows)))
 
 
 def threshold_options(command: Decorated) -> Decorated:

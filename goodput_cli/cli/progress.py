@@ -26,7 +26,8 @@ _SHOWN_EVERY = 25
 def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
     """Bytes, lines, rate and the time that is left, once reading takes long; None where nobody would see it.
 
-    then: what is done when everything has been read, in a word; empty where the line should go away. Work begins here: Ctrl-C is raised from now on.
+    then: what is done when everything has been read, in a word; empty where the line should go away. Work begins here:
+    Ctrl-C is raised from now on.
     """
     raise_again()
     if not _is_seen(wanted):

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 
 from goodput_cli.analysis.check.check import CheckReport, Finding
 from goodput_cli.analysis.check.finding import amount
-from goodput_cli.api.analyze import make_question
-from goodput_cli.api.jobs import check_log
+from goodput_cli.analysis.each_job import check_log
+from goodput_cli.analysis.question import make_question
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.errors import NotEnoughData, UsageError

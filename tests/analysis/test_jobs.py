@@ -16,9 +16,9 @@ import pytest
 import goodput_cli.events.read
 from goodput_cli import analyze
 from goodput_cli.analysis.by_job import by_job
+from goodput_cli.analysis.each_job import list_jobs
 from goodput_cli.analysis.jobs.summarise import JobList
-from goodput_cli.api.analyze import make_question
-from goodput_cli.api.jobs import list_jobs
+from goodput_cli.analysis.question import make_question
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.read import read_events
@@ -68,7 +68,9 @@ def written(lines: list[str], name: str = "run.jsonl") -> str:
 
 
 def listed(lines: list[str], **options: Any) -> JobList:
-    question = {name: options.pop(name) for name in list(options) if name not in ("sort", "limit", "job_name", "told")}
+    question = {
+        name: options.pop(name) for name in list(options) if name not in ("sort", "limit", "job_name", "jobs_done")
+    }
     return list_jobs(read_events([written(lines)]), make_question(**question), **options)
 
 
