@@ -115,12 +115,13 @@ def shared_options(
     shared = declare.in_order(one for kind in kinds for one in declare.declared(kind) if one.keyword not in _WINDOWS)
     shared = [one for one in shared if one.name not in leave_out and (not groups or one.option.group in groups)]
     shared += declare.declared(Output) if output else ()
+    names = {*(one.keyword for one in shared), *JobOptions.__annotations__} - several.keys()
     more = {name: {"help": text, "multiple": True} for name, text in several.items()}
 
     def decorate(command: Callable[Concatenate[CommandLine, P], int]) -> Callable[P, int]:
         @wraps(command)
         def with_command_line(*args: P.args, **values: P.kwargs) -> int:
-            line = _command_line(values, tuple(several))
+            line = _command_line(values, names)
             return command(line, *args, **values)
 
         options = [declared_option(one, more.get(one.name)) for one in shared]
@@ -129,13 +130,12 @@ def shared_options(
     return decorate
 
 
-def _command_line(values: dict[str, Any], own: Iterable[str]) -> CommandLine:
-    """Take the values of the shared options out of all that were typed; `own` are for the command itself."""
-    sources = (*values.pop("source"), *values.pop("log_file"))
-    output = Output(**{one.name: values.pop(one.name) for one in fields(Output) if one.name in values})
-    names = [name for name in values if name in JobOptions.__annotations__ and name not in own]
-    library = cast(JobOptions, {name: values.pop(name) for name in names})
-    return CommandLine(sources, values.pop("strict"), library, output)
+def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
+    """Take the values with these names out of all that were typed."""
+    mine = {name: values.pop(name) for name in names if name in values}
+    output = Output(**{one.name: mine.pop(one.name) for one in fields(Output) if one.name in mine})
+    sources = (*values.pop("source"), *mine.pop("log_file"))
+    return CommandLine(sources, mine.pop("strict"), cast(JobOptions, mine), output)
 
 
 def window_options(command: Decorated) -> Decorated:

@@ -116,16 +116,18 @@ def open_sheet_session(line: CommandLine, jobs: Sequence[str] = ()) -> Session[S
     return open_session(line, load_sheet_renderer, jobs)
 
 
-def sources_of(line: CommandLine, jobs: Sequence[str] = ()) -> list[str]:
-    """The sources named; with none, Cloud Logging for the job that is named (or, in comparisons, for several)."""
+def sources_of(
+    line: CommandLine, jobs: Sequence[str] = (), hint: str = "name a log file, a folder, or - for standard input"
+) -> list[str]:
+    """The sources named; with none, Cloud Logging for the job that is named (or, in comparisons, for several).
+
+    hint: what to do where neither is named.
+    """
     if line.sources:
         return list(line.sources)
     job = line.library.get("job_name") or ", ".join(jobs)
     if not job:
         context = click.get_current_context()
-        raise click.UsageError(
-            f"no SOURCE: name a log file, a folder, or - for standard input, as in '{context.command_path} run.jsonl'",
-            context,
-        )
+        raise click.UsageError(f"no SOURCE: {hint}, as in '{context.command_path} run.jsonl'", context)
     say(f"No SOURCE: looking for the job {safe(job)} in Cloud Logging.")
     return [CLOUD_LOGGING]

@@ -32,7 +32,7 @@ def bounded(
 
     def read(value: Any) -> T:
         number = _number(value, unit)
-        if number is None or not (above < number and least <= number <= most):
+        if number is None or not (above < float(number) and least <= float(number) <= most):
             raise UsageError(f"{value!r} {complaint}")
         return make(number)
 

@@ -237,7 +237,7 @@ def test_a_job_keeps_its_rows_in_order_of_arrival() -> None:
 
 def test_somebody_is_told_how_far_it_is() -> None:
     seen: list[tuple[int, int]] = []
-    listed(three(), told=lambda done, total: seen.append((done, total)))
+    listed(three(), jobs_done=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 

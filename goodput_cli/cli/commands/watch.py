@@ -69,7 +69,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
     """
     from goodput_cli.api.watch import watch as watch_logs
 
-    sources = sources_of(line)
+    sources = sources_of(line, hint="name the log to follow")
     notices: deque[str] = deque(maxlen=_LAST_NOTICES)
     on_screen = sys.stdout.isatty() and format_ == "table"
     options: JobOptions = {**line.library, "notice": notices.append if on_screen else _say_safely}
