@@ -62,17 +62,17 @@ def check_log(
         checked = [_checked(job, question) for job in _each(log, jobs_done)]
     _raise_if_all([one.error for one in checked], UsageError)
     names = [one.job for one in checked]
-    found = [(one.job, diagnostic) for one in checked for diagnostic in one.found]
-    return report(log.diagnostics, names, found, sum(one.runs for one in checked), len(log.table))
+    findings = [(one.job, diagnostic) for one in checked for diagnostic in one.diagnostics]
+    return report(log.diagnostics, names, findings, sum(one.runs for one in checked), len(log.table))
 
 
 @dataclass(frozen=True)
 class _Checked:
-    """One job, its runs and what was found; error: why it could not be accounted for."""
+    """One job, its runs and what is wrong with it; error: why it could not be accounted for."""
 
     job: str
     runs: int
-    found: tuple[Diagnostic, ...]
+    diagnostics: tuple[Diagnostic, ...]
     error: GoodputError | None = None
 
 
@@ -111,8 +111,8 @@ def _checked(job: EventLog, question: Question) -> _Checked:
         timeline, _, _ = account_for(in_order(job.table), question, name)
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
-        found = tuple(check_unaccountable(job.table, question.now_ns, str(error))) if fits else ()
-        return _Checked(name, 1, found, error)
+        diagnostics = tuple(check_unaccountable(job.table, question.now_ns, str(error))) if fits else ()
+        return _Checked(name, 1, diagnostics, error)
     return _Checked(name, _runs(job, timeline, question), tuple(check_job(timeline, question.now_ns)))
 
 

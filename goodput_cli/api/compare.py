@@ -19,9 +19,9 @@ from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison, Side
-    from goodput_cli.analysis.compare.summary import Summary
     from goodput_cli.analysis.compare.thresholds import ChangeExpression
     from goodput_cli.analysis.question import Question
+    from goodput_cli.analysis.summary import Summary
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
 
@@ -152,7 +152,7 @@ class _Reader:
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
         from goodput_cli.analysis.account import analyze_log
         from goodput_cli.analysis.compare.compare import Side
-        from goodput_cli.analysis.compare.summary import Summary, summary_of
+        from goodput_cli.analysis.summary import Summary, summary_of
 
         if isinstance(read, Summary):
             _check_saved(planned, read)

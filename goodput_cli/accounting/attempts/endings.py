@@ -18,7 +18,7 @@ I64 = NDArray[np.int64]
 
 
 class End(IntEnum):
-    """What the lines after an attempt's last step or news of a checkpoint say of its end."""
+    """What the lines behind the last progress of an attempt say of its end."""
 
     NOT_LOGGED = 0
     TERMINATED = 1
@@ -31,15 +31,14 @@ END_NAMES = ("not_logged", "terminated", "crashed", "clean")
 
 @dataclass(frozen=True)
 class Endings:
-    """One value an attempt.
-
-    how: `End`. clean_row: row of the believed clean end, -1 without. crash_row: row of the first `job_crashed` of
-    those that ended in a crash, -1 of others.
-    """
+    """How attempts ended: columns of one value an attempt."""
 
     how: NDArray[np.int8]
+    """`End`."""
     clean_row: Rows
+    """Row of the believed clean end, -1 without."""
     crash_row: Rows
+    """Row of the first `job_crashed` of those that ended in a crash, -1 of others."""
 
     @property
     def down(self) -> Mask:
@@ -94,8 +93,8 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     sign[stepping] = np.maximum(sign[stepping], table.end[last_step])
     others = positions((table.kind != Kind.STEP) & (attempts.of_row >= 0))
     owner = attempts.of_row[others]
-    last_progress = attempts.last_progress[owner]
-    silent = of_kind(table.kind[others], STARTUP_KINDS) & (last_progress >= 0) & (others > last_progress)
+    last_recorded = attempts.last_recorded[owner]
+    silent = of_kind(table.kind[others], STARTUP_KINDS) & (last_recorded >= 0) & (others > last_recorded)
     np.maximum.at(sign, owner[~silent], table.end[others[~silent]])
     logged = attempts.first_ending >= 0
     sign[logged] = table.time[attempts.first_ending[logged]]

@@ -1,6 +1,6 @@
 """Attempts of step logs that no start line shows (accounting §3): steps that go back, and life after an end line.
 
-A region is the stretch of rows from one start burst to the next. `Walk` goes through the step records of a region in
+A region is the span of rows from one start burst to the next. `Walk` goes through the step records of a region in
 blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
 """
 
@@ -37,21 +37,22 @@ def twice_the_median(number: I64, time: I64) -> int | None:
 
 @dataclass(frozen=True)
 class StepRecords:
-    """What the walk looks at, in time order.
-
-    row, number, time: of every step record. startup: rows of start-up events (tpu init, prep, restore, elastic).
-    endings: rows of terminations and ends; resuming: rows of loads, inits, preps and restores that begin.
-    row_time: time of every row (ns). two_medians: see `twice_the_median`.
-    """
+    """What a step log records of steps, starts and ends; rows and records in time order."""
 
     row: Rows
     number: I64
     time: I64
+    """Row, step number and time (ns) of every step record."""
     startup: Rows
+    """Rows of start-up events (init, prep, restore, elastic)."""
     endings: Rows
+    """Rows of terminations and ends."""
     resuming: Rows
+    """Rows of loads, inits, preps and restores that begin."""
     row_time: I64
+    """Time of every row of the table (ns)."""
     two_medians: int | None
+    """See `twice_the_median`."""
 
 
 def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int], list[int]]:
@@ -183,8 +184,8 @@ class _Walk:
         last_kept = known.records[search(known.records, suspects) - 1]
         started = self._startup_between(self.records.row[last_kept], self.records.row[suspects])
         plain = found & ~started & (delay < self._patience())
-        odd = np.flatnonzero(~plain)
-        first_odd = int(odd[0]) if len(odd) else len(suspects)
+        restarting = np.flatnonzero(~plain)
+        first_odd = int(restarting[0]) if len(restarting) else len(suspects)
         self.dropped += suspects[:first_odd].tolist()
         if first_odd:
             self.longest_delay = max(self.longest_delay, int(delay[:first_odd].max()))

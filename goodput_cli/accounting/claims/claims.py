@@ -1,4 +1,4 @@
-"""Claims (accounting §5): which stretch of time each event, passage and judgement wants, and with which rank."""
+"""Claims (accounting §5): the time that each event, planned exclusion and wasted span claims, and its priority."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.endings import End, Endings
+from goodput_cli.accounting.attempts.endings import Endings
 from goodput_cli.accounting.claims.intervals import Intervals
 from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.columns import positions, search
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
-from goodput_cli.accounting.training.kept import Judged, merged_exclusions
+from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -39,7 +39,7 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
     """Init, prep, custom and elastic intervals."""
     kind = table.kind[intervals.row]
     parts = []
-    for phase, (rank, category) in _PHASES.items():
+    for phase, (priority, category) in _PHASES.items():
         of_kind = kind == int(phase)
         if not of_kind.any():
             continue
@@ -48,7 +48,7 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
             claim(
                 intervals.start[of_kind],
                 intervals.end[of_kind],
-                rank,
+                priority,
                 category,
                 label=table.label[row] if phase == Kind.CUSTOM else -1,
                 attempt=attempts.of_row[row],
@@ -62,13 +62,15 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
 def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
     """Orbax lines: the blocking interval of a save, and restores."""
     parts = []
-    for kind, rank, category in (
+    for kind, priority, category in (
         (Kind.RESTORE, Priority.RESTORE, Category.RESTORE),
         (Kind.SAVE, Priority.SAVE, Category.SAVE),
     ):
         row = np.flatnonzero((table.kind == kind) & (attempts.of_row >= 0))
         parts.append(
-            claim(table.time[row], table.end[row], rank, category, attempt=attempts.of_row[row], row=row, end_row=row)
+            claim(
+                table.time[row], table.end[row], priority, category, attempt=attempts.of_row[row], row=row, end_row=row
+            )
         )
     return join(parts)
 
@@ -106,105 +108,21 @@ def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
     return np.asarray(latest[search(table.time[lasting], time, side="right")] > time)
 
 
-def downtime(
-    table: EventTable,
-    attempts: Attempts,
-    endings: Endings,
-    sign_of_life: I64,
-    progress: CheckpointProgress | None,
-    job_end: int,
-) -> Claims:
-    """From each attempt's last sign of life to the next start, and on until its last rank is up.
+def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) -> Claims:
+    """Training that the lineage does not keep; spans that touch are one claim.
 
-    In checkpoint logs it is undetermined where nothing logged the end of an attempt that had loaded or progressed.
+    partial, splits: spans kept in part, and the instants from which on they are wasted.
     """
-    before = np.arange(max(len(attempts) - 1, 0))
-    after = before + 1
-    parts = [_still_down(table, endings, len(attempts) - 1, job_end)]
-    clean = endings.how[before] == End.CLEAN
-    begin, up = attempts.begin[after], attempts.up[after]
-    parts.append(
-        claim(
-            begin,
-            up,
-            Priority.DOWNTIME,
-            np.where(clean, Category.STOPPED, Category.RECOVERY),
-            attempt=after,
-            row=attempts.begin_row[after],
-            end_row=attempts.up_row[after],
-        )
-    )
-    undetermined = np.zeros(len(before), dtype=bool)
-    if progress is not None:
-        undetermined = (attempts.first_ending[before] < 0) & (progress.position_row[before] >= 0)
-        chosen = before[undetermined]
-        parts.append(
-            claim(
-                progress.position[chosen],
-                attempts.begin[chosen + 1],
-                Priority.DOWNTIME,
-                Category.UNDETERMINED,
-                attempt=chosen,
-                row=progress.position_row[chosen],
-                end_row=attempts.begin_row[chosen + 1],
-            )
-        )
-    clean_row = endings.clean_row[before]
-    for chosen, start, category, row in (
-        (~undetermined & ~clean, sign_of_life[before], Category.RECOVERY, attempts.first_ending[before]),
-        (clean, table.time[clean_row], Category.STOPPED, clean_row),
-    ):
-        parts.append(
-            claim(
-                start[chosen],
-                begin[chosen],
-                Priority.DOWNTIME,
-                category,
-                attempt=before[chosen],
-                row=row[chosen],
-                end_row=attempts.begin_row[after][chosen],
-            )
-        )
-    return join(parts)
-
-
-def _still_down(table: EventTable, endings: Endings, last: int, job_end: int) -> Claims:
-    """A crash after which nothing of the job came: recovery, still going on."""
-    if last < 0 or not endings.down[last]:
-        return join([])
-    row = endings.crash_row[last]
-    return claim(table.time[row], job_end, Priority.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
-
-
-def without_stops(claims: Claims) -> Claims:
-    """The planned stops among `claims`, as excluded time."""
-    stops = claims.category == Category.STOPPED
-    return claim(
-        claims.start[stops],
-        claims.end[stops],
-        Priority.EXCLUDED,
-        Category.EXCLUDED,
-        attempt=claims.attempt[stops],
-        row=claims.row[stops],
-        end_row=claims.end_row[stops],
-    )
-
-
-def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
-    """Training that the lineage does not keep; stretches that touch are one claim.
-
-    partial, splits: stretches kept in part, and the instants from which on they are wasted.
-    """
-    stretches = judged.stretches
-    lost = judged.kept == 0
-    lost &= ~judged.credited
+    spans = training.spans
+    lost = training.kept_steps == 0
+    lost &= ~training.credited
     lost[partial] = True
     chosen = positions(lost)
-    owner, first = stretches.attempt[chosen], stretches.first[chosen].astype(np.int64)
-    starts, ends = stretches.start[chosen], stretches.end[chosen]
+    owner, first = spans.attempt[chosen], spans.first[chosen].astype(np.int64)
+    starts, ends = spans.start[chosen], spans.end[chosen]
     place = search(chosen, partial)
     starts[place] = splits
-    first[place] += judged.kept[partial].astype(np.int64)
+    first[place] += training.kept_steps[partial].astype(np.int64)
     new = np.append(True, (owner[1:] != owner[:-1]) | (starts[1:] != ends[:-1]))[: len(chosen)]
     head = np.flatnonzero(new)
     tail = np.append(head[1:], len(chosen))[: len(head)] - 1
@@ -215,9 +133,9 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
         Category.WASTED,
         attempt=owner[head],
         first=first[head],
-        stop=stretches.stop[chosen][tail],
-        row=stretches.row[chosen][head],
-        end_row=stretches.end_rows(chosen[tail]),
+        stop=spans.stop[chosen][tail],
+        row=spans.row[chosen][head],
+        end_row=spans.end_rows(chosen[tail]),
     )
 
 

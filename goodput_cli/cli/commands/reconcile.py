@@ -24,7 +24,7 @@ _NS = 10**9
 
     \b
     Recorder logs are given to ml-goodput-measurement itself, which needs
-    pip install 'goodput-cli[reconcile]'. It takes some 20 s for 10^6 lines, and much
+    pip install '.[reconcile]' in a checkout. It takes some 20 s for 10^6 lines, and much
     longer with custom events or where several hosts report every step. A job without
     an end is measured up to its last event (or --as-of) on both sides. Checkpoint logs
     are set beside the documented formula of the resiliency calculator.""",
@@ -52,7 +52,7 @@ def reconcile(line: CommandLine, timeout: int) -> int:
     from goodput_cli.analysis.reconcile.run import SLOW_EVENTS, is_checkpoint_log, reconcile_job
     from goodput_cli.analysis.reconcile.sheet import reconcile_sheet
 
-    events = len(analysis.timeline.given.given)
+    events = len(analysis.timeline.ordered.original)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.volume.quiet:
         tell(f"The reference library goes through {events} events one by one; this may take minutes (see --timeout).")
     with waiting("the reference library computes", wanted=session.shows_progress):
