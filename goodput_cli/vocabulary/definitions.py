@@ -8,7 +8,7 @@ _TIMES = "\N{MULTIPLICATION SIGN}"
 CATEGORY_MEANINGS: dict[str, str] = {
     "productive": f"training whose progress was kept; with a reference step time: kept steps {_TIMES} reference",
     "program_startup": (
-        "what the first stretch of an attempt takes beyond the usual step time: tracing, compilation, warm-up"
+        "what the first span of an attempt takes beyond the usual step time: tracing, compilation, warm-up"
     ),
     "tpu_initialization": "accelerator initialisation",
     "training_prep": "preparation before the training loop",
