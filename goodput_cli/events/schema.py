@@ -160,13 +160,34 @@ COLUMNS: dict[str, type[np.generic]] = {
 assert [f.name for f in fields(EventTable)][: len(COLUMNS)] == list(COLUMNS)
 
 
+REFERENCE_LIBRARY = "reference library"
+"""ml-goodput-measurement, whose recorder writes such logs, as `LogFormat.other_system`."""
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """What is known of a log format without its code. Sorted by name."""
+
+    name: str
+    restores_are_inferred: bool = False
+    """Whether its restores have an end and no start (accounting §2)."""
+    other_system: str | None = None
+    """The system that could account for its logs too, and that ours is reconciled with."""
+
+    def __lt__(self, other: LogFormat) -> bool:
+        return self.name < other.name
+
+
 @dataclass(frozen=True)
 class EventLog:
-    """What reading the sources gave: the events, and what was noticed on the way.
-
-    formats: names of the log formats per job, in the order of `table.jobs`.
-    """
+    """What reading the sources gave: the events, and what was noticed on the way."""
 
     table: EventTable
-    formats: tuple[tuple[str, ...], ...] = ()
+    formats: tuple[tuple[LogFormat, ...], ...] = ()
+    """The log formats of each job, sorted, in the order of `table.jobs`."""
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def format_names(self) -> tuple[tuple[str, ...], ...]:
+        """The names of `formats`."""
+        return tuple(tuple(one.name for one in formats) for formats in self.formats)

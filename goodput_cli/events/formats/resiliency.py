@@ -35,6 +35,7 @@ class Resiliency:
     """See `Format`."""
 
     name = "resiliency"
+    restores_are_inferred = True
     keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP, _RANK})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
