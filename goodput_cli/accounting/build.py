@@ -43,10 +43,10 @@ from goodput_cli.accounting.training.last_steps import (
 from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes, usual_step_times_of
+from goodput_cli.arrays import I64
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable, Kind
 
-I64 = NDArray[np.int64]
 _MOST_NS = 2.0**62
 
 

@@ -12,19 +12,20 @@ from datetime import tzinfo
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.collector import Notes
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity, identities_of
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Record, Records, Traits
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
 from goodput_cli.events.schema import NONE, EventLog, LogFormat
 from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.sources.base import Record
 
 MANY_SHAPES = 64
 """With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
@@ -223,7 +224,7 @@ class Decoder:
             name = self.notes.bounded("unknown_keys", key)
             self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])
 
-    def _unrecognised(self, records: Records, places: Sequence[int] | NDArray[np.int64]) -> None:
+    def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         message = "lines that no log format recognises; ignored"
         self._output.report("unrecognised_lines", message, records, list(places))
 
@@ -248,7 +249,7 @@ def _grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, l
     return groups
 
 
-def _take(block: Records, places: Sequence[int] | NDArray[np.int64], keys: frozenset[str]) -> Records:
+def _take(block: Records, places: Sequence[int] | I64, keys: frozenset[str]) -> Records:
     if len(places) == len(block):
         return replace(block, keys=keys)
     rows = np.asarray(places, dtype=np.int64)

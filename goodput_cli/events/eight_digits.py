@@ -6,10 +6,8 @@ Words are little endian: the first character is the lowest byte.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import I64, Words
 
 DIGITS = 8
 """How many characters a word holds."""
@@ -37,7 +35,7 @@ KEEP_FIRST = np.array([mask_of(0, count) for count in range(DIGITS + 1)], dtype=
 """By count: a mask of the first so many characters."""
 
 
-def digit_values(words: Words, kept: NDArray[np.uint64] | np.uint64) -> Words:
+def digit_values(words: Words, kept: Words | np.uint64) -> Words:
     """The value of each character, a byte each, 0 where it is not kept; what is no digit is no byte below 10."""
     return (words ^ np.uint64(ZEROS)) & kept
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
 from goodput_cli.events.columnar.block import Block
 from goodput_cli.events.columnar.templates import Templates
-from goodput_cli.events.parsed import NOTHING, Parsed, Record
-from goodput_cli.sources.base import RawBatch
+from goodput_cli.events.parsed import NOTHING, Parsed
+from goodput_cli.sources.base import RawBatch, Record
 
 NOT_JSON = "not JSON"
 NOT_UTF8 = "not UTF-8"
@@ -58,7 +58,7 @@ class JsonLines:
         return NOTHING
 
 
-def parse_lines(data: bytes, numbers: NDArray[np.int64]) -> Parsed:
+def parse_lines(data: bytes, numbers: I64) -> Parsed:
     """The records of lines with these numbers (int64, one a line)."""
     records = _all_at_once(data)
     if records is not None:
@@ -85,7 +85,7 @@ def _all_at_once(data: bytes) -> list[Record] | None:
     return records if len(records) == count and set(map(type, records)) == {dict} else None
 
 
-def _one_by_one(data: bytes, numbers: NDArray[np.int64]) -> Parsed:
+def _one_by_one(data: bytes, numbers: I64) -> Parsed:
     records: list[Record] = []
     lines: list[int] = []
     bad: list[tuple[int, str]] = []

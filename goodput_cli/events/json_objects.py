@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.events.json_lines import CUT_OFF, BadLineError, parse
-from goodput_cli.events.parsed import Parsed, Record
-from goodput_cli.sources.base import RawBatch
+from goodput_cli.events.parsed import Parsed
+from goodput_cli.sources.base import RawBatch, Record
 
 MAX_OPEN_BYTES = 1 << 26
 """An object that is still open after so many bytes was never closed."""

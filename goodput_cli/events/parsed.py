@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
 from goodput_cli.events.columnar.block import Block
 from goodput_cli.events.columnar.templates import Columns
-from goodput_cli.sources.base import RawBatch
-
-Record = dict[str, Any]
+from goodput_cli.sources.base import RawBatch, Record
 
 
 @dataclass(frozen=True)
@@ -21,7 +19,7 @@ class Parsed:
     """The records of a part of a document, and what in it holds none."""
 
     records: Sequence[Record]
-    lines: NDArray[np.int64]
+    lines: I64
     """The number of the line where each record begins."""
     bad: Sequence[tuple[int, str]] = ()
     """Lines that hold no record: number and reason."""

@@ -19,6 +19,10 @@ ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
 
 
+Record = dict[str, Any]
+"""A JSON object of a log."""
+
+
 @dataclass(frozen=True)
 class RawBatch:
     """Some whole lines of one source.
@@ -38,7 +42,7 @@ class RecordBatch:
     """Records that arrive parsed (the pages of an API): they have no line, their insertId is the evidence."""
 
     source: str
-    records: Sequence[dict[str, Any]]
+    records: Sequence[Record]
 
 
 Batch = RawBatch | RecordBatch

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goodput_cli.arrays import Mask
 from goodput_cli.events.formats import registry
-from goodput_cli.events.formats.base import Mask, Output, Records
+from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import Edge, EventLog, Kind, LogFormat
 

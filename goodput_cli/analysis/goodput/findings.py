@@ -12,10 +12,9 @@ from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
+from goodput_cli.arrays import Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic, Severity
 from goodput_cli.events.schema import EventTable
-
-Rows = NDArray[np.intp]
 
 
 def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:

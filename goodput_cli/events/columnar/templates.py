@@ -14,17 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Characters, Mask, Words
 from goodput_cli.events.columnar.block import Block
 from goodput_cli.events.columnar.line_shapes import Lesson, Slot, study
 from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, FRACTION_DIGITS, Numerals
-from goodput_cli.events.eight_digits import DIGITS, KEEP_FIRST, Words, digit_values, not_digits, number
+from goodput_cli.events.eight_digits import DIGITS, KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.envelope import INSERT_ID, TIMESTAMP
-
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Characters = NDArray[np.uint8]
 
 _SIX, _TOP = 0x06, 0xF0
 _PLAIN = np.array([0x20 <= code < 0x7F and chr(code) not in '"\\' for code in range(256)])

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.collector import Notes
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
 from goodput_cli.events.columnar.numbers import Numerals
@@ -20,14 +21,13 @@ from goodput_cli.events.growing import constant
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
+from goodput_cli.sources.base import Record
 
 EVENT_TYPE = "event_type"
 JOB_NAME = "job_name"
 
-Record = dict[str, Any]
 Entry = Mapping[str, Any]
 """What Cloud Logging wraps around a record: `logName`, `resource`, `labels`, `timestamp` and more, as in its JSON."""
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Records:
     keys: frozenset[str]
     """Those that every record has."""
     origin: Origin
-    stamp: NDArray[np.int64]
+    stamp: I64
     """The timestamps of the entries around the records, ns since 1970 UTC; -1 where there is none."""
     loose: bool = False
     """Whether a record may have more keys than `keys`, none of which any format knows."""
@@ -65,7 +65,7 @@ class Records:
         """The values of one of `keys` if they were read as digits."""
         return None if self.columns is None else self.columns.numbers.get(key)
 
-    def characters(self, key: str) -> NDArray[np.uint8] | None:
+    def characters(self, key: str) -> Characters | None:
         """uint8[n, width]: the texts of one of `keys` if they were read as timestamps of one layout."""
         return None if self.columns is None else self.columns.texts.get(key)
 
@@ -97,7 +97,7 @@ class Output:
             lines, entries = origin.line[few].tolist(), origin.entry[few].tolist()
             self.notes.add(code, message, origin.source, lines, entries, len(chosen))
 
-    def times(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
+    def times(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""
         numerals = records.numerals(key)
         ns, good = epoch_column(records.column(key)) if numerals is None else numerals.epoch_ns()
@@ -105,7 +105,7 @@ class Output:
             self.report("bad_value", f"{why_no_time(key, records.records[at][key])}; dropped", records, [at])
         return ns, good
 
-    def whole(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
+    def whole(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
         numerals = records.numerals(key)
         if numerals is not None and numerals.fraction is None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.events.formats.base import JOB_NAME, Mask, Output, Records
+from goodput_cli.arrays import Mask
+from goodput_cli.events.formats.base import JOB_NAME, Output, Records
 from goodput_cli.events.schema import REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.events.values import whole_number
 
