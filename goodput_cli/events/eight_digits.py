@@ -1,5 +1,7 @@
 """Eight digits at a time: the text of a column of numbers lies in 64-bit words, and a few operations read them all.
 
+This is known as SWAR, "SIMD within a register": each byte of a word is a lane, and no operation carries into the next.
+
 Words are little endian: the first character is the lowest byte.
 """
 
@@ -24,11 +26,6 @@ _SIXES, _TOPS = np.uint64(0x0606060606060606), np.uint64(0xF0F0F0F0F0F0F0F0)
 def mask_of(start: int, stop: int) -> int:
     """A word with all bits set in the characters start <= i < stop."""
     return sum(0xFF << (8 * at) for at in range(start, stop))
-
-
-def word_of(text: bytes) -> int:
-    """Up to eight characters as a word."""
-    return int.from_bytes(text, "little")
 
 
 KEEP_FIRST = np.array([mask_of(0, count) for count in range(DIGITS + 1)], dtype=_WORD)

@@ -14,7 +14,6 @@ from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, taken
 
 T = TypeVar("T", bound=Hashable)
-Ints = NDArray[Any] | int
 _PIECE = 1 << 20
 _DEFAULTS: dict[str, int] = {"step": NO_STEP, "rank": NONE, "label": NONE, "detail": NONE}
 

@@ -45,10 +45,6 @@ class TrainingSpans:
         """Number of steps in each span."""
         return self.stop - self.first
 
-    def of_attempt(self, attempt: int) -> slice:
-        """The spans of one attempt."""
-        return slice(*search(self.attempt, [attempt, attempt + 1]).tolist())
-
     def take(self, chosen: Mask | Rows) -> TrainingSpans:
         """The chosen spans."""
         columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ending"}
