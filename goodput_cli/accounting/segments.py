@@ -94,16 +94,16 @@ class _Cells:
     start: I64
     category: NDArray[np.int8]
     holder: NDArray[np.intp]
-    kept_and_dead_time: I64
+    below: I64
 
     def behind(self, before: _Cells | None) -> _Cells:
         """Without the first one if that goes on from the last one before."""
         if before is None or not self._goes_on(before):
             return self
-        return _Cells(self.start[1:], self.category[1:], self.holder[1:], self.kept_and_dead_time[1:])
+        return _Cells(self.start[1:], self.category[1:], self.holder[1:], self.below[1:])
 
     def _goes_on(self, before: _Cells) -> bool:
-        pairs = ((getattr(self, name)[0], getattr(before, name)[-1]) for name in ("category", "holder", "ground"))
+        pairs = ((getattr(self, name)[0], getattr(before, name)[-1]) for name in ("category", "holder", "below"))
         return all(one == other for one, other in pairs)
 
 
