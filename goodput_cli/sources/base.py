@@ -19,6 +19,9 @@ ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
 
 
+"""A JSON object of a log."""
+
+
 Record = dict[str, Any]
 """A JSON object of a log."""
 

@@ -15,17 +15,15 @@ from goodput_cli.events.schema import NONE, Kind
 
 @dataclass(frozen=True)
 class Bursts:
-    """Start bursts in time order.
-
-    first, last: row of the first and of the last start line of each burst.
-    late_ends: rows of terminations that belong to the attempt before the burst in which they stand.
-    burst_of_late_end: position of that burst, for each late end.
-    """
+    """Start bursts in time order."""
 
     first: Rows
     last: Rows
+    """Row of the first and of the last start line of each burst."""
     late_ends: Rows
+    """Rows of terminations that belong to the attempt before the burst in which they stand."""
     burst_of_late_end: Rows
+    """Position of that burst, for each late end."""
 
 
 def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows) -> Bursts:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from goodput_cli.diagnostics.collector import Notes
+from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
@@ -17,7 +17,7 @@ BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency)
 """A row each; of two that recognise a record, the first reads it."""
 
 
-def all_formats(notes: Notes) -> tuple[Format, ...]:
+def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
     """A new object of each format, foreign ones first; one that cannot be loaded is a diagnostic."""
     foreign = [_load(point, notes) for point in plugged_in()]
     return (*(one for one in foreign if one is not None), *(make() for make in BUILT_IN))
@@ -29,7 +29,7 @@ def plugged_in() -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
-def _load(point: EntryPoint, notes: Notes) -> Format | None:
+def _load(point: EntryPoint, notes: DiagnosticCollector) -> Format | None:
     try:
         loaded: Format = point.load()()
     except Exception as error:  # a foreign package may fail in any way
