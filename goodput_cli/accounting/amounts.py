@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import I64
 
 
 def round_half_even(value: Fraction | float) -> int:

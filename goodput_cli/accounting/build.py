@@ -32,9 +32,8 @@ from goodput_cli.accounting.training.progress import Progress, find_progress
 from goodput_cli.accounting.training.reference import reference_step_time, with_slowdown
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import EventTable, Kind
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`import goodput_cli`: the functions of the commands, with the same options; and names that were documented earlier."""
+"""`import goodput_cli`: the functions of the commands, with the same options; and names documented earlier."""
 
 from __future__ import annotations
 
