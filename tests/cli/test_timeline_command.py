@@ -25,8 +25,7 @@ from goodput_cli.analysis.timeline.rows import choose_segments, event_rows, fold
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report.base import Page
-from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.report.base import Page, load_sheet_renderer
 from tests.strategies import JOB, any_logs
 from tests.support.recorder_log import EPOCH, NS, Recorder, outage
 

@@ -14,8 +14,7 @@ from rich.cells import cell_len
 
 from goodput_cli.analysis.sheet import Column, Lazy, Sheet
 from goodput_cli.errors import UsageError
-from goodput_cli.report.base import Page
-from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.terminal import sparkline
 from goodput_cli.vocabulary.text import as_typed
 from tests.support.analyses import BASE, HOSTILE
