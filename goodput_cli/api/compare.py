@@ -159,7 +159,6 @@ class _Reader:
     def _read(self, asked: Asked) -> Summary | EventLog:
         from dataclasses import replace
 
-        from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
         from goodput_cli.events.read import decode_batches
         from goodput_cli.sources.base import ReadContext, source_for
         from goodput_cli.sources.single import single_answer
@@ -170,6 +169,8 @@ class _Reader:
         context = ReadContext(notices.append, self._stdin, self._progress, wanted=wanted, notice=self._notice)
         answer, batches = single_answer(source_for(asked.source).read(asked.source, context))
         if answer is not None:
+            from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
+
             return summary_of_saved(answer, asked.source)
         return decode_batches([batches], load_zone(self._question.timezone), context, notices)
 

@@ -139,7 +139,8 @@ def load_renderer(name: str) -> Renderer:
     function = _format(name).analysis
     if function is None:
         raise UsageError(f"the format {name!r} does not write what analyze answers")
-    return _load(function)
+    renderer: Renderer = _load(function)
+    return renderer
 
 
 def load_sheet_renderer(name: str) -> SheetRenderer:
@@ -148,7 +149,8 @@ def load_sheet_renderer(name: str) -> SheetRenderer:
     if function is None:
         others = ", ".join(other for other, known in _BUILT_IN.items() if known.sheet is not None)
         raise UsageError(f"the format {name!r} is for analyze; this command writes {others}")
-    return _load(function)
+    renderer: SheetRenderer = _load(function)
+    return renderer
 
 
 def _format(name: str) -> OutputFormat:

@@ -98,7 +98,7 @@ def test_what_it_writes_may_be_imported_late(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="late_module"):
         load_sheet_renderer("late")
     (tmp_path / "late_module.py").write_text("def render(sheet, page):\n    return sheet.title\n")
-    made = load_sheet_renderer("late")(Sheet(title="T", columns=(), rows=(), data={}), Page())
+    made = load_sheet_renderer("late")(Sheet(title="T", columns=(), rows=()), Page())
     assert made == "T"
     with pytest.raises(UsageError, match="does not write what analyze answers"):
         load_renderer("late")

@@ -12,7 +12,8 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.disruptions.evidence import find_proofs
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
-from goodput_cli.analysis.disruptions.rows import ENDED, UNKNOWN, Disruptions, no_disruptions
+from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
+from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -50,6 +51,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = proofs.first_step[one], proofs.regained[one]
     ended, ended_row = _ended(timeline, proofs.preempted)
     up, next_start = attempts.up[next_], attempts.begin[next_]
+    wasted, downtime, restart = losses.ns[one], amounts.down[one], amounts.restart[one]
     columns = {
         "number": inside + 1,
         "attempt": one + 1,
@@ -61,11 +63,12 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
         "steps_lost": _steps_lost(timeline, losses, amounts)[one],
-        "wasted_ns": losses.ns[one],
-        "downtime_ns": amounts.down[one],
+        "wasted_ns": wasted,
+        "downtime_ns": downtime,
         "undetermined_ns": amounts.undetermined[one],
         "queued_ns": amounts.queued[one],
-        "restart_ns": amounts.restart[one],
+        "restart_ns": restart,
+        "lost_ns": wasted + downtime + restart,
         "time_to_first_step_ns": _since(up, table, first_step),
         "regained_after_ns": _since(attempts.cut_at_next(died)[one], table, regained),
         "ranks_before": _known_count(ranks[one]),

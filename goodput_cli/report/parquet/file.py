@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.text import iso, well_formed
 
