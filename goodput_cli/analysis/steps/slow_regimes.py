@@ -39,7 +39,7 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Regime:
-    """A stretch of slow steps, by step times from one step to another: its fields are the columns of the table."""
+    """A span of slow steps, from one step time to another: its fields are the columns of the table."""
 
     first_step: int = column("count", "first slow step", name="from_step", people=(0, "from step"))
     last_step: int = column("count", "last slow step", name="to_step", people=(1, "to step"))

@@ -113,9 +113,7 @@ def _attempts(part: Segments) -> list[int | str]:
 
 def _step_ranges(part: Segments) -> list[str | None]:
     first, stop = part.rows.first.tolist(), part.rows.stop.tolist()
-    return [
-        None if NO_STEP in (begin, end) else _steps(begin, end - 1) for begin, end in zip(first, stop, strict=True)
-    ]
+    return [None if NO_STEP in (begin, end) else _steps(begin, end - 1) for begin, end in zip(first, stop, strict=True)]
 
 
 def _short_places(places: Sequence[str]) -> str:
