@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -84,13 +85,13 @@ def seen_by(audience: Audience, columns: Iterable[Column]) -> tuple[Column, ...]
 
 def table_rows(columns: Sequence[Column], size: int, parts: Parts) -> Lazy[tuple[Cell, ...]]:
     """The rows of a sheet with these columns."""
-    return Lazy(size, lambda: (row for part in parts() for row in _cells(columns, part)))
+    return Lazy(size, lambda: chain.from_iterable(_cells(columns, part) for part in parts()))
 
 
 def json_rows(columns: Iterable[Column], size: int, parts: Parts) -> Lazy[JsonRow]:
     """The rows as JSON writes them, a key for each column that JSON has."""
     shown = seen_by(Audience.JSON, columns)
-    return Lazy(size, lambda: (row for part in parts() for row in _json_objects(shown, part)))
+    return Lazy(size, lambda: chain.from_iterable(_json_objects(shown, part) for part in parts()))
 
 
 def row_schema(columns: Iterable[Column], title: str, words: str) -> JsonRow:
@@ -130,7 +131,9 @@ def _known(values: Any) -> Sequence[Any]:
 
 
 def _json_values(column: Column, part: Any) -> Sequence[Any]:
-    values = _values(column, part) if column.json_values is None else column.json_values(part)
+    if column.json_values is not None:
+        return column.json_values(part)  # type: ignore[no-any-return]
+    values = _values(column, part)
     if column.json is not None:
         return _known(values)
     match column.kind:

@@ -9,6 +9,10 @@ from typing import Any
 
 import jsonschema
 
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.json import render
+
 SCHEMA_FILE = Path(__file__).parent.parent.parent / "docs" / "schema.json"
 
 
@@ -17,6 +21,11 @@ def check_answer(answer: Any, kind: str) -> None:
     assert answer["kind"] == kind
     (definition,) = (one for one in schema()["$defs"].values() if _kind(one) == kind)
     jsonschema.validate(answer, definition | {"$defs": schema()["$defs"]}, cls=jsonschema.Draft202012Validator)
+
+
+def json_of(analysis: Analysis) -> Any:
+    """What JSON says of an analysis."""
+    return json.loads(render(analysis, Page()))
 
 
 @cache

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
@@ -50,8 +52,7 @@ EVIDENCE_COLUMNS = columns_of(Evidence, _place)
 
 
 def _died_between(part: DisruptionColumns) -> list[list[str]]:
-    bounds = zip(isos(part.numbers["last_sign_of_life_ns"]), isos(part.numbers["death_latest_ns"]), strict=True)
-    return [list(pair) for pair in bounds]
+    return [list(pair) for pair in zip(part.last_signs, isos(part.numbers["death_latest_ns"]), strict=True)]
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,9 @@ class Disruption:
         people=(2, "ended"),
     )
     last_step: int | None = column("count", "last step it recorded; null if it recorded none")
-    last_sign_of_life_ns: int = column("instant", "its last sign of life", people=(1, "down since"))
+    last_sign_of_life_ns: int = column(
+        "instant", "its last sign of life", json_values=attrgetter("last_signs"), people=(1, "down since")
+    )
     death_latest_ns: int = column(
         "instant",
         "the attempt died in this time; two equal instants where its end was logged",
@@ -143,6 +146,11 @@ class DisruptionColumns:
     """By the names of the fields of `Disruption`; `UNKNOWN` is None."""
     evidence: dict[str, list[str | None]]
     """By the names of the fields of `Evidence`."""
+
+    @cached_property
+    def last_signs(self) -> list[str]:
+        """The last sign of life of each as JSON has it, in two of its columns."""
+        return isos(self.numbers["last_sign_of_life_ns"])
 
     def column(self, name: str) -> Any:
         """A field of each: int64, or a list of texts or objects."""
