@@ -18,7 +18,8 @@ from msgspec import Meta, Struct
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import SCHEMA_VERSION, Column
 from goodput_cli.analysis.table import row_schema
-from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
+from goodput_cli.diagnostics.codes import Severity
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import iso
 
 Count = Annotated[int, Meta(ge=0)]

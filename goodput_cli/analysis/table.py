@@ -13,9 +13,9 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Lazy
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.timestamp_text import isos
 from goodput_cli.vocabulary.text import iso
@@ -147,7 +147,7 @@ def _json_values(column: Column, part: Any) -> Sequence[Any]:
             return _known(values)
 
 
-def _instants(values: NDArray[np.int64]) -> list[Any]:
+def _instants(values: I64) -> list[Any]:
     known = values != UNKNOWN
     if known.all():
         return list(isos(values))

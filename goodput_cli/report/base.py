@@ -48,7 +48,7 @@ class Renderer(Protocol):
     """An analysis as text, ending with a newline, or as bytes. Only formats for people look at the page; the function
     of a plug-in may leave it out.
 
-    `UsageError` where an extra is missing or the analysis has nothing that the format could show.
+    `UsageError` where the analysis has nothing that the format could show.
     """
 
     def __call__(self, analysis: Analysis, page: Page) -> str | bytes: ...
@@ -139,7 +139,7 @@ def load_renderer(name: str) -> Renderer:
     function = _format(name).analysis
     if function is None:
         raise UsageError(f"the format {name!r} does not write what analyze answers")
-    renderer: Renderer = _load(function)
+    renderer: Renderer = _load(name, function)
     return renderer
 
 
@@ -149,7 +149,7 @@ def load_sheet_renderer(name: str) -> SheetRenderer:
     if function is None:
         others = ", ".join(other for other, known in _BUILT_IN.items() if known.sheet is not None)
         raise UsageError(f"the format {name!r} is for analyze; this command writes {others}")
-    renderer: SheetRenderer = _load(function)
+    renderer: SheetRenderer = _load(name, function)
     return renderer
 
 
@@ -161,14 +161,16 @@ def _format(name: str) -> OutputFormat:
     return _loaded_plug_in(name)
 
 
-def _load(function: Callable[..., str | bytes] | str) -> Any:
+def _load(name: str, function: Callable[..., str | bytes] | str) -> Any:
     if not isinstance(function, str):
         return function
     module, _, attribute = function.partition(":")
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"{function}, which writes this format, cannot be loaded: {error}") from error
+    except Exception as error:
+        if name in _BUILT_IN:
+            raise
+        raise UsageError(f"the format {name!r} of {function} cannot be loaded: {error}") from error
 
 
 def _longest_ending(file: str, formats: dict[str, str]) -> str | None:

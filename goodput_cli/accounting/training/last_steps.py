@@ -11,9 +11,8 @@ from goodput_cli.accounting.training.kept import TrainingOutcome, share_outside
 from goodput_cli.accounting.training.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import EventTable
-
-I64 = NDArray[np.int64]
 
 
 def last_steps_of_dead_attempts(
@@ -81,18 +80,20 @@ def _last_step(
     return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
 
 
-def merged(training: TrainingOutcome, more: TrainingOutcome, places: NDArray[np.intp]) -> TrainingOutcome:
-    """`training` with what `more` says at these places (see `step_spans`); its own columns are filled in."""
-    spans, last = training.spans, more.spans
+def with_last_steps(
+    training: TrainingOutcome, last_steps: TrainingOutcome, places: NDArray[np.intp]
+) -> TrainingOutcome:
+    """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
+    spans, last = training.spans, last_steps.spans
     spans.end[places], spans.stop[places] = last.end, last.stop
     training.kept_steps[places], training.credited[places], training.whole[places] = (
-        more.kept_steps,
-        more.credited,
-        more.whole,
+        last_steps.kept_steps,
+        last_steps.credited,
+        last_steps.whole,
     )
-    training.sample[places] = more.sample
+    training.sample[places] = last_steps.sample
     if training.outside.flags.writeable:  # no exclusion: all is outside
-        training.outside[places] = more.outside
+        training.outside[places] = last_steps.outside
     return training
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.check.check import SEVERITIES, CheckReport, Finding
+from goodput_cli.analysis.check.check import CheckReport, Finding
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.analysis.table import attribute, each, seen_by, table_rows
+from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:

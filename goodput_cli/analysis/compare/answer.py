@@ -203,8 +203,8 @@ def _step(pair: Pair, one: Contribution) -> WaterfallStep:
 
 def _fact(one: Change) -> ComparedFact:
     return ComparedFact(
-        name=one.fact.name,
-        unit=UNITS[one.fact.dimension],
+        name=one.measure.name,
+        unit=UNITS[one.measure.dimension],
         baseline=_float(one.baseline),
         value=_float(one.value),
         change=_float(one.change),

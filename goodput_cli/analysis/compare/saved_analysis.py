@@ -12,21 +12,19 @@ from typing import Any, TypeVar
 from msgspec import Struct, ValidationError, convert
 
 from goodput_cli.analysis.answer import Amount, Count, DiagnosticEntry
-from goodput_cli.analysis.compare.summary import Key, Passage, Slices, Summary
 from goodput_cli.analysis.disruptions.answer import ReliabilityPart
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, MethodPart, SavesPart, StepsPart, WindowPart
 from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
+from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 
 _ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
 _KIND = "analysis"
 _OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "not_recorded")
-_BADPUT = frozenset(CATEGORIES) - {"productive", "excluded"}
-_LABELLED = "custom_badput_events"
-_MAY_BE_NEGATIVE = "training_slowdown"
+_BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
 _MOST_NS = 1 << 62
 Declared = TypeVar("Declared")
 
@@ -147,11 +145,12 @@ def _badput(answer: AnalysisAnswer) -> dict[Key, int]:
     amounts: dict[Key, int] = {}
     for place, row in enumerate(answer.badput):
         path = f"badput[{place}]"
-        if row.category not in _BADPUT:
+        category = _BADPUT.get(row.category)
+        if category is None:
             raise _Wrong(f"{path}.category is not a kind of badput")
-        if (row.label is None) == (row.category == _LABELLED):
+        if (row.label is None) == category.has_labels:
             raise _Wrong(f"{path}.label does not go with {row.category}")
-        if not (-_MOST_NS if row.category == _MAY_BE_NEGATIVE else 0) <= row.ns <= _MOST_NS:
+        if not (-_MOST_NS if category.may_be_negative else 0) <= row.ns <= _MOST_NS:
             raise _Wrong(f"{path}.ns is not an amount of time")
         key = (row.category, row.label)
         amounts[key] = amounts.get(key, 0) + row.ns

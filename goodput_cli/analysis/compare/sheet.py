@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
-from goodput_cli.analysis.compare.metrics import percent_of
 from goodput_cli.analysis.compare.phrases import (
     contribution_name,
     fact_words,
@@ -21,6 +20,7 @@ from goodput_cli.analysis.compare.phrases import (
     verdict,
 )
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
+from goodput_cli.analysis.measures import percent_of
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.vocabulary.text import duration
 
@@ -163,21 +163,21 @@ def _window(side: Side) -> str:
 def _facts(pair: Pair) -> Sheet:
     """What else changed."""
     shown = [one for one in pair.changes if _is_shown(one)]
-    unknown = [one.fact.name for one in pair.changes if one.baseline is None and one.value is None]
-    unknown = [name for name in unknown if name not in {one.fact.name for one in shown}]
+    unknown = [one.measure.name for one in pair.changes if one.baseline is None and one.value is None]
+    unknown = [name for name in unknown if name not in {one.measure.name for one in shown}]
     return Sheet(
         title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(Column("", "text"), Column("was", "text"), Column("is", "text"), Column("change", "text")),
-        rows=tuple((one.fact.name, *fact_words(pair, one)) for one in shown),
+        rows=tuple((one.measure.name, *fact_words(pair, one)) for one in shown),
         notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
     )
 
 
 def _is_shown(one: Change) -> bool:
     """Facts of which there is something to say: not those that are 0 on both sides, or known on neither."""
-    if one.fact.name in _MUST_SHOW:
+    if one.measure.name in _MUST_SHOW:
         return True
-    if one.fact.name == "runs":
+    if one.measure.name == "runs":
         return one.baseline != 1 or one.value != 1
     return bool(one.baseline or one.value) or (one.baseline is None) != (one.value is None)
 
@@ -208,7 +208,7 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
         values = _float(fact.baseline), _float(fact.value), _float(fact.change)
-        yield name, "fact", fact.fact.name, None, UNITS[fact.fact.dimension], *values, None, None, None
+        yield name, "fact", fact.measure.name, None, UNITS[fact.measure.dimension], *values, None, None, None
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
         yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits

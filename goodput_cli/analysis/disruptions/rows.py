@@ -14,15 +14,13 @@ from operator import attrgetter
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, column, columns_of, people_columns, row_schema
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamp_text import isos
 
-I64 = NDArray[np.int64]
 Ended = Literal["crashed", "terminated", "silent", "preempted"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
 

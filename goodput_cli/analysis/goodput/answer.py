@@ -25,11 +25,10 @@ from goodput_cli.analysis.disruptions.answer import (
 )
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Ending, Job, Reference, Window
 from goodput_cli.analysis.rolling.answer import RollingRows, rolling_rows
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import finite, iso
 
-_BADPUT = [name for name in CATEGORIES if name not in ("productive", "excluded")]
-_OVERLAPPED = "data_loading_async"
+_BADPUT = [category.id for category in Category if category not in NOT_BADPUT]
 
 
 class JobPart(Part):
@@ -92,7 +91,7 @@ class Badput(Part, kw_only=True):
 
 
 class Overlapped(Part):
-    category: Annotated[str, Meta(extra_json_schema={"enum": [_OVERLAPPED]})]
+    category: Annotated[str, Meta(extra_json_schema={"enum": [OVERLAPPED]})]
     seconds: float
     """time beside the ledger"""
     ns: Count
@@ -218,7 +217,7 @@ class AnalysisAnswer(Answer, kw_only=True):
     disruptions: DisruptionRows = ()
     """the disruptions inside the window, in time order"""
     thresholds: Sequence[ThresholdPart] = ()
-    not_recorded: Sequence[Annotated[str, Meta(extra_json_schema={"enum": [*CATEGORIES, _OVERLAPPED]})]]
+    not_recorded: Sequence[Annotated[str, Meta(extra_json_schema={"enum": [*CATEGORIES, OVERLAPPED]})]]
     """categories that the log holds no evidence for: unknown, not zero"""
     diagnostics: Sequence[DiagnosticEntry] = ()
 

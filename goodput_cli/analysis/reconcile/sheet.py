@@ -10,8 +10,8 @@ from goodput_cli.analysis.reconcile.rules import RULES, SURPLUS
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.reference_library.run import NAME
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import duration, percent, plural
-from goodput_cli.vocabulary.titles import short_title
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer

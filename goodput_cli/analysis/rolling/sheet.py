@@ -8,14 +8,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.analysis.results import Analysis, Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import table_rows
-from goodput_cli.arrays import blocks
+from goodput_cli.arrays import I64, blocks
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
-from goodput_cli.vocabulary.titles import short_title
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer
@@ -49,7 +48,7 @@ class _Windows:
     """Some of the windows: a part of the table."""
 
     rows: list[WindowRow]
-    badput_ns: NDArray[np.int64]
+    badput_ns: I64
     """As in `Rolling`, of these windows."""
 
 
@@ -64,7 +63,7 @@ def _of(value: Callable[[WindowRow], Any]) -> Callable[[_Windows], list[Any]]:
     return lambda part: [value(row) for row in part.rows]
 
 
-def _amounts(category: int) -> Callable[[_Windows], NDArray[np.int64]]:
+def _amounts(category: int) -> Callable[[_Windows], I64]:
     return lambda part: part.badput_ns[category]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
 from goodput_cli.accounting.build import Timeline
@@ -14,11 +13,8 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
 from goodput_cli.analysis.table import column
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.errors import NotEnoughData
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 _BINS = 12
 _LOG_BINS = 24
@@ -28,19 +24,21 @@ _LOG_SPREAD = 4.0
 
 @dataclass(frozen=True)
 class TimedSteps:
-    """Step times in time order: from one record to the next of the same attempt, never across attempts.
-
-    seconds: float64, per step. number: step of the record that begins it; count: steps up to the next record (above 1
-    where not every step is logged). attempt: from 0. time, end: ns. row: of the record that begins it.
-    """
+    """Step times in time order: from one record to the next of the same attempt, never across attempts."""
 
     seconds: F64
+    """Seconds per step."""
     number: I64
+    """Step of the record that begins it."""
     count: I64
+    """Steps up to the next record; above 1 where not every step is logged."""
     attempt: Rows
+    """From 0."""
     time: I64
     end: I64
+    """ns."""
     row: Rows
+    """Row of the record that begins it."""
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -83,12 +81,14 @@ class Bin:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What `goodput steps` answers. slowest: the slowest first. regimes: in time order."""
+    """What `goodput steps` answers."""
 
     statistics: StepStatistics
     deviation: Deviation
     slowest: tuple[SlowStep, ...]
+    """The slowest first."""
     regimes: tuple[Regime, ...]
+    """In time order."""
     histogram: tuple[Bin, ...]
 
 

@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType
 from goodput_cli.analysis.answer import Answer, Count, Instant, NamedJob, Part, Row, named_job, row_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.table import json_rows
-from goodput_cli.analysis.timeline import columns
 from goodput_cli.analysis.timeline.columns import EVENT_COLUMNS, SEGMENT_COLUMNS, event_parts, segment_parts
 from goodput_cli.analysis.timeline.rows import SegmentRows
+from goodput_cli.arrays import Rows as EventRowNumbers
 from goodput_cli.vocabulary.text import iso
 
 EventRows = Sequence[Annotated[Row, row_of("event", "one event of the log, as it is understood", EVENT_COLUMNS)]]
@@ -40,7 +40,7 @@ class TimelineAnswer(Answer, kw_only=True):
 
 
 def timeline_answer(
-    analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: columns.Rows | None
+    analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: EventRowNumbers | None
 ) -> TimelineAnswer:
     """The segments of the window [start, end) (ns), and the events where they were asked for."""
     timeline, table = analysis.timeline, analysis.table

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.analysis.timeline.rows import SegmentRows, evidence
-from goodput_cli.arrays import blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
 KINDS = [kind.name.lower() for kind in Kind]
 _EDGES = [edge.name.lower() for edge in Edge]
 _SEGMENT_CATEGORIES = [name for name in CATEGORIES if name != CATEGORIES[Category.SLOWDOWN]]

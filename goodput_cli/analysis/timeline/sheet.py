@@ -14,11 +14,12 @@ from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
-from goodput_cli.analysis.timeline.columns import KINDS, SEGMENT_COLUMNS, Rows, Segments, segment_parts
+from goodput_cli.analysis.timeline.columns import KINDS, SEGMENT_COLUMNS, Segments, segment_parts
 from goodput_cli.analysis.timeline.rows import SegmentRows, folded
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import duration, period, plural
-from goodput_cli.vocabulary.titles import short_title
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+import pyarrow as pa
+
 from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, pa, program_version, write
+from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, program_version, write
 from goodput_cli.report.sheets.cells import table_columns
 from goodput_cli.vocabulary.text import finite, well_formed
 
