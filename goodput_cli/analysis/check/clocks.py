@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, EventTable, Kind
 from goodput_cli.vocabulary.text import rough_duration
-
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 TOLERANCE_NS = NS_PER_SECOND
 """How much earlier than the line before it a line may be: threads and ranks race for a log."""
@@ -66,12 +64,12 @@ def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
     """Pairs of step lines, (n, n + 1) in the order of the file, whose times go back. In a shuffled file such pairs
     happen by chance: they count only where most of the steps follow each other."""
     steps = rows[table.kind[rows] == Kind.STEP]
-    one, next_ = steps[:-1], steps[1:]
-    follows = (table.step[next_] == table.step[one] + 1) & (table.source[next_] == table.source[one])
-    if 2 * np.count_nonzero(follows) <= len(one):
+    step, next_ = steps[:-1], steps[1:]
+    follows = (table.step[next_] == table.step[step] + 1) & (table.source[next_] == table.source[step])
+    if 2 * np.count_nonzero(follows) <= len(step):
         return np.zeros((0, 2), dtype=np.intp)
-    back = follows & (table.time[next_] < table.time[one] - TOLERANCE_NS)
-    return np.column_stack((one[back], next_[back]))
+    back = follows & (table.time[next_] < table.time[step] - TOLERANCE_NS)
+    return np.column_stack((step[back], next_[back]))
 
 
 def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:
