@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +42,8 @@ from tests.support.story import (
 
 ROOT = Path(__file__).parent.parent.parent
 Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("folder")
 FINE = told(start(0.1), prep(0.5, 5.5), steps(0, 6, at=10.25), save(62.5, 2), steps(6, 6, at=70.25), end(130.5))
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
 
 
 def written(*events: Any, name: str = "run.jsonl") -> str:

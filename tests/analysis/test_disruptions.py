@@ -320,10 +320,8 @@ def instants(line: dict[str, Any]) -> set[int]:
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "run.jsonl"
+def log(folder: Path) -> Path:
+    path = folder / "run.jsonl"
     path.write_text("\n".join(told(*CRASH)) + "\n", encoding="utf-8")
     return path
 

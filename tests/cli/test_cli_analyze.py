@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,13 +42,9 @@ class Library:
 
 
 @pytest.fixture(autouse=True)
-def library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Library:
-    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
+def library(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Library:
     stand_in = Library()
-    monkeypatch.setitem(sys.modules, "goodput_cli.api.analyze", SimpleNamespace(analyze=stand_in.analyze))
+    monkeypatch.setattr("goodput_cli.api.analyze.analyze", stand_in.analyze)
     return stand_in
 
 
