@@ -82,7 +82,7 @@ class Books:
 
     def startup(self, stretch: Stretch) -> int:
         """`program_startup` of a stretch, ns: only of a first one, of an attempt whose beginning was seen."""
-        seen = self.job.attempts[stretch.attempt].has_start or stretch.attempt > 0
+        seen = self.job.attempts[stretch.attempt].has_start or stretch.attempt > 0 or stretch.reinit
         usual = self.usual[stretch.attempt]
         if not (stretch.first and seen and self.training.infers_startup) or usual is None:
             return 0

@@ -69,11 +69,14 @@ def downtimes(job: Job, training: Training) -> Iterator[Claim]:
 
 
 def unclaimed(job: Job, training: Training) -> Iterator[Claim]:
-    """In any attempt that another one follows, what nothing claims after its last stretch (else its start)."""
+    """In any attempt that another one follows, what nothing claims after its last stretch (else its start); if it
+    ended cleanly, only behind its first line that says so."""
     for index in range(job.last):
         ends = [stretch.end for stretch in training.stretches if stretch.attempt == index]
         ends += [last[index] for last in (training.wasted_end, training.credited_end) if index in last]
         start = max(ends) if ends else job.attempts[index].begin
+        if job.clean[index] is not None:
+            start = max(start, job.closing(index)[0].time)
         yield Claim(RANK["unclaimed"], start, job.next_begin(index), RECOVERY)
 
 
