@@ -25,9 +25,9 @@ _LONG_AGO = np.iinfo(np.int64).min // 2
 class Claims:
     """k claims of time. Columns of length k:
 
-    start, end: int64 ns. rank: int8, `Rank`. category: int8, `Category`. label: int32, code or NONE. attempt: int32 or
-    -1. first, stop: int64, the steps first <= s < stop it is about, or `NO_STEP`. row, end_row: the events that bound
-    it, -1 where none does.
+    start, end: int64 ns. rank: int8, `Priority`. category: int8, `Category`. label: int32, code or NONE.
+    attempt: int32 or -1. first, stop: int64, the steps first <= s < stop it is about, or `NO_STEP`. row, end_row: the
+    events that bound it, -1 where none does.
     """
 
     start: I64

@@ -53,22 +53,3 @@ CATEGORIES: tuple[str, ...] = (
     "other",
 )
 """Names by code: `CATEGORIES[Category.WASTED] == "wasted_progress_from_disruption"`."""
-
-
-class Rank(IntEnum):
-    """Who wins where claims overlap: the lowest rank (accounting §5). Below these stand kept stretches (14),
-    unclaimed time of dead attempts (15) and `other` (16), which never overlap each other."""
-
-    EXCLUDED = 1
-    ELASTIC_REINIT = 2
-    ELASTIC_WAIT = 3
-    QUEUED = 4
-    DOWNTIME = 5
-    WASTED = 6
-    RESTORE = 7
-    SAVE = 8
-    CUSTOM = 9
-    TPU_INIT = 10
-    PREP = 11
-    INFERRED_RESTORE = 12
-    DATA = 13

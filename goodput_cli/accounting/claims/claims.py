@@ -8,29 +8,30 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims.intervals import Intervals
+from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.columns import positions, search
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import Judged, merged_exclusions
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.vocabulary.categories import Category, Rank
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 
-_PHASES: dict[Kind, tuple[Rank, Category]] = {
-    Kind.TPU_INIT: (Rank.TPU_INIT, Category.TPU_INITIALIZATION),
-    Kind.PREP: (Rank.PREP, Category.TRAINING_PREP),
-    Kind.CUSTOM: (Rank.CUSTOM, Category.CUSTOM),
-    Kind.ELASTIC_DOWN: (Rank.ELASTIC_WAIT, Category.ELASTIC_DOWN),
-    Kind.ELASTIC_UP: (Rank.ELASTIC_WAIT, Category.ELASTIC_UP),
-    Kind.ELASTIC_REINIT: (Rank.ELASTIC_REINIT, Category.ELASTIC_REINIT),
+_PHASES: dict[Kind, tuple[Priority, Category]] = {
+    Kind.TPU_INIT: (Priority.TPU_INIT, Category.TPU_INITIALIZATION),
+    Kind.PREP: (Priority.PREP, Category.TRAINING_PREP),
+    Kind.CUSTOM: (Priority.CUSTOM, Category.CUSTOM),
+    Kind.ELASTIC_DOWN: (Priority.ELASTIC_WAIT, Category.ELASTIC_DOWN),
+    Kind.ELASTIC_UP: (Priority.ELASTIC_WAIT, Category.ELASTIC_UP),
+    Kind.ELASTIC_REINIT: (Priority.ELASTIC_REINIT, Category.ELASTIC_REINIT),
 }
 
 
 def excluded(exclusions: tuple[tuple[int, int], ...]) -> Claims:
     """Windows that the user took out."""
-    parts = [claim(start, end, Rank.EXCLUDED, Category.EXCLUDED) for start, end in merged_exclusions(exclusions)]
+    parts = [claim(start, end, Priority.EXCLUDED, Category.EXCLUDED) for start, end in merged_exclusions(exclusions)]
     return join(parts)
 
 
@@ -62,8 +63,8 @@ def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
     """Orbax lines: the blocking interval of a save, and restores."""
     parts = []
     for kind, rank, category in (
-        (Kind.RESTORE, Rank.RESTORE, Category.RESTORE),
-        (Kind.SAVE, Rank.SAVE, Category.SAVE),
+        (Kind.RESTORE, Priority.RESTORE, Category.RESTORE),
+        (Kind.SAVE, Priority.SAVE, Category.SAVE),
     ):
         row = np.flatnonzero((table.kind == kind) & (attempts.of_row >= 0))
         parts.append(
@@ -90,7 +91,7 @@ def queued(table: EventTable, job_end: int) -> Claims:
     return claim(
         table.time[scheduled][waits],
         end[waits],
-        Rank.QUEUED,
+        Priority.QUEUED,
         Category.QUEUED,
         row=scheduled[waits],
         end_row=following[waits],
@@ -126,7 +127,7 @@ def downtime(
         claim(
             begin,
             up,
-            Rank.DOWNTIME,
+            Priority.DOWNTIME,
             np.where(clean, Category.STOPPED, Category.RECOVERY),
             attempt=after,
             row=attempts.begin_row[after],
@@ -141,7 +142,7 @@ def downtime(
             claim(
                 progress.position[chosen],
                 attempts.begin[chosen + 1],
-                Rank.DOWNTIME,
+                Priority.DOWNTIME,
                 Category.UNDETERMINED,
                 attempt=chosen,
                 row=progress.position_row[chosen],
@@ -157,7 +158,7 @@ def downtime(
             claim(
                 start[chosen],
                 begin[chosen],
-                Rank.DOWNTIME,
+                Priority.DOWNTIME,
                 category,
                 attempt=before[chosen],
                 row=row[chosen],
@@ -172,7 +173,7 @@ def _still_down(table: EventTable, endings: Endings, last: int, job_end: int) ->
     if last < 0 or not endings.down[last]:
         return join([])
     row = endings.crash_row[last]
-    return claim(table.time[row], job_end, Rank.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
+    return claim(table.time[row], job_end, Priority.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
 
 
 def without_stops(claims: Claims) -> Claims:
@@ -181,7 +182,7 @@ def without_stops(claims: Claims) -> Claims:
     return claim(
         claims.start[stops],
         claims.end[stops],
-        Rank.EXCLUDED,
+        Priority.EXCLUDED,
         Category.EXCLUDED,
         attempt=claims.attempt[stops],
         row=claims.row[stops],
@@ -210,7 +211,7 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
     return claim(
         starts[head],
         ends[tail],
-        Rank.WASTED,
+        Priority.WASTED,
         Category.WASTED,
         attempt=owner[head],
         first=first[head],
@@ -234,7 +235,7 @@ def checkpoint_log(
         claim(
             table.time[finished],
             table.time[saved],
-            Rank.SAVE,
+            Priority.SAVE,
             Category.SAVE,
             attempt=attempts.of_row[finished],
             row=finished,
@@ -243,7 +244,7 @@ def checkpoint_log(
         claim(
             attempts.up[loaded],
             table.time[load],
-            Rank.INFERRED_RESTORE,
+            Priority.INFERRED_RESTORE,
             Category.RESTORE,
             attempt=loaded,
             row=attempts.up_row[loaded],
@@ -252,7 +253,7 @@ def checkpoint_log(
         claim(
             progress.position[lost],
             attempts.cut_at_next(table.time[end_row])[lost],
-            Rank.WASTED,
+            Priority.WASTED,
             Category.WASTED,
             attempt=lost,
             row=progress.position_row[lost],

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.claims.intervals import Intervals
+from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import Judged
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.events.schema import EventTable
-from goodput_cli.vocabulary.categories import Category, Rank
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 
@@ -71,7 +72,7 @@ def _by_attempt(attempts: Attempts, intervals: Intervals) -> Claims:
     left = claim(
         intervals.start,
         intervals.end,
-        Rank.DATA,
+        Priority.DATA,
         Category.DATA_LOADING_SYNC,
         attempt=attempts.of_row[intervals.row],
         row=intervals.row,
