@@ -14,7 +14,7 @@ from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, f
 from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.claims import claims as claiming
-from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, phase_intervals
+from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, phase_intervals, reinitialised
 from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
 from goodput_cli.accounting.columns import Sparse, of_kind, rows_of
 from goodput_cli.accounting.ledger import Ledger
@@ -204,7 +204,7 @@ def _account(
         origin=origin,
         sign_of_life=sign_of_life,
         loading=async_loads,
-        segments=partition(claims, cover, pieces, _tails(attempts, judged), start, end),
+        segments=partition(claims, cover, pieces, _tails(table, attempts, endings, judged), start, end),
     )
 
 
@@ -218,7 +218,8 @@ def _judged_stretches(
         return None, progress, lineage, judge(progress.stretches, lineage, rules)
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
-    stretches, last_of_attempt = step_stretches(records, int(attempts.first_ending[-1]) if len(attempts) else -1)
+    ending = int(attempts.first_ending[-1]) if len(attempts) else -1
+    stretches, last_of_attempt = step_stretches(records, ending, reinitialised(table, attempts, sign_of_life))
     judged = judge(stretches, lineage, rules)
     judged.sample[last_of_attempt] = False
     gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))
@@ -290,9 +291,12 @@ def _reference(
     return None, None
 
 
-def _tails(attempts: Attempts, judged: Judged) -> tuple[I64, I64]:
+def _tails(table: EventTable, attempts: Attempts, endings: Endings, judged: Judged) -> tuple[I64, I64]:
     """Unclaimed time of attempts that others follow (accounting §4), start and end: from the end of the last stretch,
-    or from the first start of those without any, to the next start."""
+    or from the first start of those without any, to the next start. Before a believed clean end it is nobody's: there
+    from the first line that ended the attempt."""
     begin, end = judged.stretches.latest_end(attempts.begin)[:-1], attempts.begin[1:]
+    clean = np.flatnonzero(endings.how[:-1] == End.CLEAN)
+    begin[clean] = np.maximum(begin[clean], table.time[attempts.first_ending[clean]])
     some = begin < end
     return begin[some], end[some]

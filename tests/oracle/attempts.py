@@ -215,7 +215,7 @@ class Splitter:
     def take(self, event: Event) -> None:
         attempt = self.attempts[-1]
         attempt.events.append(event)
-        if attempt.unnumbered > 1 and event.kind in START_UP:
+        if event.kind in START_UP:
             self.count_open(event, attempt.unnumbered)
         if event.kind in TERMINATIONS | CHECKPOINTS | {"step"}:
             attempt.burst_open = False
@@ -229,10 +229,10 @@ class Splitter:
         own: the slowest may still be preparing when the first one steps."""
         phase = (event.kind, event.label)
         if event.edge == "begin":
-            self.opened[phase] = min(self.opened[phase] + 1, ranks)
+            self.opened[phase] += 1
         elif event.edge == "end" and self.opened[phase]:
             self.opened[phase] -= 1
-            self.closing.add(id(event))
+            self.closing |= {id(event)} if ranks > 1 else set()
 
     # A termination of the attempt before, in the burst of the next
 

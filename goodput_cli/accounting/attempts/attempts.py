@@ -12,6 +12,7 @@ from goodput_cli.accounting.attempts.bursts import Bursts, find_bursts
 from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
 from goodput_cli.accounting.attempts.restart_free import odd_checkpoint_regions, odd_regions
 from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
+from goodput_cli.accounting.attempts.unnumbered import STARTUP_PHASES, closing_lines
 from goodput_cli.accounting.columns import (
     first_of_each,
     gathered,
@@ -28,9 +29,7 @@ from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
 I64 = NDArray[np.int64]
-STARTUP_KINDS = (
-    Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT
-)  # fmt: skip
+STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
 CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
 """Steps and checkpoint events."""
@@ -46,6 +45,8 @@ class Attempts:
     begin, up: ns of the first start line (or of the first event of an attempt without one) and of the last start line
         of its burst. begin_row, up_row: the rows of these.
     started: whether a start line opened it.
+    writers: how many processes without a rank opened it together, at least 1; of an attempt without a start line: the
+        process it ran in.
     of_row: of length n, attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
         second hosts' reports).
     steps: rows of the step records that count, and `dropped`: those of second hosts' reports. step_bounds: the
@@ -63,6 +64,7 @@ class Attempts:
     begin_row: Rows
     up_row: Rows
     started: Mask
+    writers: Rows
     of_row: Rows
     steps: Rows
     step_bounds: NDArray[np.intp]
@@ -96,7 +98,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     steps = positions(kind == Kind.STEP)
     checkpoints = rows_of(kind, CHECKPOINT_KINDS)
     breakers = union(steps, checkpoints) if len(checkpoints) else steps
-    bursts = find_bursts(kind, table.rank, breakers)
+    bursts = find_bursts(table, breakers)
     regions = _regions(kind, bursts, breakers)
     boundaries, dropped = _split(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
@@ -116,12 +118,16 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
     opened = search(begin_row, bursts.first)
     up_row[opened], started[opened] = bursts.last, True
+    writers = np.ones(len(begin_row), dtype=np.intp)
+    writers[opened] = np.maximum(bursts.unnumbered, 1)
+    burst_of = np.maximum.accumulate(np.where(started, np.arange(len(begin_row)), 0))
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
         begin_row=begin_row,
         up_row=up_row,
         started=started,
+        writers=writers[burst_of],
         of_row=of_row,
         steps=counted,
         step_bounds=step_bounds,
@@ -148,7 +154,7 @@ def _split(
 ) -> tuple[list[int], Rows]:
     """Boundaries inside the regions, and the rows of second hosts' reports."""
     kind = table.kind
-    startup = rows_of(kind, STARTUP_KINDS)
+    startup = without(rows_of(kind, STARTUP_KINDS), closing_lines(table, bursts), len(table))
     endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
     resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
     start_of, stop_of = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)], dtype=np.intp)

@@ -84,7 +84,7 @@ def startup_of(judged: Judged, net: I64, usual: Usual, may_start: Mask) -> Spars
     """
     stretches = judged.stretches
     first = np.flatnonzero(stretches.opening & (judged.kept > 0) & ~judged.credited)
-    first = first[may_start[stretches.attempt[first]]]
+    first = first[may_start[stretches.attempt[first]] | np.isin(first, stretches.restarted)]
     owner = stretches.attempt[first]
     steps = (stretches.stop[first] - stretches.first[first]).astype(np.float64)
     with np.errstate(invalid="ignore"):

@@ -14,6 +14,8 @@ from goodput_cli.accounting.training.typical_step import Usual
 from goodput_cli.events.schema import EventTable
 
 I64 = NDArray[np.int64]
+MOST_UNRECORDED_NS = 300 * 10**9
+"""What a writer that buffers may lose at a kill: above it, a whole attempt is missing."""
 
 
 def last_steps_of_dead_attempts(
@@ -28,8 +30,9 @@ def last_steps_of_dead_attempts(
     """The last step of every attempt that another one follows.
 
     If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its logged
-    termination, else to the next start; if that cuts it, its steps count in proportion. Otherwise wasted up to the
-    last sign of life.
+    termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not reach the
+    step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the last sign of
+    life.
     """
     made = [
         _last_step(table, attempts, records, lineage, gross, sign_of_life, attempt)
@@ -71,14 +74,22 @@ def _last_step(
     if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
         end = max(start, min(int(sign_of_life[attempt]), next_start))
         return start, end, step, step + 1, attempt, row, 0.0, False
-    steps = resumed - step if lineage.reached[attempt] else 1
     usual = gross.of_last_step(attempt)
-    credit = 0 if np.isnan(usual) else int(np.rint(usual * steps))
     ending = int(attempts.first_ending[attempt])
     limit = int(table.time[ending]) if ending >= 0 else next_start
+    steps = resumed - step
+    credit = _credit(usual, steps)
+    if not lineage.reached[attempt] and credit > min(MOST_UNRECORDED_NS, limit - start):
+        steps = 1
+        credit = _credit(usual, steps)
     length = max(min(credit, limit - start), 0)
     kept = steps * (length / credit) if length < credit else float(steps)
     return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
+
+
+def _credit(usual: float, steps: int) -> int:
+    """So many usual step times (ns); 0 where the job shows none."""
+    return 0 if np.isnan(usual) else int(np.rint(usual * steps))
 
 
 def merged(judged: Judged, more: Judged, places: NDArray[np.intp]) -> Judged:

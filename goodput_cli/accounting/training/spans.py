@@ -26,7 +26,7 @@ class Stretches:
     start, end: ns. first, stop: the steps first <= s < stop are trained in it. attempt: whose it is. row: the line
     that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it; None in step
     logs, where that is the line that begins the next one. ending: row of the line that ends the last one there, or -1.
-    opening: whether it is the first of its attempt.
+    opening: whether it may hold a start-up: the first of its attempt, or the first behind an elastic re-initialisation.
     """
 
     start: I64
@@ -46,6 +46,12 @@ class Stretches:
     def steps(self) -> I64:
         """Number of steps in each stretch."""
         return self.stop - self.first
+
+    @cached_property
+    def restarted(self) -> Rows:
+        """Those that are `opening` without being the first of their attempt."""
+        places = np.flatnonzero(self.opening)
+        return np.asarray(places[(places > 0) & (self.attempt[places - 1] == self.attempt[places])])
 
     def of_attempt(self, attempt: int) -> slice:
         """The stretches of one attempt."""
@@ -149,16 +155,21 @@ def _short(number: I64) -> I64:
     return number.astype(np.int32) if fits else number
 
 
-def step_stretches(records: StepRecordsByAttempt, ending: int) -> tuple[Stretches, NDArray[np.intp]]:
+def step_stretches(
+    records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+) -> tuple[Stretches, NDArray[np.intp]]:
     """Step s runs to the start of the next recorded step of its attempt. The last step of each attempt has its place
     among them, of no length yet: it is judged apart. Also the positions of these. ending: row of the line that ends the
-    job's last one, or -1.
+    job's last one, or -1. reinitialised: attempt and end (ns) of each elastic re-initialisation.
 
     What is as in the records is a view of them, not a copy: a long log has little else.
     """
     last = records.bounds[1:][records.has] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
     opening[records.bounds[:-1][records.has]] = True
+    for attempt, time in zip(*(column.tolist() for column in reinitialised), strict=True):
+        first, behind = records.bounds[attempt : attempt + 2].tolist()
+        opening[first + int(np.searchsorted(records.time[first:behind], time)) : behind][:1] = True
     opening[last] = False
     end, stop = _following(records.time), _following(records.number)
     end[last], stop[last] = records.time[last], records.number[last] + 1

@@ -47,7 +47,7 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
     sample: stretches that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
     bounds = search(stretches.attempt, np.arange(attempts + 1))
-    opening = np.flatnonzero(sample & stretches.opening)
+    opening = np.setdiff1d(np.flatnonzero(sample & stretches.opening), stretches.restarted)
     first = np.full(attempts, np.nan)
     first[stretches.attempt[opening]] = _rates(stretches, amount, opening)
     rate, inside = _rates_by_attempt(stretches, amount, sample & ~stretches.opening, bounds)
