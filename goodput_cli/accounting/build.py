@@ -21,14 +21,14 @@ from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.accounting.order import Ordered, seen_at
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import Segments, partition
-from goodput_cli.accounting.sweep import Claims, Cover, join, sweep
+from goodput_cli.accounting.sweep import ClaimedTime, Claims, join, sweep
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.accounting.training.kept import (
-    Judged,
-    Pieces,
+    KeptTraining,
+    TrainingOutcome,
+    apply_lineage,
     auto_reference,
-    judge,
-    kept_pieces,
+    kept_training_of,
     split_points,
     startup_of,
     with_slowdown,
@@ -41,8 +41,8 @@ from goodput_cli.accounting.training.last_steps import (
     merged,
 )
 from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_stretches
-from goodput_cli.accounting.training.typical_step import Usual, usual_step_times
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
+from goodput_cli.accounting.training.usual_step import UsualStepTimes, usual_step_times_of
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable, Kind
 
@@ -60,7 +60,7 @@ class Timeline:
     """
 
     table: EventTable
-    given: Ordered
+    ordered: Ordered
     rules: Rules
     start: int
     end: int
@@ -72,8 +72,8 @@ class Timeline:
     records: StepRecordsByAttempt | None
     progress: CheckpointProgress | None
     lineage: Lineage
-    judged: Judged
-    usual: Usual
+    training: TrainingOutcome
+    usual_step: UsualStepTimes
     reference_ns: Fraction | None
     origin: Literal["given", "auto"] | None
     sign_of_life: I64
@@ -86,9 +86,9 @@ class Timeline:
         return Ledger(self.segments)
 
     @property
-    def pieces(self) -> Pieces:
+    def kept_training(self) -> KeptTraining:
         """Kept training."""
-        return self.segments.pieces
+        return self.segments.kept_training
 
     @cached_property
     def runs(self) -> list[int]:
@@ -106,13 +106,13 @@ def is_step_log(table: EventTable) -> bool:
     return bool(np.any(table.kind == Kind.STEP))
 
 
-def build_timeline(given: Ordered, rules: Rules, as_of: int | None = None) -> Timeline | None:
+def build_timeline(ordered: Ordered, rules: Rules, as_of: int | None = None) -> Timeline | None:
     """Account for the job whose events are given. None if they span no time.
 
     as_of: ns; events after it are not seen, and unless the job had ended by then it is where the window ends.
     """
-    step_log = is_step_log(given.table)
-    table = given.table if as_of is None else seen_at(given.table, as_of)
+    step_log = is_step_log(ordered.table)
+    table = ordered.table if as_of is None else seen_at(ordered.table, as_of)
     if len(table) == 0:
         return None
     attempts = find_attempts(table, step_log)
@@ -120,7 +120,7 @@ def build_timeline(given: Ordered, rules: Rules, as_of: int | None = None) -> Ti
     ended = _has_ended(table, attempts, endings)
     start = job_start(table)
     end = int(table.end.max()) if ended or as_of is None else as_of
-    return _account(given, table, rules, attempts, endings, ended, (start, end)) if start < end else None
+    return _account(ordered, table, rules, attempts, endings, ended, (start, end)) if start < end else None
 
 
 def job_start(table: EventTable) -> int:
@@ -136,7 +136,7 @@ def job_start(table: EventTable) -> int:
 def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
     """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
     opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
-    last_alive = max((int(rows.max()) for rows in (opening, attempts.last_news) if len(rows)), default=-1)
+    last_alive = max((int(rows.max()) for rows in (opening, attempts.last_progress) if len(rows)), default=-1)
     rows = attempts.closing[attempts.closing > last_alive]
     if len(rows) == 0:
         return False
@@ -145,7 +145,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
 
 
 def _account(
-    given: Ordered,
+    ordered: Ordered,
     table: EventTable,
     rules: Rules,
     attempts: Attempts,
@@ -155,12 +155,12 @@ def _account(
 ) -> Timeline:
     start, end = window
     sign_of_life = last_signs_of_life(table, attempts)
-    records, progress, lineage, judged = _judged_stretches(table, attempts, endings, rules, sign_of_life)
-    credited = np.flatnonzero(judged.credited)
-    np.maximum.at(sign_of_life, judged.stretches.attempt[credited], judged.stretches.end[credited])
+    records, progress, lineage, training = _trained(table, attempts, endings, rules, sign_of_life)
+    credited = np.flatnonzero(training.credited)
+    np.maximum.at(sign_of_life, training.spans.attempt[credited], training.spans.end[credited])
     phases = phase_intervals(table, attempts, sign_of_life, end)
     loads = data_intervals(table, attempts, sign_of_life, end)
-    flight = steps_in_flight(table, attempts, judged, records, progress, end)
+    flight = steps_in_flight(table, attempts, training, records, progress, end)
     sync_loads, async_loads = data_loading(attempts, loads, flight, rules.data_blocking)
     down = claiming.downtime(table, attempts, endings, sign_of_life, progress, end)
     parts = (
@@ -173,20 +173,22 @@ def _account(
         *(claiming.checkpoint_log(table, attempts, endings, progress) if progress is not None else ()),
         sync_loads,
     )
-    claims, cover, net, usual, startup, partial, splits = _split(parts, judged, attempts, progress, window)
-    reference, origin = _reference(rules, judged, net, attempts.step_log)
+    claims, claimed_time, net, usual_step, startup, partial, splits = _split(
+        parts, training, attempts, progress, window
+    )
+    reference, origin = _reference(rules, training, net, attempts.step_log)
     if records is not None and len(attempts):
-        credit_last_step_of_job(table, attempts, records, usual, cover, judged, rules.exclusions)
+        credit_last_step_of_job(table, attempts, records, usual_step, claimed_time, training, rules.exclusions)
     del net, parts
-    pieces = kept_pieces(judged, partial, splits, startup, cover)
+    kept_training = kept_training_of(training, partial, splits, startup, claimed_time)
     if reference is not None:
-        _check_amount(pieces, reference)
-        pieces = with_slowdown(pieces, reference)
+        _check_amount(kept_training, reference)
+        kept_training = with_slowdown(kept_training, reference)
     elif records is not None:
-        pieces = with_stalls(pieces, usual, judged.credited, rules.stall_factor)
+        kept_training = with_stalls(kept_training, usual_step, training.credited, rules.stall_factor)
     return Timeline(
         table=table,
-        given=given,
+        ordered=ordered,
         rules=rules,
         start=start,
         end=end,
@@ -198,36 +200,38 @@ def _account(
         records=records,
         progress=progress,
         lineage=lineage,
-        judged=judged,
-        usual=usual,
+        training=training,
+        usual_step=usual_step,
         reference_ns=reference,
         origin=origin,
         sign_of_life=sign_of_life,
         loading=async_loads,
-        segments=partition(claims, cover, pieces, _tails(table, attempts, endings, judged), start, end),
+        segments=partition(
+            claims, claimed_time, kept_training, _dead_time(table, attempts, endings, training), start, end
+        ),
     )
 
 
-def _judged_stretches(
+def _trained(
     table: EventTable, attempts: Attempts, endings: Endings, rules: Rules, sign_of_life: I64
-) -> tuple[StepRecordsByAttempt | None, CheckpointProgress | None, Lineage, Judged]:
-    """Stretches of training and what the lineage keeps of each; last steps of dead attempts included."""
+) -> tuple[StepRecordsByAttempt | None, CheckpointProgress | None, Lineage, TrainingOutcome]:
+    """Spans of training and what the lineage keeps of each; last steps of dead attempts included."""
     if not attempts.step_log:
         progress = checkpoint_progress(table, attempts, rules.async_saves)
         lineage = _crash_cut(trace(progress.began, progress.last, lambda _: 0), progress, endings)
-        return None, progress, lineage, judge(progress.stretches, lineage, rules)
+        return None, progress, lineage, apply_lineage(progress.spans, lineage, rules)
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
     ending = int(attempts.first_ending[-1]) if len(attempts) else -1
-    stretches, last_of_attempt = step_stretches(records, ending, reinitialised(table, attempts, sign_of_life))
-    judged = judge(stretches, lineage, rules)
-    judged.sample[last_of_attempt] = False
-    gross = usual_step_times(stretches, stretches.end - stretches.start, judged.sample, len(attempts))
-    last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross, sign_of_life, rules.exclusions)
-    judged = merged(judged, last, last_of_attempt[: len(last.stretches)])
+    spans, last_of_attempt = step_spans(records, ending, reinitialised(table, attempts, sign_of_life))
+    training = apply_lineage(spans, lineage, rules)
+    training.sample[last_of_attempt] = False
+    gross_step = usual_step_times_of(spans, spans.end - spans.start, training.sample, len(attempts))
+    last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross_step, sign_of_life, rules.exclusions)
+    training = merged(training, last, last_of_attempt[: len(last.spans)])
     if len(attempts) and records.has[-1]:
-        leave_in_progress(judged)
-    return records, None, lineage, judged
+        leave_in_progress(training)
+    return records, None, lineage, training
 
 
 def _crash_cut(lineage: Lineage, progress: CheckpointProgress, endings: Endings) -> Lineage:
@@ -241,37 +245,37 @@ def _crash_cut(lineage: Lineage, progress: CheckpointProgress, endings: Endings)
 
 def _split(
     parts: tuple[Claims, ...],
-    judged: Judged,
+    training: TrainingOutcome,
     attempts: Attempts,
     progress: CheckpointProgress | None,
     window: tuple[int, int],
-) -> tuple[Claims, Cover, I64, Usual, Sparse, NDArray[np.intp], I64]:
-    """Sweep the claims, and cut the stretches that are kept in part: their wasted rest is one more claim.
+) -> tuple[Claims, ClaimedTime, I64, UsualStepTimes, Sparse, NDArray[np.intp], I64]:
+    """Sweep the claims, and cut the spans that are kept in part: their wasted rest is one more claim.
 
-    parts: the other claims. Returns all of them with the wasted ones, their cover, the net time of each stretch before
-    the cut, the usual step times, start-ups, and which stretches are cut and where.
+    parts: the other claims. Returns all of them with the wasted ones, their cover, the net time of each span before
+    the cut, the usual step times, start-ups, and which spans are cut and where.
     """
-    stretches = judged.stretches
+    spans = training.spans
     none = np.zeros(0, dtype=np.intp)
-    whole = join((*parts, claiming.wasted(judged, none, none.astype(np.int64))))
-    cover = sweep(whole, *window)
-    net = cover.net_between(stretches.start, stretches.end)
-    usual = usual_step_times(stretches, net, judged.sample, len(attempts))
+    whole = join((*parts, claiming.wasted(training, none, none.astype(np.int64))))
+    claimed_time = sweep(whole, *window)
+    net = claimed_time.net_between(spans.start, spans.end)
+    usual_step = usual_step_times_of(spans, net, training.sample, len(attempts))
     may_start = attempts.started | (np.arange(len(attempts)) > 0)
     if progress is not None and progress.asynchronous:
         may_start = np.zeros(len(attempts), dtype=bool)
-    startup = startup_of(judged, net, usual, may_start)
-    partial, splits = split_points(judged, net, startup, cover)
+    startup = startup_of(training, net, usual_step, may_start)
+    partial, splits = split_points(training, net, startup, claimed_time)
     if len(partial):
-        whole = join((*parts, claiming.wasted(judged, partial, splits)))
-        cover = sweep(whole, *window)
-    return whole, cover, net, usual, startup, partial, splits
+        whole = join((*parts, claiming.wasted(training, partial, splits)))
+        claimed_time = sweep(whole, *window)
+    return whole, claimed_time, net, usual_step, startup, partial, splits
 
 
-def _check_amount(pieces: Pieces, reference_ns: Fraction) -> None:
+def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:
     """UsageError if kept steps x reference is more than can be counted in ns (292 years): a mistyped reference, or
     step numbers that are no steps."""
-    steps = float(pieces.steps.sum())
+    steps = float(kept_training.counted_steps.sum())
     if steps * float(reference_ns) > _MOST_NS:
         raise UsageError(
             f"{steps:g} kept steps x a reference step time of {float(reference_ns) / 1e9:g} s is longer than any job; "
@@ -280,22 +284,22 @@ def _check_amount(pieces: Pieces, reference_ns: Fraction) -> None:
 
 
 def _reference(
-    rules: Rules, judged: Judged, net: I64, step_log: bool
+    rules: Rules, training: TrainingOutcome, net: I64, step_log: bool
 ) -> tuple[Fraction | None, Literal["given", "auto"] | None]:
     """The reference step time in use (ns), and where it came from."""
     if isinstance(rules.reference_ns, Fraction):
         return rules.reference_ns, "given"
     if rules.reference_ns == "auto" or not step_log:
-        reference = auto_reference(judged, net)
+        reference = auto_reference(training, net)
         return reference, None if reference is None else "auto"
     return None, None
 
 
-def _tails(table: EventTable, attempts: Attempts, endings: Endings, judged: Judged) -> tuple[I64, I64]:
-    """Unclaimed time of attempts that others follow (accounting §4), start and end: from the end of the last stretch,
+def _dead_time(table: EventTable, attempts: Attempts, endings: Endings, training: TrainingOutcome) -> tuple[I64, I64]:
+    """Unclaimed time of attempts that others follow (accounting §4), start and end: from the end of the last span,
     or from the first start of those without any, to the next start. Before a believed clean end it is nobody's: there
     from the first line that ended the attempt."""
-    begin, end = judged.stretches.latest_end(attempts.begin)[:-1], attempts.begin[1:]
+    begin, end = training.spans.latest_end(attempts.begin)[:-1], attempts.begin[1:]
     clean = np.flatnonzero(endings.how[:-1] == End.CLEAN)
     begin[clean] = np.maximum(begin[clean], table.time[attempts.first_ending[clean]])
     some = begin < end

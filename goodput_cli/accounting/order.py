@@ -25,10 +25,10 @@ ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHE
 
 @dataclass(frozen=True)
 class Ordered:
-    """Events of one job in the order of accounting §1, each once. `duplicates`: the rows of `given` left out."""
+    """Events of one job in the order of accounting §1, each once. `duplicates`: the rows of `original` left out."""
 
     table: EventTable
-    given: EventTable
+    original: EventTable
     duplicates: Rows
 
 

@@ -103,16 +103,18 @@ _NONE = Claims(*(np.zeros(0, dtype=dtype) for dtype in _DTYPES))
 
 def join(parts: Iterable[Claims]) -> Claims:
     """All claims in one table, in the order given."""
-    given = [part for part in parts if len(part)]
-    if not given:
+    parts_with_claims = [part for part in parts if len(part)]
+    if not parts_with_claims:
         return _NONE
-    if len(given) == 1:
-        return given[0]
-    return Claims(*(np.concatenate([getattr(part, field.name) for part in given]) for field in fields(Claims)))
+    if len(parts_with_claims) == 1:
+        return parts_with_claims[0]
+    return Claims(
+        *(np.concatenate([getattr(part, field.name) for part in parts_with_claims]) for field in fields(Claims))
+    )
 
 
 @dataclass(frozen=True)
-class Cover:
+class ClaimedTime:
     """What the sweep leaves: intervals in time order that do not overlap, and the claim (position) that each is of."""
 
     start: I64
@@ -139,21 +141,21 @@ class Cover:
     def _clock(self, time: I64, place: NDArray[np.intp]) -> I64:
         """`net_clock`, if it is known how many intervals begin at or before each instant."""
         inside = self._reach[place] - time
-        return np.asarray(time - self._covered[place] + np.maximum(inside, 0))
+        return np.asarray(time - self._claimed_before[place] + np.maximum(inside, 0))
 
     def when(self, net: I64) -> I64:
         """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
-        return np.asarray(net + self._covered[places(self._shown, net, side="left")])
+        return np.asarray(net + self._claimed_before[places(self._shown, net, side="left")])
 
     @cached_property
-    def _covered(self) -> I64:
+    def _claimed_before(self) -> I64:
         """Claimed time (ns) before each interval, and before the end."""
         return np.append(0, np.cumsum(self.end - self.start))
 
     @cached_property
     def _shown(self) -> I64:
         """What the net clock shows at the start of each interval."""
-        return self.start - self._covered[:-1]
+        return self.start - self._claimed_before[:-1]
 
     @cached_property
     def _next(self) -> I64:
@@ -166,13 +168,13 @@ class Cover:
         return np.append(_LONG_AGO, self.end)
 
 
-def sweep(claims: Claims, start: int, end: int) -> Cover:
+def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
     """Give each instant of [start, end) to the claim with the lowest rank; of equals, to the one that started later
     (of those that started together, to the shorter one; then to the earlier row)."""
     edges, opens, closes = _edges(claims, start, end)
     if len(edges) < 2:
         nothing = np.zeros(0, dtype=np.int64)
-        return Cover(nothing, nothing, np.zeros(0, dtype=np.intp))
+        return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
     for rank in np.flatnonzero(np.bincount(claims.rank)).tolist():
         mine = _in_order(claims, np.flatnonzero(claims.rank == rank))
@@ -222,13 +224,13 @@ def _cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
     return np.arange(len(of_interval)) + (first - behind)[of_interval], of_interval
 
 
-def _merged(edges: I64, winner: Rows) -> Cover:
+def _merged(edges: I64, winner: Rows) -> ClaimedTime:
     """Cells of one claim that touch become one interval; cells without a claim are left out."""
     first = np.flatnonzero(run_heads(winner))
     stop = np.append(first[1:], len(winner))
     claimed = np.flatnonzero(winner[first] >= 0)
     first, stop = first[claimed], stop[claimed]
-    return Cover(edges[first], edges[stop], winner[first])
+    return ClaimedTime(edges[first], edges[stop], winner[first])
 
 
 def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:

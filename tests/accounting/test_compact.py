@@ -108,13 +108,13 @@ def test_segments_are_the_same_wherever_the_parts_meet(at_once: int, job: str) -
     timeline = timeline_of(log_of(lines=1500, disruption_every=40, eval_every=7, save_every=5, **model))
     whole = timeline.segments
     begin = timeline.attempts.begin
-    tails = timeline.judged.stretches.latest_end(begin)[:-1], begin[1:]
-    some = tails[0] < tails[1]
+    dead_time = timeline.training.spans.latest_end(begin)[:-1], begin[1:]
+    some = dead_time[0] < dead_time[1]
     again = partition(
         whole.claims,
-        timeline.pieces.cover,
-        timeline.pieces,
-        (tails[0][some], tails[1][some]),
+        timeline.kept_training.claimed_time,
+        timeline.kept_training,
+        (dead_time[0][some], dead_time[1][some]),
         timeline.start,
         timeline.end,
         at_once,

@@ -75,7 +75,7 @@ def check_bands(picture: Picture) -> None:
 
 
 def check_curve(analysis: Analysis, picture: Picture, count: int) -> None:
-    """The thinned curve reaches as high and as low as the whole one, kept and lost training apart."""
+    """The downsampled curve reaches as high and as low as the whole one, kept and lost training apart."""
     window = analysis.window
     whole = step_curve(analysis.timeline, Buckets(window.start_ns, window.end_ns, 10**7))
     curve = picture.curve
@@ -113,7 +113,7 @@ def test_long_outages_stay_as_they_are_and_short_ones_are_not_lost() -> None:
     down = picture.bands.category == CATEGORIES.index("infrastructure_recovery_from_disruption")
     longest = max(analysis.disruptions, key=lambda row: row.downtime_ns)
     assert longest.downtime_ns < picture.bucket_ns
-    assert picture.thinned
+    assert picture.downsampled
     assert int(picture.bands.ns[down].sum()) == ledger_of(analysis)["infrastructure_recovery_from_disruption"]
     fine = picture_of(analysis, 3000)
     exact = (fine.bands.start <= longest.last_sign_of_life_ns) & (fine.bands.end >= longest.next_start_ns - 1)

@@ -7,6 +7,7 @@ import gzip
 import importlib
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ import pytest
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.object_store import bucket as source
-from goodput_cli.sources.object_store import retry
 from tests.support.buckets import Bucket, bucket_server, goodput, log_lines, read_steps
 
 
@@ -37,7 +37,7 @@ def environment(server: Bucket) -> dict[str, str]:
 @pytest.fixture
 def bucket(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     server.reset()
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     for name, value in environment(server).items():
         monkeypatch.setenv(name, value)
     for number, name in enumerate("abc"):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,8 @@ from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import ReadContext, source_for
 from goodput_cli.sources.object_store import bucket as source
-from goodput_cli.sources.object_store import gcs, retry
-from goodput_cli.sources.object_store.ahead import read_ahead
+from goodput_cli.sources.object_store import gcs
+from goodput_cli.sources.read_ahead import read_ahead
 from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
 
 ALL = list(range(300))
@@ -38,7 +39,7 @@ def bucket(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     """Three objects of a hundred steps, and pauses that take no time."""
     server.reset()
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     for number, name in enumerate("abc"):
         server.put(f"{name}.jsonl", log_lines(*range(100 * number, 100 * number + 100)))
     return server
@@ -102,7 +103,7 @@ def test_trying_again_has_an_end_that_names_the_object(bucket: Bucket, kind: str
 
 
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     with pytest.raises(SourceError, match=r"^gs://logs: gave up after 5 tries: .*check the network"):
         read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ def logging_server(monkeypatch: pytest.MonkeyPatch, folder: Path, running: Loggi
 
 def hurry(monkeypatch: pytest.MonkeyPatch, *, deadline: float = 10.0) -> None:
     """Short waits."""
-    monkeypatch.setattr(pages, "PATIENCE", pages.Patience(first=0.01, longest=0.1, quota=0.5, deadline=deadline))
+    monkeypatch.setattr(pages, "PATIENCE", replace(pages.PATIENCE, first=0.01, longest=0.1, altogether=0.5))
+    monkeypatch.setattr(pages, "DEADLINE", deadline)
 
 
 def read(*uris: str, job: str | None = "j", notices: list[str] | None = None, **wanted: Any) -> EventLog:

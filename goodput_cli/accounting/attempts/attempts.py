@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.bursts import Bursts, find_bursts
+from goodput_cli.accounting.attempts.regions import checkpoint_regions_with_restarts, regions_with_restarts
 from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
-from goodput_cli.accounting.attempts.restart_free import odd_checkpoint_regions, odd_regions
 from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
 from goodput_cli.accounting.attempts.unnumbered import STARTUP_PHASES, closing_lines
 from goodput_cli.accounting.columns import (
@@ -55,7 +55,7 @@ class Attempts:
     last_progress: row of the last step or checkpoint event; -1 without any.
     last_news: row of the last step; in checkpoint logs of the last load or step above all before. A save that another
         rank reports late, behind the end of the attempt, does not undo that end.
-    closing: rows of all terminations and ends after their attempt's `last_news`: what says how it ended.
+    closing: rows of all terminations and ends after their attempt's `last_progress`: what says how it ended.
     first_ending: row of the first of these; -1 where none was logged.
     """
 
@@ -70,8 +70,8 @@ class Attempts:
     step_bounds: NDArray[np.intp]
     dropped: Rows
     step_log: bool
+    last_recorded: Rows
     last_progress: Rows
-    last_news: Rows
     closing: Rows
     first_ending: Rows
 
@@ -108,13 +108,13 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     step_bounds = _bounds(counted, begin_row)
     endings = _endings(table, of_row)
     bounds = _bounds(breaking, begin_row)
-    last_progress = _last_of_each(breaking, bounds)
-    last_news = (
+    last_recorded = _last_of_each(breaking, bounds)
+    last_progress = (
         _last_of_each(counted, step_bounds)
         if step_log
-        else _last_news(table, breaking, bounds, last_progress, endings, of_row)
+        else _last_progress(table, breaking, bounds, last_recorded, endings, of_row)
     )
-    closing = endings[endings > last_news[of_row[endings]]]
+    closing = endings[endings > last_progress[of_row[endings]]]
     up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
     opened = search(begin_row, bursts.first)
     up_row[opened], started[opened] = bursts.last, True
@@ -133,8 +133,8 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         step_bounds=step_bounds,
         dropped=dropped,
         step_log=step_log,
+        last_recorded=last_recorded,
         last_progress=last_progress,
-        last_news=last_news,
         closing=closing,
         first_ending=first_of_each(closing, of_row[closing], len(begin_row)),
     )
@@ -162,15 +162,17 @@ def _split(
     if not step_log:
         progress = rows_of(kind, (Kind.FINISHED, Kind.SAVED))
         loads = np.flatnonzero(kind == Kind.LOAD)
-        odd = odd_checkpoint_regions(progress, loads, endings, resuming, start_of, stop_of[: len(regions)])
-        for start, stop in zip(start_of[odd].tolist(), stop_of[odd].tolist(), strict=True):
+        restarting = checkpoint_regions_with_restarts(
+            progress, loads, endings, resuming, start_of, stop_of[: len(regions)]
+        )
+        for start, stop in zip(start_of[restarting].tolist(), stop_of[restarting].tolist(), strict=True):
             boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
         return boundaries, np.zeros(0, dtype=np.intp)
     number, time = gathered(table.step, steps), gathered(table.time, steps)
     records = StepRecords(steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time))
     dropped: list[int] = []
-    odd = odd_regions(records, start_of, stop_of[: len(regions)])
-    for start, stop in zip(start_of[odd].tolist(), stop_of[odd].tolist(), strict=True):
+    restarting = regions_with_restarts(records, start_of, stop_of[: len(regions)])
+    for start, stop in zip(start_of[restarting].tolist(), stop_of[restarting].tolist(), strict=True):
         found, repeats = split_region(records, start, stop)
         boundaries += found
         dropped += repeats
@@ -204,7 +206,7 @@ def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
     return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
 
 
-def _last_news(
+def _last_progress(
     table: EventTable, checkpoints: Rows, bounds: NDArray[np.intp], last: Rows, endings: Rows, of_row: Rows
 ) -> Rows:
     """The last load, or step above all before, of each attempt of a checkpoint log. Only those attempts are looked at

@@ -94,8 +94,8 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
     sign[stepping] = np.maximum(sign[stepping], table.end[last_step])
     others = positions((table.kind != Kind.STEP) & (attempts.of_row >= 0))
     owner = attempts.of_row[others]
-    last_progress = attempts.last_progress[owner]
-    silent = of_kind(table.kind[others], STARTUP_KINDS) & (last_progress >= 0) & (others > last_progress)
+    last_recorded = attempts.last_recorded[owner]
+    silent = of_kind(table.kind[others], STARTUP_KINDS) & (last_recorded >= 0) & (others > last_recorded)
     np.maximum.at(sign, owner[~silent], table.end[others[~silent]])
     logged = attempts.first_ending >= 0
     sign[logged] = table.time[attempts.first_ending[logged]]

@@ -1,6 +1,6 @@
 """Attempts of step logs that no start line shows (accounting §3): steps that go back, and life after an end line.
 
-A region is the stretch of rows from one start burst to the next. `Walk` goes through the step records of a region in
+A region is the span of rows from one start burst to the next. `Walk` goes through the step records of a region in
 blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
 """
 
@@ -183,8 +183,8 @@ class _Walk:
         last_kept = known.records[search(known.records, suspects) - 1]
         started = self._startup_between(self.records.row[last_kept], self.records.row[suspects])
         plain = found & ~started & (delay < self._patience())
-        odd = np.flatnonzero(~plain)
-        first_odd = int(odd[0]) if len(odd) else len(suspects)
+        restarting = np.flatnonzero(~plain)
+        first_odd = int(restarting[0]) if len(restarting) else len(suspects)
         self.dropped += suspects[:first_odd].tolist()
         if first_odd:
             self.longest_delay = max(self.longest_delay, int(delay[:first_odd].max()))

@@ -1,1 +1,1 @@
-"""Claims (accounting §5): which stretch of time an event wants."""
+"""Claims (accounting §5): which span of time an event wants."""

@@ -1,4 +1,4 @@
-"""Claims (accounting §5): which stretch of time each event, passage and judgement wants, and with which rank."""
+"""Claims (accounting §5): which span of time each event, passage and judgement wants, and with which rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.columns import positions, search
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
-from goodput_cli.accounting.training.kept import Judged, merged_exclusions
+from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -190,21 +190,21 @@ def without_stops(claims: Claims) -> Claims:
     )
 
 
-def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
-    """Training that the lineage does not keep; stretches that touch are one claim.
+def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) -> Claims:
+    """Training that the lineage does not keep; spans that touch are one claim.
 
-    partial, splits: stretches kept in part, and the instants from which on they are wasted.
+    partial, splits: spans kept in part, and the instants from which on they are wasted.
     """
-    stretches = judged.stretches
-    lost = judged.kept == 0
-    lost &= ~judged.credited
+    spans = training.spans
+    lost = training.kept_steps == 0
+    lost &= ~training.credited
     lost[partial] = True
     chosen = positions(lost)
-    owner, first = stretches.attempt[chosen], stretches.first[chosen].astype(np.int64)
-    starts, ends = stretches.start[chosen], stretches.end[chosen]
+    owner, first = spans.attempt[chosen], spans.first[chosen].astype(np.int64)
+    starts, ends = spans.start[chosen], spans.end[chosen]
     place = search(chosen, partial)
     starts[place] = splits
-    first[place] += judged.kept[partial].astype(np.int64)
+    first[place] += training.kept_steps[partial].astype(np.int64)
     new = np.append(True, (owner[1:] != owner[:-1]) | (starts[1:] != ends[:-1]))[: len(chosen)]
     head = np.flatnonzero(new)
     tail = np.append(head[1:], len(chosen))[: len(head)] - 1
@@ -215,9 +215,9 @@ def wasted(judged: Judged, partial: NDArray[np.intp], splits: I64) -> Claims:
         Category.WASTED,
         attempt=owner[head],
         first=first[head],
-        stop=stretches.stop[chosen][tail],
-        row=stretches.row[chosen][head],
-        end_row=stretches.end_rows(chosen[tail]),
+        stop=spans.stop[chosen][tail],
+        row=spans.row[chosen][head],
+        end_row=spans.end_rows(chosen[tail]),
     )
 
 

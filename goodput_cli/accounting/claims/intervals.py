@@ -136,11 +136,21 @@ def _open_end(
     following = progress[np.minimum(place, len(progress) - 1)] if len(progress) else np.zeros(len(rows), dtype=np.intp)
     has_next = (place < len(progress)) & (attempts.of_row[following] == owner) if len(progress) else place < 0
     last_attempt = owner == len(attempts) - 1
-    ending = attempts.first_ending[owner]
-    logged = (ending >= 0) & (table.time[ending] >= table.time[rows])
+    ending = _next_ending(attempts, rows, len(table))
+    logged = ending >= 0
     fallback = np.where(last_attempt, job_end, np.maximum(sign_of_life[owner], table.time[rows]))
     fallback = np.where(logged, table.time[ending], fallback)
     return np.where(has_next, table.time[following], np.where(next_begin < _NEVER, _NEVER, fallback))
+
+
+def _next_ending(attempts: Attempts, rows: Rows, size: int) -> Rows:
+    """The first line behind each of these rows that ended its attempt; -1 without. size: rows of the table."""
+    place_of = attempts.of_row.astype(np.int64) * size
+    closing = np.sort(place_of[attempts.closing] + attempts.closing)
+    place = search(closing, place_of[rows] + rows)
+    following = np.append(closing, -1)[place]
+    same = following // size == attempts.of_row[rows]
+    return np.where((following >= 0) & same, following % size, -1)
 
 
 def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:

@@ -12,7 +12,7 @@ from goodput_cli.accounting.claims.intervals import Intervals
 from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
-from goodput_cli.accounting.training.kept import Judged
+from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category
@@ -23,7 +23,7 @@ I64 = NDArray[np.int64]
 def steps_in_flight(
     table: EventTable,
     attempts: Attempts,
-    judged: Judged,
+    training: TrainingOutcome,
     records: StepRecordsByAttempt | None,
     progress: CheckpointProgress | None,
     job_end: int,
@@ -34,13 +34,13 @@ def steps_in_flight(
     never = np.full(len(attempts), np.iinfo(np.int64).max, dtype=np.int64)
     if progress is not None:
         start = never.copy()
-        stretches = progress.stretches
-        np.minimum.at(start, stretches.attempt, stretches.start)
+        spans = progress.spans
+        np.minimum.at(start, spans.attempt, spans.start)
         return start, np.where(start < never, progress.position, start)
     assert records is not None
     start = never.copy()
     start[records.has] = records.time[records.bounds[:-1][records.has]]
-    end = judged.stretches.latest_end(np.zeros(len(attempts), dtype=np.int64))
+    end = training.spans.latest_end(np.zeros(len(attempts), dtype=np.int64))
     if len(attempts):
         last = attempts.first_ending[-1]
         end[-1] = job_end if last < 0 else table.time[last]
@@ -55,12 +55,12 @@ def data_loading(
         return join([]), join([])
     load = _by_attempt(attempts, intervals)
     start, end = flight[0][load.attempt], flight[1][load.attempt]
-    spans = (
+    parts = (
         (load.start, np.minimum(load.end, start)),
         (np.maximum(load.start, end), load.end),
         (np.maximum(load.start, start), np.minimum(load.end, end)),
     )
-    made = [replace(load, start=begin, end=np.maximum(stop, begin)) for begin, stop in spans]
+    made = [replace(load, start=begin, end=np.maximum(stop, begin)) for begin, stop in parts]
     if blocking:
         return join(made), join([])
     return join(made[:2]), made[2]

@@ -1,4 +1,4 @@
-"""Training stretches (accounting §4) of checkpoint logs: progress is seen only where a step is finished or saved."""
+"""Training spans (accounting §4) of checkpoint logs: progress is seen only where a step is finished or saved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
 from goodput_cli.accounting.order import Mask
-from goodput_cli.accounting.training.spans import Stretches
+from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 
@@ -22,9 +22,9 @@ _MOST_STEPS = 1 << 31
 class CheckpointProgress:
     """What a checkpoint log shows of its attempts (m of them).
 
-    stretches: training, by attempt and time.
+    spans: training, by attempt and time.
     began, last: the step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none.
-    position, position_row: ns and row where its last stretch, save or load ends; -1 without any.
+    position, position_row: ns and row where its last span, save or load ends; -1 without any.
     saves: rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save.
     load_row: row of the last load before the first progress, -1 without.
     last_save: the highest step saved in the attempt, `NO_STEP` without.
@@ -32,7 +32,7 @@ class CheckpointProgress:
     without_load: attempts that began at no load (`no_checkpoint_loaded`).
     """
 
-    stretches: Stretches
+    spans: TrainingSpans
     began: I64
     last: I64
     position: I64
@@ -80,7 +80,7 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     records = _Records(rows, owner, step, finished, *_levels(owner, step, began[owner]))
     new = _new_highs(records, begin_row)
     highs, saves, asynchronous = _with_saves(table, records, new, _finishes(records, new), async_saves)
-    stretches = _stretches(table, highs, began, begin_time, begin_row)
+    spans = _training_spans(table, highs, began, begin_time, begin_row)
     last = np.where(load_row >= 0, table.step[load_row], NO_STEP)
     np.maximum.at(last, owner, step)
     position, position_row = begin_time.copy(), begin_row.copy()
@@ -91,7 +91,7 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     np.maximum.at(last_save, owner[~finished], step[~finished])
     without_load = np.flatnonzero((load_row < 0) & (began != NO_STEP))
     return CheckpointProgress(
-        stretches, began, last, position, position_row, saves, load_row, last_save, asynchronous, without_load
+        spans, began, last, position, position_row, saves, load_row, last_save, asynchronous, without_load
     )
 
 
@@ -259,15 +259,15 @@ def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArr
     return bool(np.any(highest[saved] > highest[finished]))
 
 
-def _stretches(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> Stretches:
+def _training_spans(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> TrainingSpans:
     """From where the attempt stood to each new high."""
     owner = highs.owner
     fresh = run_heads(owner)
     start = np.where(fresh, begin_time[owner], np.append(-1, highs.leaves[:-1])[: len(owner)])
     start_row = np.where(fresh, begin_row[owner], np.append(-1, highs.leaves_row[:-1])[: len(owner)])
     first = np.where(fresh, began[owner], np.append(NO_STEP, highs.step[:-1])[: len(owner)])
-    # An attempt that began at its first record has no stretch up to it; its next one is its first.
+    # An attempt that began at its first record has no span up to it; its next one is its first.
     empty = first == highs.step
     opening = fresh | np.append(False, empty[:-1])[: len(owner)]
-    made = Stretches(start, table.time[highs.row], first, highs.step, owner, start_row, highs.row, opening)
+    made = TrainingSpans(start, table.time[highs.row], first, highs.step, owner, start_row, highs.row, opening)
     return made.take(~empty)

@@ -1,4 +1,4 @@
-"""Kept and wasted training (accounting §4): stretches, last steps, splits, startup, stalls and slowdown."""
+"""Kept and wasted training (accounting §4): spans, last steps, splits, startup, stalls and slowdown."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.columns import NOWHERE, Sparse
 from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.rules import Rules, round_half_even, scaled
-from goodput_cli.accounting.sweep import Cover
+from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.lineage import Lineage
-from goodput_cli.accounting.training.spans import Stretches
-from goodput_cli.accounting.training.typical_step import Usual
+from goodput_cli.accounting.training.spans import TrainingSpans
+from goodput_cli.accounting.training.usual_step import UsualStepTimes
 from goodput_cli.arrays import Rows, blocks
 
 I64 = NDArray[np.int64]
@@ -22,32 +22,34 @@ F64 = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Stretches with what the lineage keeps of each. kept: number of its steps that are kept, its first ones.
-    credited: whether it is a last step whose time is not recorded but credited; one in progress is credited nothing.
-    whole: wholly kept. sample: whole, not credited, and touched by no exclusion: what medians look at. outside: the
-    share of its time that is not excluded (1 without exclusions)."""
+class TrainingOutcome:
+    """Training spans and what the lineage keeps of each: columns of one value a span."""
 
-    stretches: Stretches
-    kept: F64
+    spans: TrainingSpans
+    kept_steps: F64
+    """How many of its steps are kept: its first ones. A fraction where a credited last step was cut short."""
     credited: Mask
+    """Whether it is a last step, whose time is not recorded but credited (accounting §4)."""
     whole: Mask
+    """Whether all of it is kept."""
     sample: Mask
+    """Whether medians look at it: whole, not credited, and touched by no exclusion."""
     outside: F64
+    """Share of its time that is not excluded, 0..1 (1 without exclusions)."""
 
 
-def judge(stretches: Stretches, lineage: Lineage, rules: Rules) -> Judged:
-    """What the lineage keeps of each stretch."""
-    size = len(stretches)
+def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> TrainingOutcome:
+    """What the lineage keeps of each span."""
+    size = len(spans)
     kept, whole = np.empty(size), np.empty(size, dtype=bool)
     for start, stop in blocks(size):
-        first, behind = stretches.first[start:stop], stretches.stop[start:stop]
-        upper = np.clip(lineage.limit[stretches.attempt[start:stop]], first, behind)
+        first, behind = spans.first[start:stop], spans.stop[start:stop]
+        upper = np.clip(lineage.limit[spans.attempt[start:stop]], first, behind)
         np.subtract(upper, first, out=kept[start:stop])
         np.equal(upper, behind, out=whole[start:stop])
-    outside = share_outside(stretches.start, stretches.end, rules.exclusions)
+    outside = share_outside(spans.start, spans.end, rules.exclusions)
     sample = whole & (outside == 1) if rules.exclusions else whole.copy()
-    return Judged(stretches, kept, np.zeros(size, dtype=bool), whole, sample, outside)
+    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, sample, outside)
 
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
@@ -77,60 +79,65 @@ def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int
     return merged
 
 
-def startup_of(judged: Judged, net: I64, usual: Usual, may_start: Mask) -> Sparse:
-    """Start-up time (ns) at the beginning of stretches: the first one's time above the usual, if it stands out.
+def startup_of(training: TrainingOutcome, net: I64, usual_step: UsualStepTimes, may_start: Mask) -> Sparse:
+    """Start-up time (ns) at the beginning of spans: the first one's time above the usual, if it stands out.
 
     may_start: per attempt, whether its start was seen (a log that starts in the middle of a run shows none).
     """
-    stretches = judged.stretches
-    first = np.flatnonzero(stretches.opening & (judged.kept > 0) & ~judged.credited)
-    first = first[may_start[stretches.attempt[first]] | np.isin(first, stretches.restarted)]
-    owner = stretches.attempt[first]
-    steps = (stretches.stop[first] - stretches.first[first]).astype(np.float64)
+    spans = training.spans
+    first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
+    first = first[may_start[spans.attempt[first]] | np.isin(first, spans.restarted)]
+    owner = spans.attempt[first]
+    steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        stands_out = net[first] / steps > usual.usual[owner] + 3 * usual.deviation[owner]
+        stands_out = net[first] / steps > usual_step.median[owner] + 3 * usual_step.deviation[owner]
     first, owner, steps = first[stands_out], owner[stands_out], steps[stands_out]
-    return Sparse(first, net[first] - np.rint(usual.usual[owner] * steps).astype(np.int64))
+    return Sparse(first, net[first] - np.rint(usual_step.median[owner] * steps).astype(np.int64))
 
 
-def split_points(judged: Judged, net: I64, startup: Sparse, cover: Cover) -> tuple[NDArray[np.intp], I64]:
-    """Stretches kept in part, and the instant at which the kept part of each ends: its net time is split in
+def split_points(
+    training: TrainingOutcome, net: I64, startup: Sparse, claimed_time: ClaimedTime
+) -> tuple[NDArray[np.intp], I64]:
+    """Spans kept in part, and the instant at which the kept part of each ends: its net time is split in
     proportion to its steps, the kept part first."""
-    stretches = judged.stretches
-    partial = np.flatnonzero((judged.kept > 0) & ~judged.whole)
+    spans = training.spans
+    partial = np.flatnonzero((training.kept_steps > 0) & ~training.whole)
     begins = startup.at(partial)
     left = net[partial] - begins
-    steps = stretches.stop[partial] - stretches.first[partial]
+    steps = spans.stop[partial] - spans.first[partial]
     kept_net = np.array(
         [
             round_half_even(Fraction(int(amount)) * Fraction(int(kept), int(whole)))
-            for amount, kept, whole in zip(left, judged.kept[partial], steps, strict=True)
+            for amount, kept, whole in zip(left, training.kept_steps[partial], steps, strict=True)
         ],
         dtype=np.int64,
     )
-    target = cover.net_clock(stretches.start[partial]) + begins + kept_net
-    return partial, np.clip(cover.when(target), stretches.start[partial], stretches.end[partial])
+    target = claimed_time.net_clock(spans.start[partial]) + begins + kept_net
+    return partial, np.clip(claimed_time.when(target), spans.start[partial], spans.end[partial])
 
 
 @dataclass(frozen=True)
-class Pieces:
-    """Kept training: a row for each of the `stretches`, cut to what is kept of it. Where `kept` is 0 there is no
-    piece, and the rest of the row means nothing. Those there are do not overlap; they are in time order.
+class KeptTraining:
+    """The kept part of each training span, in time order: columns of one row a span.
 
-    end: ns; they start with their stretches. kept: how many steps are kept (a fraction where a last step was cut
-    short). steps: how many of them count: in proportion where an exclusion touches the piece. cover: what others claim;
-    the rest of a piece is its net time. startup, stall: ns of the net time at its beginning and at its end. slowdown:
-    ns of the time between that is beyond steps x reference (negative = faster); 0 without a reference.
+    Where `kept_steps` is 0 nothing of the span is kept, and the rest of its row means nothing.
     """
 
-    stretches: Stretches
+    spans: TrainingSpans
     end: I64
-    kept: F64
-    steps: F64
-    cover: Cover
+    """Where the kept part ends (ns); it starts with its span."""
+    kept_steps: F64
+    """How many steps are kept; a fraction where a credited last step was cut short."""
+    counted_steps: F64
+    """How many of them count: in proportion to the time outside exclusions."""
+    claimed_time: ClaimedTime
+    """What claims hold; the rest of a kept part is its net time."""
     startup: Sparse
+    """ns of the net time, at its beginning, that are program start-up."""
     stall: Sparse
+    """ns of the net time, at its end, that are a stall."""
     slowdown: I64
+    """ns of the time between that are beyond steps x reference (negative = faster); 0 without a reference."""
 
     def __len__(self) -> int:
         return len(self.end)
@@ -138,11 +145,11 @@ class Pieces:
     @property
     def start(self) -> I64:
         """Where each begins (ns)."""
-        return self.stretches.start
+        return self.spans.start
 
     def net(self, chosen: slice | Rows | Mask) -> I64:
         """Net time (ns) of some pieces: looked up each time, for few are asked for in the end."""
-        return self.cover.net_between(self.start[chosen], self.end[chosen])
+        return self.claimed_time.net_between(self.start[chosen], self.end[chosen])
 
     def trained(self, start: int, stop: int) -> I64:
         """Net time (ns) of the pieces at start .. stop - 1, less their startup."""
@@ -152,53 +159,57 @@ class Pieces:
         return trained
 
 
-def kept_pieces(judged: Judged, partial: NDArray[np.intp], splits: I64, startup: Sparse, cover: Cover) -> Pieces:
-    """The kept part of every stretch.
+def kept_training_of(
+    training: TrainingOutcome, partial: NDArray[np.intp], splits: I64, startup: Sparse, claimed_time: ClaimedTime
+) -> KeptTraining:
+    """The kept part of every span.
 
-    partial, splits: stretches that are kept in part, and where the kept part of each ends.
+    partial, splits: spans that are kept in part, and where the kept part of each ends.
     """
-    start, end = judged.stretches.start, judged.stretches.end
+    start, end = training.spans.start, training.spans.end
     if len(partial):
         end = end.copy()
         end[partial] = splits
-    steps = judged.kept if np.all(judged.outside == 1) else judged.kept * judged.outside
-    most = cover.net_between(start[startup.rows], end[startup.rows])
+    steps = training.kept_steps if np.all(training.outside == 1) else training.kept_steps * training.outside
+    most = claimed_time.net_between(start[startup.rows], end[startup.rows])
     begins = Sparse(startup.rows, np.minimum(startup.amount, most))
     nothing = np.broadcast_to(np.int64(0), (len(end),))
-    return Pieces(judged.stretches, end, judged.kept, steps, cover, begins, NOWHERE, nothing)
+    return KeptTraining(training.spans, end, training.kept_steps, steps, claimed_time, begins, NOWHERE, nothing)
 
 
-def with_stalls(pieces: Pieces, usual: Usual, credited: Mask, factor: float) -> Pieces:
+def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credited: Mask, factor: float) -> KeptTraining:
     """Step logs without a reference: what a kept step took beyond the usual, when it took more than `factor` x it."""
     if factor <= 0:
-        return pieces
+        return kept_training
     rows, amounts = [], []
-    for start, stop in blocks(len(pieces)):
-        left, kept = pieces.trained(start, stop), pieces.kept[start:stop]
-        expected = usual.usual[pieces.stretches.attempt[start:stop]] * kept
+    for start, stop in blocks(len(kept_training)):
+        left, kept = kept_training.trained(start, stop), kept_training.kept_steps[start:stop]
+        expected = usual_step.median[kept_training.spans.attempt[start:stop]] * kept
         with np.errstate(invalid="ignore"):
             stalled = np.flatnonzero((left > factor * expected) & (expected > 0) & ~credited[start:stop])
         rows.append(stalled + start)
         amounts.append(left[stalled] - np.rint(expected[stalled]).astype(np.int64))
-    return replace(pieces, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else pieces
+    return (
+        replace(kept_training, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else kept_training
+    )
 
 
-def with_slowdown(pieces: Pieces, reference_ns: Fraction) -> Pieces:
+def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTraining:
     """With a reference: kept steps x R are productive, the rest of the net time (less startup) is slowdown. The sum
     over the job is rounded once: each piece takes the difference of two running totals."""
-    total = scaled(np.cumsum(pieces.steps), reference_ns)
-    slowdown = pieces.trained(0, len(pieces)) - np.diff(total, prepend=0)
-    slowdown[pieces.kept == 0] = 0
-    return replace(pieces, slowdown=slowdown)
+    total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
+    slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
+    slowdown[kept_training.kept_steps == 0] = 0
+    return replace(kept_training, slowdown=slowdown)
 
 
-def auto_reference(judged: Judged, net: I64) -> Fraction | None:
-    """The 10th percentile (linear) of net time per step (ns) over wholly kept, untouched stretches that are not an
+def auto_reference(training: TrainingOutcome, net: I64) -> Fraction | None:
+    """The 10th percentile (linear) of net time per step (ns) over wholly kept, untouched spans that are not an
     attempt's first; if there are none, over the first ones; None if there are none either, or if it is 0: clocks of
     whole seconds show no time for most of many steps a second (accounting §6)."""
-    stretches = judged.stretches
-    for chosen in (judged.sample & ~stretches.opening, judged.sample & stretches.opening):
+    spans = training.spans
+    for chosen in (training.sample & ~spans.opening, training.sample & spans.opening):
         if chosen.any():
-            rate = net[chosen] / stretches.steps[chosen]
+            rate = net[chosen] / spans.steps[chosen]
             return Fraction(float(np.percentile(rate, 10))) or None
     return None

@@ -1,4 +1,4 @@
-"""Training stretches (accounting §4): the pieces of training that the lineage judges. This module: step logs."""
+"""Training spans (accounting §4): the pieces of training that the lineage judges. This module: step logs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SHORT = 1 << 30
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """k stretches of training in time order: they do not overlap. Some columns may be views of others: do not write.
+class TrainingSpans:
+    """k spans of training in time order: they do not overlap. Some columns may be views of others: do not write.
 
     start, end: ns. first, stop: the steps first <= s < stop are trained in it. attempt: whose it is. row: the line
     that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it; None in step
@@ -44,7 +44,7 @@ class Stretches:
 
     @property
     def steps(self) -> I64:
-        """Number of steps in each stretch."""
+        """Number of steps in each span."""
         return self.stop - self.first
 
     @cached_property
@@ -54,16 +54,16 @@ class Stretches:
         return np.asarray(places[(places > 0) & (self.attempt[places - 1] == self.attempt[places])])
 
     def of_attempt(self, attempt: int) -> slice:
-        """The stretches of one attempt."""
+        """The spans of one attempt."""
         return slice(*search(self.attempt, [attempt, attempt + 1]).tolist())
 
-    def take(self, chosen: Mask | Rows) -> Stretches:
-        """The chosen stretches."""
+    def take(self, chosen: Mask | Rows) -> TrainingSpans:
+        """The chosen spans."""
         columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ending"}
         return replace(self, **{name: column[chosen] for name, column in columns.items() if column is not None})
 
     def end_rows(self, chosen: Rows) -> Rows:
-        """The lines that end the chosen stretches, -1 where none does."""
+        """The lines that end the chosen spans, -1 where none does."""
         if self.end_row is not None:
             return self.end_row[chosen]
         following = np.minimum(chosen + 1, len(self) - 1)
@@ -72,7 +72,7 @@ class Stretches:
         return ends
 
     def latest_end(self, otherwise: I64) -> I64:
-        """Where (ns) the last stretch of each attempt ends; `otherwise` (one an attempt) for those without any, or
+        """Where (ns) the last span of each attempt ends; `otherwise` (one an attempt) for those without any, or
         where that is later."""
         bounds = search(self.attempt, np.arange(len(otherwise) + 1))
         some = np.flatnonzero(bounds[1:] > bounds[:-1])
@@ -155,9 +155,9 @@ def _short(number: I64) -> I64:
     return number.astype(np.int32) if fits else number
 
 
-def step_stretches(
+def step_spans(
     records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
-) -> tuple[Stretches, NDArray[np.intp]]:
+) -> tuple[TrainingSpans, NDArray[np.intp]]:
     """Step s runs to the start of the next recorded step of its attempt. The last step of each attempt has its place
     among them, of no length yet: it is judged apart. Also the positions of these. ending: row of the line that ends the
     job's last one, or -1. reinitialised: attempt and end (ns) of each elastic re-initialisation.
@@ -174,7 +174,7 @@ def step_stretches(
     end, stop = _following(records.time), _following(records.number)
     end[last], stop[last] = records.time[last], records.number[last] + 1
     return (
-        Stretches(records.time, end, records.number, stop, records.owner, records.rows, None, opening, ending),
+        TrainingSpans(records.time, end, records.number, stop, records.owner, records.rows, None, opening, ending),
         last,
     )
 

@@ -30,9 +30,9 @@ _MOST_LONELY = 0.02
 
 def check_clocks(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
     """Findings about the times of one job. now_ns: the present, ns since 1970 UTC."""
-    yield from _order_of_lines(timeline.given.given)
+    yield from _order_of_lines(timeline.ordered.original)
     yield from _coarse(timeline)
-    yield from far_times(timeline.given.given, now_ns)
+    yield from far_times(timeline.ordered.original, now_ns)
 
 
 def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
@@ -74,18 +74,18 @@ def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
 
 
 def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:
-    table, stretches = timeline.table, timeline.judged.stretches
-    if len(table) < _COARSE_FROM_EVENTS or len(stretches) == 0:
+    table, spans = timeline.table, timeline.training.spans
+    if len(table) < _COARSE_FROM_EVENTS or len(spans) == 0:
         return
     if np.any(table.time % NS_PER_SECOND) or np.any(table.end % NS_PER_SECOND):
         return
-    usual = float(np.median(stretches.end - stretches.start))
+    usual = float(np.median(spans.end - spans.start))
     if usual < _COARSE_BELOW_NS:
         what = "steps" if timeline.records is not None else "stretches between checkpoints"
         yield found(
             "coarse_clock",
             table,
-            stretches.row[:1],
+            spans.row[:1],
             f"all {len(table)} times are whole seconds, and {what} take {amount(usual)} (median)",
             len(table),
         )

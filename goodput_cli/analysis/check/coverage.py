@@ -46,7 +46,7 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
         yield found("end_not_logged", table, np.array([len(table) - 1], dtype=np.intp), message)
     silent = np.flatnonzero(how[:-1] == End.NOT_LOGGED)
     if len(silent):
-        rows = np.where(attempts.last_progress[silent] >= 0, attempts.last_progress[silent], attempts.begin_row[silent])
+        rows = np.where(attempts.last_recorded[silent] >= 0, attempts.last_recorded[silent], attempts.begin_row[silent])
         yield found("silent_death", table, rows, "attempts that end without a word; the places are their last progress")
     unknown = timeline.segments.category == Category.UNDETERMINED
     if np.any(unknown):

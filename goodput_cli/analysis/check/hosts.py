@@ -46,7 +46,7 @@ def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
     table, attempts = timeline.table, timeline.attempts
     before = np.arange(max(len(attempts) - 1, 0))
     row, next_row = attempts.begin_row[before], attempts.begin_row[before + 1]
-    idle = (attempts.last_progress[before] < 0) & (timeline.endings.how[before] == End.NOT_LOGGED)
+    idle = (attempts.last_recorded[before] < 0) & (timeline.endings.how[before] == End.NOT_LOGGED)
     bare = attempts.started[before] & attempts.started[before + 1]
     bare &= (table.rank[row] == NONE) & (table.rank[next_row] == NONE)
     at_once = attempts.begin[before + 1] - attempts.begin[before] <= _AT_ONCE_NS

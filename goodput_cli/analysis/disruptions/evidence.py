@@ -74,14 +74,14 @@ def _progress_of_steps(timeline: Timeline) -> _Progress:
 
 
 def _progress_of_checkpoints(timeline: Timeline) -> _Progress:
-    """Where stretches of training end: each is a new highest step of its attempt."""
-    judged, limit = timeline.judged, timeline.lineage.limit
-    stretches = judged.stretches
+    """Where spans of training end: each is a new highest step of its attempt."""
+    training, limit = timeline.training, timeline.lineage.limit
+    spans = training.spans
     return _Progress(
-        stretches.end_rows(np.arange(len(stretches))),
-        stretches.attempt,
-        stretches.stop,
-        stretches.stop <= limit[stretches.attempt],
+        spans.end_rows(np.arange(len(spans))),
+        spans.attempt,
+        spans.stop,
+        spans.stop <= limit[spans.attempt],
     )
 
 

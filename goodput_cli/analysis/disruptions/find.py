@@ -136,13 +136,13 @@ def _amounts(timeline: Timeline) -> _Amounts:
 
 
 def _training_span(timeline: Timeline) -> tuple[I64, I64]:
-    """When (ns) each attempt began to train and when its last stretch ended; both when it was up if it never did."""
-    stretches = timeline.judged.stretches
+    """When (ns) each attempt began to train and when its last span ended; both when it was up if it never did."""
+    spans = timeline.training.spans
     begin = timeline.attempts.up.copy()
-    bounds = search(stretches.attempt, np.arange(len(begin) + 1))
+    bounds = search(spans.attempt, np.arange(len(begin) + 1))
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
-    begin[some] = stretches.start[bounds[some]]
-    return begin, stretches.latest_end(timeline.attempts.up)
+    begin[some] = spans.start[bounds[some]]
+    return begin, spans.latest_end(timeline.attempts.up)
 
 
 def _startup(timeline: Timeline) -> I64:

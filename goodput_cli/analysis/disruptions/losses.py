@@ -1,4 +1,4 @@
-"""Whose fault a lost step is: every wasted stretch charged to the passage between attempts that took it back.
+"""Whose fault a lost step is: every wasted span charged to the passage between attempts that took it back.
 
 A passage is named by the attempt before it. Attempt 1 runs to 100, attempt 2 from 50 to 60, attempt 3 from 20: the end
 of attempt 1 lost its steps 50..100, that of attempt 2 lost 50..60 of its own and 20..49 of attempt 1 (accounting §10).
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, places_within, search
-from goodput_cli.accounting.training.kept import Judged
+from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.arrays import Rows, blocks
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category
@@ -48,7 +48,7 @@ def find_losses(timeline: Timeline) -> Losses:
     passage, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
     if len(passage) == 0:
         return Losses(steps, ns)
-    trained = _Trained(timeline.judged, search(timeline.judged.stretches.attempt, np.arange(count + 1)))
+    trained = _Trained(timeline.training, search(timeline.training.spans.attempt, np.arange(count + 1)))
     np.add.at(steps, passage, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
     # The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
     # well: only cuts between two ranges are looked up.
@@ -102,31 +102,31 @@ def _next_lower(values: list[int]) -> list[int | None]:
 
 @dataclass(frozen=True)
 class _Trained:
-    """Stretches, and where in them those of each attempt begin: attempt a has bounds[a] .. bounds[a + 1] - 1."""
+    """Spans, and where in them those of each attempt begin: attempt a has bounds[a] .. bounds[a + 1] - 1."""
 
-    judged: Judged
+    training: TrainingOutcome
     bounds: NDArray[np.intp]
 
     def beyond(self, attempt: Rows, step: I64) -> tuple[Rows, NDArray[np.bool_]]:
-        """Position of each attempt's first stretch that goes beyond a step, and whether there is one."""
+        """Position of each attempt's first span that goes beyond a step, and whether there is one."""
         stop = self.bounds[attempt + 1]
-        place = places_within(self.judged.stretches.stop, self.bounds[attempt], stop, step)
+        place = places_within(self.training.spans.stop, self.bounds[attempt], stop, step)
         return place, place < stop
 
     def when(self, attempt: Rows, step: I64) -> I64:
-        """When each attempt came to a step (ns); between the records of a stretch, in proportion."""
-        stretches = self.judged.stretches
+        """When each attempt came to a step (ns); between the records of a span, in proportion."""
+        spans = self.training.spans
         place, inside = self.beyond(attempt, step)
         when = np.zeros(len(place), dtype=np.int64)
         behind = ~inside & (place > self.bounds[attempt])
-        when[behind] = stretches.end[place[behind] - 1]
-        when[inside] = stretches.start[place[inside]]
+        when[behind] = spans.end[place[behind] - 1]
+        when[inside] = spans.start[place[inside]]
         midway = np.flatnonzero(inside)
-        midway = midway[step[midway] > stretches.first[place[midway]]]
+        midway = midway[step[midway] > spans.first[place[midway]]]
         for at in midway.tolist():  # few; the product may be more than 64 bits hold
             row = place[at]
-            first, stop = int(stretches.first[row]), int(stretches.stop[row])
-            when[at] += int(stretches.end[row] - stretches.start[row]) * (int(step[at]) - first) // (stop - first)
+            first, stop = int(spans.first[row]), int(spans.stop[row])
+            when[at] += int(spans.end[row] - spans.start[row]) * (int(step[at]) - first) // (stop - first)
         return when
 
     def lost_upto(self, attempt: Rows, step: I64) -> I64:
@@ -138,11 +138,11 @@ class _Trained:
         return upto
 
     def _lost_before(self, place: Rows) -> I64:
-        """Steps that were trained for nothing in all stretches before each of some places."""
+        """Steps that were trained for nothing in all spans before each of some places."""
         wanted = distinct(place)
         before = np.zeros(len(wanted), dtype=np.int64)
         total = done = 0
-        for start, stop in blocks(len(self.judged.kept)):
+        for start, stop in blocks(len(self.training.kept_steps)):
             upto = np.cumsum(np.append(total, self._lost(slice(start, stop))[1]))
             last = int(search(wanted, stop, side="right"))
             before[done:last] = upto[wanted[done:last] - start]
@@ -150,7 +150,7 @@ class _Trained:
         return before[search(wanted, place)]
 
     def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
-        """The first step of each stretch that is lost, and how many are."""
-        stretches, judged = self.judged.stretches, self.judged
-        first = stretches.first[chosen] + judged.kept[chosen].astype(np.int64)
-        return first, np.where(judged.credited[chosen], 0, stretches.stop[chosen] - first)
+        """The first step of each span that is lost, and how many are."""
+        spans, training = self.training.spans, self.training
+        first = spans.first[chosen] + training.kept_steps[chosen].astype(np.int64)
+        return first, np.where(training.credited[chosen], 0, spans.stop[chosen] - first)

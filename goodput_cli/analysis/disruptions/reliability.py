@@ -25,8 +25,8 @@ class Reliability:
     mtbf_seconds: exposure / disruptions. mtbf_ci95_seconds: its 95 % interval, disruptions being a Poisson process
         watched for a given time; without any, only the lower bound is known.
     mean_downtime_seconds: mean of `Disruption.downtime_ns`. mean_time_to_regain_seconds: over those that were regained.
-    longest_unproductive: [start, end) (ns) of the longest stretch of the window without productive time; None without.
-        What the user excluded ends a stretch.
+    longest_unproductive: [start, end) (ns) of the longest span of the window without productive time; None without.
+        What the user excluded ends a span.
     ettr: effective training time ratio, productive / window (what is excluded left out), 0..1.
     """
 

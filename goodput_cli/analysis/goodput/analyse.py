@@ -115,13 +115,13 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
 
 
 def kept_steps(timeline: Timeline, start: int, end: int) -> float:
-    """Kept steps inside [start, end) (ns); a stretch that the window cuts counts in proportion to its time."""
-    pieces = timeline.pieces
-    steps = pieces.steps
-    cut = np.flatnonzero((pieces.start < start) | (pieces.end > end) | (pieces.start >= end))
+    """Kept steps inside [start, end) (ns); a span that the window cuts counts in proportion to its time."""
+    kept_training = timeline.kept_training
+    steps = kept_training.counted_steps
+    cut = np.flatnonzero((kept_training.start < start) | (kept_training.end > end) | (kept_training.start >= end))
     if len(cut) == 0:
         return float(np.sum(steps))
-    begin, stop = pieces.start[cut], pieces.end[cut]
+    begin, stop = kept_training.start[cut], kept_training.end[cut]
     inside = np.clip(np.minimum(stop, end) - np.maximum(begin, start), 0, None)
     steps = steps.copy()
     steps[cut] *= inside / np.maximum(stop - begin, 1)
@@ -129,19 +129,21 @@ def kept_steps(timeline: Timeline, start: int, end: int) -> float:
 
 
 def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
-    """First and last step of which something was kept inside the window. Kept stretches rise with time."""
-    pieces, stretches = timeline.pieces, timeline.pieces.stretches
-    inside = (pieces.start < end) & ((pieces.end > start) | (pieces.start >= start))  # an instant too
-    kept = np.flatnonzero(inside & (pieces.kept > 0))
+    """First and last step of which something was kept inside the window. Kept spans rise with time."""
+    kept_training, spans = timeline.kept_training, timeline.kept_training.spans
+    inside = (kept_training.start < end) & (
+        (kept_training.end > start) | (kept_training.start >= start)
+    )  # an instant too
+    kept = np.flatnonzero(inside & (kept_training.kept_steps > 0))
     if len(kept) == 0:
         return None
-    stop = int(stretches.first[kept[-1]]) + math.ceil(pieces.kept[kept[-1]])
-    return int(stretches.first[kept[0]]), stop - (timeline.records is not None)
+    stop = int(spans.first[kept[-1]]) + math.ceil(kept_training.kept_steps[kept[-1]])
+    return int(spans.first[kept[0]]), stop - (timeline.records is not None)
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
     """First and last step of the final progress inside the window: recorded ones in step logs, the bounds of the
-    stretches in checkpoint logs."""
+    spans in checkpoint logs."""
     if timeline.records is None:
         return _kept_range(timeline, start, end) or (None, None)
     return _recorded_range(timeline.records, timeline.lineage.limit, start, end)
@@ -181,13 +183,13 @@ def _at_risk(timeline: Timeline) -> AtRisk | None:
     if clean:
         return AtRisk(0.0, 0)
     last = int(table.time[saves[np.argmax(table.end[saves])]])
-    pieces = timeline.pieces
-    first = int(np.searchsorted(pieces.start, last))
-    kept = pieces.kept[first:] > 0
-    productive = pieces.trained(first, len(pieces)) - pieces.slowdown[first:]
-    stalled, stall = pieces.stall.part(first, len(pieces))
+    kept_training = timeline.kept_training
+    first = int(np.searchsorted(kept_training.start, last))
+    kept = kept_training.kept_steps[first:] > 0
+    productive = kept_training.trained(first, len(kept_training)) - kept_training.slowdown[first:]
+    stalled, stall = kept_training.stall.part(first, len(kept_training))
     productive[stalled] -= stall
-    return AtRisk(float(pieces.steps[first:][kept].sum()), int(productive[kept].sum()))
+    return AtRisk(float(kept_training.counted_steps[first:][kept].sum()), int(productive[kept].sum()))
 
 
 def _reference(timeline: Timeline, productive: int) -> Reference:

@@ -38,12 +38,12 @@ def _place_key(table: EventTable, row: int) -> tuple[str, int, str]:
 
 
 def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
-    given = timeline.given
+    ordered = timeline.ordered
     yield _found(
         "duplicate_events",
         "info",
-        given.given,
-        given.duplicates,
+        ordered.original,
+        ordered.duplicates,
         "lines that say exactly what another line says; each counts once",
     )
 
@@ -147,7 +147,7 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
             "info",
             f"the reference step time {value} s was estimated from this log: pin it with --reference-step-time {value}",
         )
-    negative = bool(timeline.pieces.slowdown.sum() < 0)
+    negative = bool(timeline.kept_training.slowdown.sum() < 0)
     if timeline.origin == "auto" and not negative:
         return  # a tenth of the steps were faster, no more
     median = _median_step_time(timeline)
@@ -166,9 +166,9 @@ def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> t
 
 def _median_step_time(timeline: Timeline) -> float | None:
     """Of the steps that are measured, net (ns); None without any."""
-    judged = timeline.judged
-    chosen = judged.sample & ~judged.stretches.opening
-    rates = timeline.pieces.net(chosen) / judged.stretches.steps[chosen]
+    training = timeline.training
+    chosen = training.sample & ~training.spans.opening
+    rates = timeline.kept_training.net(chosen) / training.spans.steps[chosen]
     return float(np.median(rates)) if len(rates) else None
 
 
@@ -188,8 +188,8 @@ def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
     if len(loading) == 0 or timeline.records is None:
         return
     covered = union_length(loading.start, loading.end)
-    stretches = timeline.judged.stretches
-    stepping = int((stretches.end - stretches.start).sum())
+    spans = timeline.training.spans
+    stepping = int((spans.end - spans.start).sum())
     if stepping > 0 and 2 * covered > stepping:
         yield Diagnostic(
             "input_bound",

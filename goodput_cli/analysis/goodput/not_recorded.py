@@ -50,10 +50,10 @@ def _inferred(timeline: Timeline) -> set[Category]:
     missing: set[Category] = set()
     progress = timeline.progress
     asynchronous = progress is not None and progress.asynchronous
-    if np.all(np.isnan(timeline.usual.usual)) or asynchronous:
+    if np.all(np.isnan(timeline.usual_step.median)) or asynchronous:
         missing.add(Category.PROGRAM_STARTUP)
     measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.stall_factor > 0
-    if not measured or np.all(np.isnan(timeline.usual.usual)):
+    if not measured or np.all(np.isnan(timeline.usual_step.median)):
         missing.add(Category.STALL)
     if timeline.reference_ns is None:
         missing.add(Category.SLOWDOWN)

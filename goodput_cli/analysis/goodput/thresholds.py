@@ -218,7 +218,7 @@ def _slices(field: str, elastic: Elastic) -> Fraction | None:
 
 def _reliability(name: str, analysis: Analysis) -> Fraction | None:
     """In seconds. A mean over no disruption is unknown; a window that is productive throughout has a longest
-    unproductive stretch of 0."""
+    unproductive span of 0."""
     found = analysis.reliability
     if found is None or analysis.window.counted_ns <= 0:
         return None

@@ -1,6 +1,6 @@
 """The pictures of an analysis as columns, ready to be drawn: computed once, the same for every renderer.
 
-They are thinned out to what some hundred columns of dots can show (see `thinning`): extremes stay, so that no slow
+They are thinned out to what some hundred columns of dots can show (see `downsampling`): extremes stay, so that no slow
 step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some thousand.
 """
 
@@ -75,12 +75,12 @@ class StepTimes:
 @dataclass(frozen=True)
 class Picture:
     """Everything that is drawn of one window. bucket_ns: what lies closer together than this may be drawn as one.
-    thinned: whether anything was."""
+    downsampled: whether anything was."""
 
     start_ns: int
     end_ns: int
     bucket_ns: int
-    thinned: bool
+    downsampled: bool
     curve: StepCurve
     bands: Bands
     saves: Marks
@@ -102,7 +102,7 @@ def picture_of(analysis: Analysis, count: int) -> Picture:
         start_ns=window.start_ns,
         end_ns=window.end_ns,
         bucket_ns=buckets.width,
-        thinned=shown.grouped or len(times) < len(steps),
+        downsampled=shown.grouped or len(times) < len(steps),
         curve=step_curve(timeline, buckets),
         bands=shown,
         saves=_marks(saves, buckets),
@@ -144,7 +144,7 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
     amounts = timeline.ledger.between(start, time)
     nothing = np.zeros(len(time), dtype=np.int64)
     counted = time - start - amounts.get((Category.EXCLUDED, -1), nothing)
-    return _thinned(0, time, _percent(amounts.get((Category.PRODUCTIVE, -1), nothing), counted), buckets)
+    return _downsampled(0, time, _percent(amounts.get((Category.PRODUCTIVE, -1), nothing), counted), buckets)
 
 
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
@@ -153,7 +153,7 @@ def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
     shares = _percent(found.productive_ns, found.counted_ns)
     lengths = dict.fromkeys(found.window_ns.tolist())
     return tuple(
-        _thinned(length, found.end_ns[rows], shares[rows], buckets)
+        _downsampled(length, found.end_ns[rows], shares[rows], buckets)
         for length in lengths
         for rows in (np.flatnonzero(found.window_ns == length),)
     )
@@ -173,7 +173,7 @@ def _sliding(analysis: Analysis, buckets: Buckets) -> Rolling:
     return rolling(analysis.timeline, window.start_ns, window.end_ns, [default_window(window.ns)], buckets.width)
 
 
-def _thinned(window: int, time: I64, percent: F64, buckets: Buckets) -> Shares:
+def _downsampled(window: int, time: I64, percent: F64, buckets: Buckets) -> Shares:
     if len(time) <= buckets.count:
         return Shares(window, time, percent)
     kept = extremes(run_heads(buckets.of(time)), np.nan_to_num(percent))

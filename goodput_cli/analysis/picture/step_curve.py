@@ -67,20 +67,20 @@ def step_curve(timeline: Timeline, buckets: Buckets) -> StepCurve:
 
 
 def _pieces(timeline: Timeline) -> _Pieces:
-    """Every training stretch, those kept in part as two pieces, cut in proportion to their steps."""
-    judged = timeline.judged
-    stretches, kept = judged.stretches, np.minimum(judged.kept, judged.stretches.steps)
-    low, high = stretches.first.astype(np.float64), stretches.stop.astype(np.float64)
-    split = np.flatnonzero((kept > 0) & (kept < stretches.steps))
-    whole = _Pieces(stretches.start, stretches.end, low, high, kept == 0, stretches.attempt)
+    """Every training span, those kept in part as two pieces, cut in proportion to their steps."""
+    training = timeline.training
+    spans, kept = training.spans, np.minimum(training.kept_steps, training.spans.steps)
+    low, high = spans.first.astype(np.float64), spans.stop.astype(np.float64)
+    split = np.flatnonzero((kept > 0) & (kept < spans.steps))
+    whole = _Pieces(spans.start, spans.end, low, high, kept == 0, spans.attempt)
     if len(split) == 0:
         return whole
-    share = kept[split] / stretches.steps[split]
-    when = stretches.start[split] + np.rint((stretches.end - stretches.start)[split] * share).astype(np.int64)
+    share = kept[split] / spans.steps[split]
+    when = spans.start[split] + np.rint((spans.end - spans.start)[split] * share).astype(np.int64)
     step = low[split] + kept[split]
-    ends, highs = stretches.end.copy(), high.copy()
+    ends, highs = spans.end.copy(), high.copy()
     ends[split], highs[split] = when, step
-    rest = _Pieces(when, stretches.end[split], step, high[split], np.ones(len(split), bool), stretches.attempt[split])
+    rest = _Pieces(when, spans.end[split], step, high[split], np.ones(len(split), bool), spans.attempt[split])
     first = _Pieces(whole.begin, ends, low, highs, whole.lost, whole.attempt)
     both = _Pieces(*(np.concatenate((getattr(first, f.name), getattr(rest, f.name))) for f in fields(_Pieces)))
     return both.take(np.argsort(both.begin, kind="stable"))

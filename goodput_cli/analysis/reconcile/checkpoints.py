@@ -124,9 +124,13 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
 
 
 def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
-    """Kept steps among lowest <= step < highest, and all others. A stretch counts by how much of it lies between."""
-    pieces = analysis.timeline.pieces
-    rows = np.flatnonzero(pieces.kept > 0)
-    first, kept, steps = pieces.stretches.first[rows], pieces.kept[rows], pieces.steps[rows]
+    """Kept steps among lowest <= step < highest, and all others. A span counts by how much of it lies between."""
+    kept_training = analysis.timeline.kept_training
+    rows = np.flatnonzero(kept_training.kept_steps > 0)
+    first, kept, steps = (
+        kept_training.spans.first[rows],
+        kept_training.kept_steps[rows],
+        kept_training.counted_steps[rows],
+    )
     between = np.clip(np.minimum(first + kept, highest) - np.maximum(first, lowest), 0, None)
     return float(np.sum(steps * between / kept)), float(np.sum(steps * (1 - between / kept)))

@@ -119,7 +119,7 @@ def reconcile(analysis: Analysis, answer: LibraryAnswer) -> Reconciliation:
 
 def events_seen(timeline: Timeline) -> EventTable:
     """What the library is asked about: the events of the job up to its end, in order of time, duplicates too."""
-    return seen_at(timeline.given.given, timeline.end)
+    return seen_at(timeline.ordered.original, timeline.end)
 
 
 def _move(cell: Cell, movements: Movements) -> None:

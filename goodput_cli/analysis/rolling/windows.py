@@ -68,7 +68,7 @@ def as_known_at(timeline: Timeline, as_of: int) -> Timeline:
     """The job as it was known at the instant `as_of` (ns). `NotEnoughData` if that is nothing."""
     if as_of >= timeline.end:
         return timeline
-    then = build_timeline(timeline.given, timeline.rules, as_of)
+    then = build_timeline(timeline.ordered, timeline.rules, as_of)
     if then is None:
         raise NotEnoughData("nothing of the job was known at the end of the window")
     return then
@@ -99,7 +99,7 @@ def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dic
     amounts: dict[Key, I64] = {}
     for known_at in distinct(ends).tolist():
         rows = np.flatnonzero(ends == known_at)
-        then = build_timeline(timeline.given, timeline.rules, known_at)
+        then = build_timeline(timeline.ordered, timeline.rules, known_at)
         if then is not None:
             cut[rows] = np.maximum(np.minimum(ends[rows], then.end), begins[rows])
             _add(amounts, then.ledger, rows, begins, cut)

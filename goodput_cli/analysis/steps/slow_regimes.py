@@ -37,7 +37,7 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Regime:
-    """A stretch of slow steps. step times from `first_step` to `last_step`; attempts from 1; instants ns, UTC.
+    """A span of slow steps. step times from `first_step` to `last_step`; attempts from 1; instants ns, UTC.
 
     seconds: median step time in it. factor: that / the usual level. lost_seconds: (seconds - usual) x steps. ongoing:
     whether it lasts to the last step time of the window. where: the line of its first step.

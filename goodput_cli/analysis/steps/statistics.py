@@ -228,9 +228,9 @@ def _why_none(timeline: Timeline, start: int, end: int) -> str:
         return "no step times: two recorded steps of one attempt are needed inside the window"
     if not np.any(of_kind(timeline.table.kind, CHECKPOINT_KINDS)):
         return "no step times: the log records no steps"
-    stretches = timeline.judged.stretches
-    inside = (stretches.start >= start) & (stretches.end <= end) & ~stretches.opening
-    rates = (stretches.end - stretches.start)[inside] / stretches.steps[inside] / 1e9
+    spans = timeline.training.spans
+    inside = (spans.start >= start) & (spans.end <= end) & ~spans.opening
+    rates = (spans.end - spans.start)[inside] / spans.steps[inside] / 1e9
     said = "no step times: this is a checkpoint log, which records checkpoints and not each step"
     if len(rates) == 0:
         return said

@@ -95,7 +95,7 @@ def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
 
 
 def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
-    """The events that bound each segment: those of its claim or training stretch; else, since nothing was logged for
+    """The events that bound each segment: those of its claim or training span; else, since nothing was logged for
     it, the last event before it and the first one after it. What the user excluded has none."""
     segments, table = timeline.segments, timeline.table
     row, end_row = segments.evidence(rows)

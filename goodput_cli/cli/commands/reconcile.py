@@ -60,7 +60,7 @@ def reconcile(timeout: str, **given: Any) -> int:
     from goodput_cli.analysis.reconcile.sheet import reconcile_sheet
     from goodput_cli.api.reconcile import SLOW_EVENTS, is_checkpoint_log, reconcile_job
 
-    events = len(analysis.timeline.given.given)
+    events = len(analysis.timeline.ordered.original)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.quiet:
         tell(f"The reference library goes through {events} events one by one; this may take minutes (see --timeout).")
     with _waiting(wanted=not (session.quiet or session.no_progress)):

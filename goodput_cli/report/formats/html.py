@@ -54,7 +54,7 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
         beside=list(facts.beside_ledger(analysis)),
         not_recorded=analysis.not_recorded,
         figures={figure.name: figure for figure in shown},
-        thinned=picture.thinned,
+        downsampled=picture.downsampled,
         columns=MOVING_COLUMNS,
         rolling=rolling_windows(analysis),
         steps=step_tables(analysis, steps),

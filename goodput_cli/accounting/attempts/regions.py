@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Places = NDArray[np.intp]
 
 
-def odd_regions(records: StepRecords, start: Rows, stop: Rows) -> Places:
+def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Places:
     """Step logs: the regions start <= row < stop that have to be walked through.
 
     In the others every step is above the one before, and no step and nothing that resumes stands behind an end line.
@@ -29,7 +29,7 @@ def odd_regions(records: StepRecords, start: Rows, stop: Rows) -> Places:
     return np.flatnonzero(inside | lives_on)
 
 
-def odd_checkpoint_regions(
+def checkpoint_regions_with_restarts(
     progress: Rows, loads: Rows, endings: Rows, resuming: Rows, start: Rows, stop: Rows
 ) -> Places:
     """Checkpoint logs: the regions that hold a load after progress, or something that resumes after an end line."""

@@ -9,48 +9,48 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import search
 from goodput_cli.accounting.order import Mask
-from goodput_cli.accounting.training.spans import Stretches
+from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import Rows, blocks
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 _AT_ONCE = 1 << 17
-"""So many stretches are looked at together."""
+"""So many spans are looked at together."""
 
 
 @dataclass(frozen=True)
-class Usual:
-    """Usual time per step in ns (nan where there is none), and the median absolute deviation, one an attempt.
-
-    own: over the attempt's own stretches alone. usual, deviation: with the fallback over all attempts.
-    opening: time per step of its own first stretch, where that is a sample. overall: over all attempts; nan as well
-    where every attempt that trained has its own.
-    """
+class UsualStepTimes:
+    """Usual time per step, one value an attempt, in ns; nan where there is none."""
 
     own: F64
-    usual: F64
+    """Median over the attempt's own spans alone."""
+    median: F64
+    """The same, and over the spans of all attempts where it has none of its own."""
     deviation: F64
+    """Median absolute deviation (unscaled) of the spans that `median` is over."""
     opening: F64
+    """Time per step of its own first span, where that is a sample."""
     overall: float
+    """Median over all attempts; nan as well where every attempt that trained has its own."""
 
     def of_last_step(self, attempt: int) -> float:
-        """The usual step time by which a last step is judged: its own first stretch stands before other attempts'."""
+        """The usual step time by which a last step is judged: its own first span stands before other attempts'."""
         for value in (self.own[attempt], self.opening[attempt], self.overall):
             if not np.isnan(value):
                 return float(value)
         return float("nan")
 
 
-def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: int) -> Usual:
+def usual_step_times_of(spans: TrainingSpans, amount: I64, sample: Mask, attempts: int) -> UsualStepTimes:
     """Median of `amount` (ns, net or gross) per step, per attempt.
 
-    sample: stretches that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
+    sample: spans that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
-    bounds = search(stretches.attempt, np.arange(attempts + 1))
-    opening = np.setdiff1d(np.flatnonzero(sample & stretches.opening), stretches.restarted)
+    bounds = search(spans.attempt, np.arange(attempts + 1))
+    opening = np.setdiff1d(np.flatnonzero(sample & spans.opening), spans.restarted)
     first = np.full(attempts, np.nan)
-    first[stretches.attempt[opening]] = _rates(stretches, amount, opening)
-    rate, inside = _rates_by_attempt(stretches, amount, sample & ~stretches.opening, bounds)
+    first[spans.attempt[opening]] = _rates(spans, amount, opening)
+    rate, inside = _rates_by_attempt(spans, amount, sample & ~spans.opening, bounds)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
     if np.any((size == 0) & (np.diff(bounds) > 0)):  # otherwise nobody asks
@@ -63,18 +63,18 @@ def usual_step_times(stretches: Stretches, amount: I64, sample: Mask, attempts: 
             for begin, stop in blocks(len(alike), max(_AT_ONCE // count, 1)):
                 some = alike[begin:stop]
                 own[some], deviation[some] = _medians_and_deviations(rate, inside[some], count)
-    return Usual(own, np.where(np.isnan(own), overall, own), deviation, first, overall)
+    return UsualStepTimes(own, np.where(np.isnan(own), overall, own), deviation, first, overall)
 
 
-def _rates(stretches: Stretches, amount: I64, rows: Rows) -> F64:
-    """`amount` per step of some stretches."""
-    return np.asarray(amount[rows] / (stretches.stop[rows] - stretches.first[rows]))
+def _rates(spans: TrainingSpans, amount: I64, rows: Rows) -> F64:
+    """`amount` per step of some spans."""
+    return np.asarray(amount[rows] / (spans.stop[rows] - spans.first[rows]))
 
 
 def _rates_by_attempt(
-    stretches: Stretches, amount: I64, chosen: Mask, bounds: NDArray[np.intp]
+    spans: TrainingSpans, amount: I64, chosen: Mask, bounds: NDArray[np.intp]
 ) -> tuple[F64, NDArray[np.intp]]:
-    """The same for very many, and where among them those of each attempt begin; bounds: where its stretches do."""
+    """The same for very many, and where among them those of each attempt begin; bounds: where its spans do."""
     rate = np.empty(np.count_nonzero(chosen))
     inside = np.full(len(bounds), len(rate), dtype=np.intp)
     size = 0
@@ -82,7 +82,7 @@ def _rates_by_attempt(
         rows = np.flatnonzero(chosen[start:stop]) + start
         first, last = np.searchsorted(bounds, (start, stop)).tolist()
         inside[first:last] = size + np.searchsorted(rows, bounds[first:last])
-        rate[size : size + len(rows)] = _rates(stretches, amount, rows)
+        rate[size : size + len(rows)] = _rates(spans, amount, rows)
         size += len(rows)
     return rate, inside
 
