@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.accounting.attempts.causes import Elastic, elastic_passages, preempted_saves
 from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.claims import claims as claiming
@@ -18,7 +19,7 @@ from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, p
 from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
 from goodput_cli.accounting.columns import Sparse, of_kind, rows_of
 from goodput_cli.accounting.ledger import Ledger
-from goodput_cli.accounting.order import Ordered, seen_at
+from goodput_cli.accounting.order import Mask, Ordered, seen_at
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import Segments, partition
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, join, sweep
@@ -43,6 +44,7 @@ from goodput_cli.accounting.training.last_steps import (
 from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes, usual_step_times_of
+from goodput_cli.arrays import Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable, Kind
 
@@ -97,8 +99,24 @@ class Timeline:
 
     @property
     def disruptions(self) -> NDArray[np.intp]:
-        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it."""
+        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it.
+        Planned scale-ups are among them."""
         return np.flatnonzero(self.endings.how[:-1] != End.CLEAN)
+
+    @cached_property
+    def preempted_saves(self) -> Rows:
+        """By attempt, its last save that had reached a preemption; -1 without."""
+        return preempted_saves(self.table, self.attempts)
+
+    @cached_property
+    def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
+        """By attempt, what the elastic passage behind it shows (`Elastic`), and the line that says so."""
+        return elastic_passages(self.table, self.attempts)
+
+    @property
+    def planned(self) -> Mask:
+        """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
+        return np.asarray((self.elastic_passages[0] == Elastic.SCALE_UP) & (self.preempted_saves < 0))
 
 
 def is_step_log(table: EventTable) -> bool:

@@ -14,7 +14,6 @@ from goodput_cli.arrays import Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
 
 I64 = NDArray[np.int64]
-_REACHED_PREEMPTION = "reached_preemption"
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def find_proofs(timeline: Timeline) -> Proofs:
     return Proofs(
         last_step=_last_step_rows(timeline, last),
         sign_of_life=_signs_of_life(timeline),
-        preempted=_preempted(timeline),
+        preempted=timeline.preempted_saves,
         began=_began_rows(timeline, began),
         resumed=_following(stepping, len(began)),
         first_step=_first_of_later_attempts(progress, len(began)),
@@ -142,26 +141,6 @@ def _signs_of_life(timeline: Timeline) -> Rows:
     if timeline.records is None:
         return found
     return np.where(found >= 0, found, timeline.records.last_row)
-
-
-def _preempted(timeline: Timeline) -> Rows:
-    """The last save of each attempt that had reached a preemption."""
-    table, attempts = timeline.table, timeline.attempts
-    told = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
-    rows = positions((table.kind == Kind.SAVE) & (attempts.of_row >= 0))
-    rows = rows[told[table.detail[rows]]]
-    found = np.full(len(attempts), -1, dtype=np.intp)
-    found[attempts.of_row[rows]] = rows
-    return found
-
-
-def _is_preempted(detail: object) -> bool:
-    """Whether the details of an event, (key, value) pairs, say so. Loggers write the flag as a bool, 1 or text."""
-    pairs = detail if isinstance(detail, tuple) else ()
-    for pair in pairs:
-        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == _REACHED_PREEMPTION:
-            return pair[1] is True or pair[1] == 1 or str(pair[1]).lower() == "true"
-    return False
 
 
 def _began_rows(timeline: Timeline, began: I64) -> Rows:
