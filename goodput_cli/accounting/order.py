@@ -25,11 +25,13 @@ ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHE
 
 @dataclass(frozen=True)
 class Ordered:
-    """Events of one job in the order of accounting §1, each once. `duplicates`: the rows of `original` left out."""
+    """Events of one job in the order of accounting §1, each once."""
 
     table: EventTable
     original: EventTable
+    """The same with the events that were left out."""
     duplicates: Rows
+    """Rows of `original` that were left out."""
 
 
 def in_order(table: EventTable) -> Ordered:

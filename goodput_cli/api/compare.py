@@ -18,8 +18,8 @@ from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison, Side
-    from goodput_cli.analysis.compare.summary import Summary
     from goodput_cli.analysis.compare.thresholds import ChangeExpression
+    from goodput_cli.analysis.summary import Summary
     from goodput_cli.api.analyze import Question, Source
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
@@ -177,7 +177,7 @@ class _Reader:
         from dataclasses import replace
 
         from goodput_cli.analysis.compare.compare import Side
-        from goodput_cli.analysis.compare.summary import Summary, summary_of
+        from goodput_cli.analysis.summary import Summary, summary_of
         from goodput_cli.api.analyze import analyze_log
 
         if isinstance(read, Summary):

@@ -24,6 +24,7 @@ from goodput_cli.events.read import read_events
 from goodput_cli.sources import snapshot
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Wanted, source_for
 from goodput_cli.sources.snapshot import Manifest
+from goodput_cli.vocabulary.text import iso_of_nine_digits
 
 if TYPE_CHECKING:
     from goodput_cli.sources.base import Progress
@@ -165,7 +166,7 @@ def _parsed(parsed: Parsed, source: str, gathered: _Gathered) -> list[bytes]:
     if parsed.bad:
         places = tuple(f"{source}:{line}" for line, _ in parsed.bad)
         message = "parts of a document that hold no record; not in the snapshot"
-        gathered.found.append(Diagnostic("malformed_lines", "error", message, len(places), places))
+        gathered.found.append(Diagnostic.of("malformed_lines", message, len(places), places))
     return [json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() for record in parsed.records]
 
 
@@ -184,10 +185,10 @@ def _write(
         job_name=wanted.job_name,
         log_name=wanted.log_name,
         lookback_days=wanted.lookback_days,
-        start=_text(int(log.table.time.min())) if len(log.table) else None,
-        end=_text(int(log.table.end.max())) if len(log.table) else None,
+        start=iso_of_nine_digits(int(log.table.time.min())) if len(log.table) else None,
+        end=iso_of_nine_digits(int(log.table.end.max())) if len(log.table) else None,
         lines=len(lines),
-        fetched_at=_text(fetched_ns),
+        fetched_at=iso_of_nine_digits(fetched_ns),
         complete=gathered.complete,
         newest_ns=newest,
         fetched_ns=fetched_ns,
@@ -221,10 +222,3 @@ def _newest_ns(newest: dict[str, str]) -> dict[str, int]:
     clock = TimestampReader(load_zone("UTC"))
     instants = {name: clock.read(text) for name, text in newest.items()}
     return {name: instant.ns for name, instant in instants.items() if instant is not None}
-
-
-def _text(ns: int) -> str:
-    from datetime import UTC, datetime
-
-    seconds, fraction = divmod(ns, 10**9)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"

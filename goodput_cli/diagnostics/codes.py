@@ -1,24 +1,31 @@
 """Every diagnostic code: how grave it is, what it means, what it does to the numbers, and what to do about it.
 
-The single source: `goodput check` prints these texts and docs/diagnostics.md documents them. A test sees to it that
-no code is emitted that does not stand here.
+The only place that says so: `Diagnostic.of` takes the severity from here and refuses a code without a row,
+`goodput check` prints these texts, and docs/diagnostics.md is made of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from goodput_cli.diagnostics.diagnostic import Severity
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The gravest first."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """One diagnostic. severity: `info` changes no number, `warning` may, `error` lost data. The texts are sentences."""
+    """What is known of a diagnostic before it occurs. The texts are sentences."""
 
     severity: Severity
+    """`error` lost data, `warning` may change a number, `info` changes none."""
     meaning: str
+    """What was noticed."""
     effect: str
+    """What that does to the numbers."""
     advice: str
+    """What to do about it."""
 
 
 _READING = {
@@ -337,6 +344,13 @@ CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_
 """Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
+
+
+def severity_of(code: str) -> Severity:
+    """How grave a diagnostic of ours is. Raises ValueError for a code that has no row here."""
+    if code not in CODES:
+        raise ValueError(f"no diagnostic is called {code!r}: a new one needs a row in goodput_cli/diagnostics/codes.py")
+    return CODES[code].severity
 
 
 def code_texts(code: str) -> Code:

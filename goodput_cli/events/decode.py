@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.diagnostics.collector import Notes
+from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity, identities_of
@@ -36,7 +36,7 @@ class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
     def __init__(self, zone: tzinfo) -> None:
-        self.notes = Notes()
+        self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
         self._entries: Interner[Identity] = Interner()

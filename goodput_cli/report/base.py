@@ -40,7 +40,7 @@ class Page:
 class Renderer(Protocol):
     """An analysis as text, ending with a newline, or as bytes. Only formats for the eye look at the page.
 
-    `UsageError` where an extra is missing or the analysis has nothing that the format could show.
+    `UsageError` where the analysis has nothing that the format could show.
     """
 
     def __call__(self, analysis: Analysis, page: Page) -> str | bytes: ...

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
-from goodput_cli.analysis.compare.summary import summary_of
+from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.report.base import Page

@@ -148,7 +148,7 @@ def test_without_the_library_one_sentence_says_what_to_install(
     monkeypatch.setattr(running, "MODULE", "no_such_module_anywhere")
     assert run(["reconcile", str(outage().write(tmp_path / "job.jsonl"))]) == UsageError.exit_code
     error = capsys.readouterr().err
-    assert "pip install 'goodput-cli[reconcile]'" in error
+    assert "pip install '.[reconcile]'" in error
     assert "Traceback" not in error
 
 

@@ -53,6 +53,25 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("altair", "report.html"), ("altair", "picture.svg"), ("jinja2", "report.html"), ("vl_convert", "report.html"),
+        ("vl_convert", "picture.svg"), ("pyarrow", "run.parquet"),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str, name: str, tmp_path: Path) -> None:
+    out = tmp_path / name
+    program = f"import sys; sys.modules[{package!r}] = None; from goodput_cli.__main__ import main; main()"
+    command = [sys.executable, "-c", program, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: the package {package}, which goodput needs, is missing or broken; install ")
+    assert "pip install '.'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
+
+
 def test_version() -> None:
     done = goodput("--version")
     assert (done.returncode, done.stdout.decode()) == (0, f"goodput {version('goodput-cli')}\n")

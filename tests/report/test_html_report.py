@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -22,9 +20,7 @@ from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
 from goodput_cli.report.formats import json as json_report
 from goodput_cli.report.formats.html import render
 from goodput_cli.report.html.charts import library
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS
-from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
 from tests.support.pages import Element, read_page
@@ -128,15 +124,15 @@ def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
 
 
 def test_every_category_is_defined_in_the_words_of_the_rules() -> None:
-    assert tuple(CATEGORY_MEANINGS) == CATEGORIES == tuple(LOOKS)
+    meanings = {category.id: category.row.meaning for category in Category}
     rules = (ROOT / "docs" / "accounting.md").read_text(encoding="utf-8")
     table = rules[rules.index("## 2. Categories") : rules.index("Beside the ledger")]
     found = {}
     for names, meaning in re.findall(r"^\| (`.*?) \| (.*?) \|$", table, re.MULTILINE):
         found.update({name: meaning.replace("`", "") for name in re.findall(r"`(\w+)`", names)})
-    assert found == CATEGORY_MEANINGS
+    assert found == meanings
     defined = dict(section(page_of(PRETRAIN.name), "definitions").pairs())
-    assert {name: defined[name] for name in CATEGORIES} == CATEGORY_MEANINGS
+    assert {name: defined[name] for name in meanings} == meanings
 
 
 @samples
@@ -261,26 +257,6 @@ def test_a_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
 def test_the_same_log_gives_the_same_page() -> None:
     analysis = goodput_cli.analyze(SAMPLES / "primer-50-percent.jsonl")
     assert render(analysis, Page()) == render(analysis, Page())
-
-
-# A picture alone needs no templates.
-@pytest.mark.parametrize(
-    ("module", "ending"),
-    [("altair", "html"), ("altair", "svg"), ("jinja2", "html"), ("vl_convert", "html"), ("vl_convert", "svg")],
-)
-def test_without_the_extra_a_sentence_says_what_to_install(module: str, ending: str, tmp_path: Path) -> None:
-    blocked = f"import sys; sys.modules[{module!r}] = None; from goodput_cli.__main__ import main; main()"
-    target = tmp_path / f"report.{ending}"
-    command = [sys.executable, "-c", blocked, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert (
-        done.stderr.strip()
-        .splitlines()[-1]
-        .endswith("the HTML report needs its charts: pip install 'goodput-cli[report]'")
-    )
-    assert "Traceback" not in done.stderr
-    assert not target.exists()
 
 
 def test_the_report_is_written_beside_other_formats(tmp_path: Path, capsys: Output) -> None:

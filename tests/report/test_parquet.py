@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -196,18 +194,6 @@ def test_cells_of_a_sheet_keep_their_exact_values(tmp_path: Path) -> None:
 def test_the_events_are_for_analyze(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["timeline", str(NIGHT), "-o", str(tmp_path / "x.events.parquet")]) == UsageError.exit_code
     assert "parquet-events" in capsys.readouterr().err
-
-
-def test_without_pyarrow_the_sentence_stands_before_any_reading() -> None:
-    script = (
-        "import sys; sys.modules['pyarrow'] = None\n"
-        "from goodput_cli.cli.main import run\n"
-        "sys.exit(run(['analyze', '/no/such.jsonl', '-o', '/tmp/never.parquet']))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == UsageError.exit_code
-    assert "pip install 'goodput-cli[parquet]'" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,8 +26,7 @@ from goodput_cli.report.formats.csv import text_cell
 from goodput_cli.report.formats.table import render as render_table
 from goodput_cli.report.markdown import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.titles import TITLES, title
+from goodput_cli.vocabulary.categories import CATEGORIES, title
 from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
 from tests.support.golden_files import check_golden
 
@@ -96,7 +95,6 @@ def test_the_names_of_json_can_be_found_in_the_table() -> None:
     rows = tuple(amount(name, MINUTE, total) for name in CATEGORIES if name not in ("productive", "excluded"))
     text = render("table", primer(badput=rows))
     assert all(name in text for name in CATEGORIES if name != "excluded")
-    assert set(TITLES) <= {*CATEGORIES, "data_loading_async"}
     titles = [title(name) for name in CATEGORIES]
     assert len(set(titles)) == len(titles)
     assert max(map(len, titles)) <= 20

@@ -1,4 +1,4 @@
-"""The parts of the documents that are made from the code: commands, the rooms of the house, diagnostic codes."""
+"""The parts of the documents that are made from the code: commands, modules, diagnostic codes, categories."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ import click
 
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.codes import CODES
-from goodput_cli.diagnostics.collector import SEVERITIES
+from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100
-_CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -52,14 +51,10 @@ def code_sections() -> str:
     )
 
 
-def emitted_codes() -> dict[str, set[str]]:
-    """Every code that the package can give a diagnostic, with the severities it is given where the code says so."""
-    found: dict[str, set[str]] = {code: {severity} for code, severity in SEVERITIES.items()}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and (code := _code_of(node)):
-                found.setdefault(code, set()).update(_severities_of(node))
-    return found
+def category_table() -> str:
+    """Every category in a few words."""
+    rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
+    return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
 
 
 def _wrapped(text: str, indent: str = "") -> str:
@@ -100,20 +95,3 @@ def _first_sentence(path: Path) -> str:
     paragraph = " ".join(docstring.split("\n\n")[0].split())
     sentence = re.split(r"(?<=[a-z`)\"])\. (?=[A-Z`])", paragraph)[0]
     return sentence.rstrip(".").replace("|", r"\|").replace("<", "&lt;")
-
-
-def _code_of(call: ast.Call) -> str | None:
-    """The code in calls such as `Diagnostic("code", …)`, `_found("code", …)` and `output.report("code", …)`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name not in ("Diagnostic", "_found", "found", "finding", "report", "add") or len(call.args) < 2:
-        return None
-    first = call.args[0]
-    if isinstance(first, ast.Constant) and isinstance(first.value, str) and _CODE.fullmatch(first.value):
-        return first.value
-    return None
-
-
-def _severities_of(call: ast.Call) -> set[str]:
-    second = call.args[1]
-    value = second.value if isinstance(second, ast.Constant) else None
-    return {str(value)} if value in ("info", "warning", "error") else set()

@@ -1,4 +1,4 @@
-"""Attempts (accounting §3): which life of the job each event belongs to, and how each life ended."""
+"""Attempts (accounting §3): find where each one begins, and which attempt each event belongs to."""
 
 from __future__ import annotations
 
@@ -40,40 +40,40 @@ _OF_NO_ATTEMPT = (Kind.SCHEDULED, Kind.SLICES)
 
 @dataclass(frozen=True)
 class Attempts:
-    """The lives of one job, in time order; arrays of one value an attempt (m of them) unless said otherwise.
-
-    begin, up: ns of the first start line (or of the first event of an attempt without one) and of the last start line
-        of its burst. begin_row, up_row: the rows of these.
-    started: whether a start line opened it.
-    writers: how many processes without a rank opened it together, at least 1; of an attempt without a start line: the
-        process it ran in.
-    of_row: of length n, attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
-        second hosts' reports).
-    steps: rows of the step records that count, and `dropped`: those of second hosts' reports. step_bounds: the
-        steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`.
-    step_log: whether the lineage follows steps (accounting §4).
-    last_progress: row of the last step or checkpoint event; -1 without any.
-    last_news: row of the last step; in checkpoint logs of the last load or step above all before. A save that another
-        rank reports late, behind the end of the attempt, does not undo that end.
-    closing: rows of all terminations and ends after their attempt's `last_progress`: what says how it ended.
-    first_ending: row of the first of these; -1 where none was logged.
-    """
+    """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise."""
 
     begin: I64
+    """First start line (ns), or first event of an attempt without one."""
     up: I64
+    """Last start line of its burst (ns), or `begin`."""
     begin_row: Rows
     up_row: Rows
+    """Rows of the events at `begin` and at `up`."""
     started: Mask
+    """Whether a start line opened it."""
     writers: Rows
+    """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
+    process it ran in."""
     of_row: Rows
+    """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts and second hosts'
+    reports."""
     steps: Rows
+    """Rows of the step records that count."""
     step_bounds: NDArray[np.intp]
+    """The steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`."""
     dropped: Rows
+    """Rows of second hosts' reports, which do not count."""
     step_log: bool
+    """Whether the lineage follows steps (accounting §4)."""
     last_recorded: Rows
+    """Row of the last step or checkpoint event; -1 without any."""
     last_progress: Rows
+    """Row of the last step; in checkpoint logs of the last load, or of the first report of its highest step. A save
+    that another rank reports late does not undo the end of an attempt (accounting §3)."""
     closing: Rows
+    """Rows of all terminations and ends behind the `last_progress` of their attempt: what says how it ended."""
     first_ending: Rows
+    """Row of the first of these; -1 where none was logged."""
 
     def __len__(self) -> int:
         return len(self.begin)

@@ -18,7 +18,7 @@ I64 = NDArray[np.int64]
 
 
 class End(IntEnum):
-    """What the lines after an attempt's last step or news of a checkpoint say of its end."""
+    """What the lines behind the last progress of an attempt say of its end."""
 
     NOT_LOGGED = 0
     TERMINATED = 1
@@ -31,15 +31,14 @@ END_NAMES = ("not_logged", "terminated", "crashed", "clean")
 
 @dataclass(frozen=True)
 class Endings:
-    """One value an attempt.
-
-    how: `End`. clean_row: row of the believed clean end, -1 without. crash_row: row of the first `job_crashed` of
-    those that ended in a crash, -1 of others.
-    """
+    """How attempts ended: columns of one value an attempt."""
 
     how: NDArray[np.int8]
+    """`End`."""
     clean_row: Rows
+    """Row of the believed clean end, -1 without."""
     crash_row: Rows
+    """Row of the first `job_crashed` of those that ended in a crash, -1 of others."""
 
     @property
     def down(self) -> Mask:

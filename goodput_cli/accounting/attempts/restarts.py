@@ -37,21 +37,22 @@ def twice_the_median(number: I64, time: I64) -> int | None:
 
 @dataclass(frozen=True)
 class StepRecords:
-    """What the walk looks at, in time order.
-
-    row, number, time: of every step record. startup: rows of start-up events (tpu init, prep, restore, elastic).
-    endings: rows of terminations and ends; resuming: rows of loads, inits, preps and restores that begin.
-    row_time: time of every row (ns). two_medians: see `twice_the_median`.
-    """
+    """What a step log records of steps, starts and ends; rows and records in time order."""
 
     row: Rows
     number: I64
     time: I64
+    """Row, step number and time (ns) of every step record."""
     startup: Rows
+    """Rows of start-up events (init, prep, restore, elastic)."""
     endings: Rows
+    """Rows of terminations and ends."""
     resuming: Rows
+    """Rows of loads, inits, preps and restores that begin."""
     row_time: I64
+    """Time of every row of the table (ns)."""
     two_medians: int | None
+    """See `twice_the_median`."""
 
 
 def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int], list[int]]:

@@ -20,18 +20,18 @@ PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.EL
 
 @dataclass(frozen=True)
 class Intervals:
-    """Intervals of k phases.
-
-    start, end: ns. row, end_row: rows of the start and of the end line; end_row is -1 where the end line is lost.
-    orphans: rows of end lines without a start. dropped: rows of data loads left open after which training went on.
-    """
+    """Intervals of k phases or data loads: columns of length k unless said otherwise."""
 
     start: I64
     end: I64
+    """ns."""
     row: Rows
     end_row: Rows
+    """Rows of the start and of the end line; end_row is -1 where the end line is lost."""
     orphans: Rows
+    """Rows of end lines without a start line."""
     dropped: Rows
+    """Rows of data loads that were left open and after which training went on."""
 
 
 def phase_intervals(

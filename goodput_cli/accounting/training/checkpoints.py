@@ -20,28 +20,26 @@ _MOST_STEPS = 1 << 31
 
 @dataclass(frozen=True)
 class CheckpointProgress:
-    """What a checkpoint log shows of its attempts (m of them).
-
-    spans: training, by attempt and time.
-    began, last: the step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none.
-    position, position_row: ns and row where its last span, save or load ends; -1 without any.
-    saves: rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save.
-    load_row: row of the last load before the first progress, -1 without.
-    last_save: the highest step saved in the attempt, `NO_STEP` without.
-    asynchronous: saves overlap training here, and claim nothing.
-    without_load: attempts that began at no load (`no_checkpoint_loaded`).
-    """
+    """What a checkpoint log shows of its m attempts; columns of length m unless said otherwise."""
 
     spans: TrainingSpans
+    """Training, by attempt and time."""
     began: I64
     last: I64
+    """The step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none."""
     position: I64
     position_row: Rows
+    """Where (ns) its last span, save or load ends, and the row of that event; -1 without any."""
     saves: NDArray[np.intp]
+    """Rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save."""
     load_row: Rows
+    """Row of the last load before the first progress, -1 without."""
     last_save: I64
+    """The highest step saved in the attempt, `NO_STEP` without."""
     asynchronous: bool
+    """Whether saves overlap training in this job, and so claim nothing."""
     without_load: Rows
+    """Attempts that began at no load (`no_checkpoint_loaded`)."""
 
 
 @dataclass(frozen=True)

@@ -92,18 +92,20 @@ def _credit(usual_step: float, steps: int) -> int:
     return 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
 
 
-def merged(training: TrainingOutcome, more: TrainingOutcome, places: NDArray[np.intp]) -> TrainingOutcome:
-    """`training` with what `more` says at these places (see `step_spans`); its own columns are filled in."""
-    spans, last = training.spans, more.spans
+def with_last_steps(
+    training: TrainingOutcome, last_steps: TrainingOutcome, places: NDArray[np.intp]
+) -> TrainingOutcome:
+    """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
+    spans, last = training.spans, last_steps.spans
     spans.end[places], spans.stop[places] = last.end, last.stop
     training.kept_steps[places], training.credited[places], training.whole[places] = (
-        more.kept_steps,
-        more.credited,
-        more.whole,
+        last_steps.kept_steps,
+        last_steps.credited,
+        last_steps.whole,
     )
-    training.sample[places] = more.sample
+    training.sample[places] = last_steps.sample
     if training.outside.flags.writeable:  # no exclusion: all is outside
-        training.outside[places] = more.outside
+        training.outside[places] = last_steps.outside
     return training
 
 

@@ -17,14 +17,12 @@ NOTHING_KEPT = NO_STEP
 
 @dataclass(frozen=True)
 class Lineage:
-    """One value an attempt.
-
-    limit: steps below it are kept (`NOTHING_KEPT` outside the lineage, `ALL_KEPT` for the last attempt).
-    reached: whether the attempt reached the step from which the lineage resumed.
-    """
+    """What the job's final progress keeps of each attempt: columns of one value an attempt."""
 
     limit: I64
+    """Steps below it are kept (`NOTHING_KEPT` outside the lineage, `ALL_KEPT` for the last attempt)."""
     reached: NDArray[np.bool_]
+    """Whether the attempt reached the step from which the lineage resumed."""
 
 
 def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, run_heads
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.analysis.check.finding import amount, found
+from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, Kind
+from goodput_cli.vocabulary.text import rough_duration
 
 I64 = NDArray[np.int64]
 Rows = NDArray[np.intp]
@@ -58,8 +59,8 @@ def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
         rank = int(table.rank[first])
         who = f"rank {rank}" if rank != NONE else f"the source {table.sources[table.source[first]]}"
         side = "behind" if skew > 0 else "ahead of"
-        message = f"{who} reports {amount(skew)} {side} the others ({len(chosen)} reports compared)"
-        yield found("clock_skew", table, reports.row[chosen], message)
+        message = f"{who} reports {rough_duration(skew)} {side} the others ({len(chosen)} reports compared)"
+        yield diagnostic_at("clock_skew", table, reports.row[chosen], message)
 
 
 def shared_reports(timeline: Timeline) -> Reports:

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.compare.metrics import FACTS, Fact, amount_ns, percent_of
-from goodput_cli.analysis.compare.summary import Summary
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
+from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.summary import Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 
-_CUSTOM = "custom_badput_events"
-_COMPARED = tuple(name for name in CATEGORIES if name not in ("productive", "excluded", _CUSTOM))
+_LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
+_COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Change:
-    """A fact on both sides, in the unit of its dimension; None as of the fact."""
+    """A measure on both sides, in the unit of its dimension; None as of the measure."""
 
-    fact: Fact
+    fact: Measure
     baseline: Fraction | None
     value: Fraction | None
 
@@ -129,14 +129,14 @@ def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -
         points=side.percent - baseline.percent,
         contributions=tuple(contributions),
         one_sided=sum((_taken(one, before, after) for one in contributions if one.points is None), Fraction(0)),
-        changes=tuple(Change(fact, fact.of(before), fact.of(after)) for fact in FACTS.values()),
+        changes=tuple(Change(fact, fact.compared(fact.of(before)), fact.compared(fact.of(after))) for fact in FACTS),
         thresholds=tuple(judge(expression, before, after) for expression in expressions),
     )
 
 
 def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
     """Every kind of badput that at least one side records, and that is not zero on both."""
-    labels = sorted({key for side in (before, after) for key in side.badput if key[0] == _CUSTOM}, key=str)
+    labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
     for category, label in [*((name, None) for name in _COMPARED), *labels]:
         baseline_ns, ns = (amount_ns(side, category, label) for side in (before, after))
         if baseline_ns is None or ns is None:
@@ -165,7 +165,7 @@ def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
             f"{side.name} was not measured as {baseline.name} was: {'; '.join(differences)}. Part of the difference "
             "comes from that; give both the same options, and save a saved analysis anew with them"
         )
-        yield Diagnostic("methods_differ", "warning", message, 1, (baseline.source, side.source))
+        yield Diagnostic.of("methods_differ", message, 1, (baseline.source, side.source))
 
 
 def _differences(before: Summary, after: Summary) -> Iterator[str]:

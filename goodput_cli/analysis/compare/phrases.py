@@ -11,6 +11,7 @@ from fractions import Fraction
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.results import Threshold
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
     change,
     duration,
@@ -22,7 +23,6 @@ from goodput_cli.vocabulary.text import (
     shorten,
     telling_decimals,
 )
-from goodput_cli.vocabulary.titles import short_title
 
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40
@@ -74,7 +74,7 @@ def fact_words(pair: Pair, one: Change) -> tuple[str, str, str]:
 
 def _value(one: Change, value: Fraction | None, side: Side) -> str:
     if value is None:
-        return "none" if one.fact.nothing(side.summary) else NOT_RECORDED
+        return "none" if one.fact.is_empty(side.summary) else NOT_RECORDED
     match one.fact.dimension:
         case "time":
             return duration(round(value * 10**9))

@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from goodput_cli.analysis.compare.summary import Key, Passage, Slices, Summary
 from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
-from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
+from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
+from goodput_cli.diagnostics.codes import SEVERITIES
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 
 SCHEMA_VERSION = 1
 """The version of JSON answers that is written and read (docs/schema.json)."""
@@ -23,10 +24,7 @@ SCHEMA_VERSION = 1
 _ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
 _OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "not_recorded")
 _MOST_NS = 1 << 62
-_BADPUT = frozenset(CATEGORIES) - {"productive", "excluded"}
-_LABELLED = "custom_badput_events"
-_MAY_BE_NEGATIVE = "training_slowdown"
-_SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
+_BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
 
 
 def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
@@ -182,13 +180,14 @@ def _badput(whole: _Part) -> dict[Key, int]:
     amounts: dict[Key, int] = {}
     for part in whole.parts("badput"):
         category = part.text("category")
-        if category not in _BADPUT:
+        row = _BADPUT.get(category)
+        if row is None:
             raise part.wrong(f"{part.path}category is not a kind of badput")
         label = None if part.values.get("label") is None else part.text("label")
-        if (label is None) == (category == _LABELLED):
+        if (label is None) == row.has_labels:
             raise part.wrong(f"{part.path}label does not go with {category}")
         key = (category, label)
-        amounts[key] = amounts.get(key, 0) + part.whole("ns", -_MOST_NS if category == _MAY_BE_NEGATIVE else 0)
+        amounts[key] = amounts.get(key, 0) + part.whole("ns", -_MOST_NS if row.may_be_negative else 0)
     return {key: ns for key, ns in amounts.items() if ns}
 
 
@@ -246,9 +245,9 @@ def _method(whole: _Part) -> Method | None:
 
 
 def _diagnostic(part: _Part) -> Diagnostic:
-    severity = next((known for known in _SEVERITIES if known == part.values.get("severity")), None)
+    severity = next((known for known in SEVERITIES if known == part.values.get("severity")), None)
     if severity is None:
-        raise part.wrong(f"{part.path}severity is not one of {', '.join(_SEVERITIES)}")
+        raise part.wrong(f"{part.path}severity is not one of {', '.join(SEVERITIES)}")
     return Diagnostic(
         part.text("code"), severity, part.text("message"), part.whole("count"), tuple(part.texts("where"))
     )

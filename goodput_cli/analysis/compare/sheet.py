@@ -11,7 +11,6 @@ from fractions import Fraction
 from typing import Any
 
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
-from goodput_cli.analysis.compare.metrics import percent_of
 from goodput_cli.analysis.compare.phrases import (
     contribution_name,
     fact_words,
@@ -22,6 +21,7 @@ from goodput_cli.analysis.compare.phrases import (
     verdict,
 )
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
+from goodput_cli.analysis.measures import percent_of
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.diagnostics.diagnostic import diagnostic_dict

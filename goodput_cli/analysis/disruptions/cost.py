@@ -9,10 +9,12 @@ _NS_PER_HOUR = 3600 * 10**9
 
 @dataclass(frozen=True)
 class Price:
-    """accelerators: how many the job holds. per_hour: price of one for an hour, in any currency; None = unknown."""
+    """What an hour of the job costs."""
 
     accelerators: float
+    """How many the job holds."""
     per_hour: float | None = None
+    """Price of one for an hour, in any currency; None = unknown."""
 
     def hours(self, ns: int) -> float:
         """Accelerator hours in which the job held its accelerators for `ns`."""

@@ -1,4 +1,4 @@
-"""The events that bound the passages between attempts: which row of the table shows each fact of a disruption."""
+"""Evidence of disruptions (accounting §10): which event shows each fact of a disruption."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Proofs:
-    """Rows of the table, one value an attempt (m of them); -1 where no row shows it.
-
-    last_step: the last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last.
-    preempted: an Orbax save that had reached a preemption. began: what shows the step at which it began.
-    resumed: no row, but the next attempt that recorded a step, -1 without. first_step: the first step (checkpoint logs:
-    progress) of a later attempt. regained: the first kept one that is past the last step this attempt, or else the
-    latest one before it with steps, had recorded.
-    """
+class EvidenceRows:
+    """Rows of the table, one value an attempt (m of them); -1 where no row shows it."""
 
     last_step: Rows
+    """The last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last."""
     sign_of_life: Rows
     preempted: Rows
+    """An Orbax save that had reached a preemption."""
     began: Rows
+    """What shows the step at which it began."""
     resumed: NDArray[np.intp]
+    """No row, but the next attempt that recorded a step, -1 without."""
     first_step: Rows
+    """The first step (checkpoint logs: progress) of a later attempt."""
     regained: Rows
+    """The first kept one that is past the last step this attempt, or else the latest one before it with steps, had
+    recorded."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class _Progress:
     kept: NDArray[np.bool_]
 
 
-def find_proofs(timeline: Timeline) -> Proofs:
-    """The rows behind every passage of a job."""
+def find_evidence(timeline: Timeline) -> EvidenceRows:
+    """The events that show the disruptions of a job."""
     began, last = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
     progress = _progress_of_steps(timeline) if timeline.records is not None else _progress_of_checkpoints(timeline)
-    return Proofs(
+    return EvidenceRows(
         last_step=_last_step_rows(timeline, last),
         sign_of_life=_signs_of_life(timeline),
         preempted=timeline.preempted_saves,
@@ -95,7 +95,7 @@ def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
 
 
 def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
-    """Kept steps grow with time, so one look-up a passage finds the first that is late and high enough. A step log
+    """Kept steps grow with time, so one look-up an attempt finds the first that is late and high enough. A step log
     shows where a step begins: it is done when a higher one begins. A checkpoint log shows where it is done."""
     count = len(last)
     before = search(stepping, np.arange(count), side="right") - 1

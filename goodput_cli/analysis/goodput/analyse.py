@@ -26,9 +26,8 @@ from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
-
-ASYNC_LOADING = "data_loading_async"
+from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
+from goodput_cli.vocabulary.text import iso_to_the_second
 
 
 def analyse_window(
@@ -42,9 +41,8 @@ def analyse_window(
     """The analysis of [start, end) (ns), cut to the job window. `NotEnoughData` if nothing of it is left."""
     start, end = max(start, timeline.start), min(end, timeline.end)
     if start >= end:
-        raise NotEnoughData(
-            f"the window lies outside the job, which runs from {_iso(timeline.start)} to {_iso(timeline.end)}"
-        )
+        first, last = iso_to_the_second(timeline.start), iso_to_the_second(timeline.end)
+        raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
     steps = step_statistics(timeline, start, end)  # before the ledger is made: both take much memory
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
@@ -167,7 +165,7 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
         return ()
     loading = timeline.loading
     ns = union_length(np.maximum(loading.start, start), np.minimum(loading.end, end))
-    return (CategoryTime(ASYNC_LOADING, None, ns, _percent(ns, counted)),)
+    return (CategoryTime(OVERLAPPED, None, ns, _percent(ns, counted)),)
 
 
 def _at_risk(timeline: Timeline) -> AtRisk | None:
@@ -232,8 +230,3 @@ def _different_lines(table: EventTable) -> int:
         seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
     seen[::room] = False  # of those without a line
     return int(np.count_nonzero(seen))
-
-
-def _iso(ns: int) -> str:
-    """An instant for a message, to the second, UTC."""
-    return f"{np.datetime64(ns // 10**9, 's')}Z"

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
+from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
-from goodput_cli.vocabulary.titles import REMARKS, title
 
 _ENDINGS = {
     "clean": "clean end",
@@ -116,9 +116,12 @@ def step_text(analysis: Analysis) -> str | None:
 def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """(name, words) of all that is reported beside the ledger."""
     if analysis.window.excluded_ns:
-        yield "excluded", f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
+        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
     for row in analysis.overlapped:
-        yield row.category, f"{duration(row.ns)}, {REMARKS.get(row.category, 'overlaps other categories')}"
+        yield (
+            row.category,
+            f"{duration(row.ns)}, {OVERLAPPED_REMARK}",
+        )
     if analysis.elastic.stepping is not None:
         yield "slices", elastic_text(analysis.elastic)
     risk = analysis.at_risk
@@ -126,14 +129,14 @@ def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
         steps = plural(round(risk.steps, 3), "step")
         yield "at_risk", f"{steps}, {duration(risk.ns)} of progress after the last completed save"
     amounts = {row.category: row.ns for row in analysis.badput if row.label is None}
-    if amounts.get("training_slowdown", 0) < 0:
-        yield "training_slowdown", "negative: training was faster than the reference step time"
-    if amounts.get("disruption_undetermined"):
-        least = amounts.get("wasted_progress_from_disruption", 0)
-        most = least + amounts["disruption_undetermined"]
-        yield "disruption_undetermined", f"progress lost is between {duration(least)} and {duration(most)}"
-    if amounts.get("unproductive_checkpoint_restore_time") and _restores_are_inferred(analysis):
-        yield "unproductive_checkpoint_restore_time", "inferred, start-up included"
+    if amounts.get(Category.SLOWDOWN.id, 0) < 0:
+        yield Category.SLOWDOWN.id, "negative: training was faster than the reference step time"
+    if amounts.get(Category.UNDETERMINED.id):
+        least = amounts.get(Category.WASTED.id, 0)
+        most = least + amounts[Category.UNDETERMINED.id]
+        yield Category.UNDETERMINED.id, f"progress lost is between {duration(least)} and {duration(most)}"
+    if amounts.get(Category.RESTORE.id) and _restores_are_inferred(analysis):
+        yield Category.RESTORE.id, "inferred, start-up included"
 
 
 def elastic_text(elastic: Elastic) -> str:
@@ -239,7 +242,7 @@ def _limits(analysis: Analysis) -> Limits:
     for threshold in analysis.thresholds:
         if threshold.unit == "%":
             asked = parse_threshold(threshold.expression)
-            category = "productive" if asked.name == "goodput" else asked.name
+            category = Category.PRODUCTIVE.id if asked.name == "goodput" else asked.name
             limits.setdefault((category, asked.label), []).append(threshold.limit)
     return limits
 

@@ -28,12 +28,14 @@ I64 = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Marks:
-    """Instants in time order, those of one bucket as one. time: int64 ns, the first of them. number: int64, which of
-    all it is, from 1. count: int64, how many it stands for."""
+    """Instants in time order, those of one bucket as one: columns of one length."""
 
     time: I64
+    """The first of them (ns)."""
     number: I64
+    """Which of all instants that is, from 1."""
     count: I64
+    """How many there are."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -41,12 +43,15 @@ class Marks:
 
 @dataclass(frozen=True)
 class Shares:
-    """Goodput over time. time: int64 ns. percent: float64, NaN where nothing counts. window_ns: of rolling goodput, the
-    length of the window that ends at `time`; 0 of cumulative goodput: since the start of the window of the question."""
+    """Goodput over time, in columns of one length."""
 
     window_ns: int
+    """Of rolling goodput, the length of the window that ends at `time`. 0 of cumulative goodput, which counts from the
+    start of the window of the question."""
     time: I64
+    """ns."""
     percent: F64
+    """NaN where nothing counts."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -54,19 +59,19 @@ class Shares:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Step times (s) in time order, those of one bucket as one row where there are many.
-
-    time: int64 ns, when its first step began. number: int64, that step. count: int64, how many step times it stands
-    for. low, high: float64, the least and the greatest of them. level: float64, the median of their median and those of
-    the two rows before and behind: what a step usually took about then.
-    """
+    """Step times (s) in time order, those of one bucket as one row where there are many: columns of one length."""
 
     time: I64
+    """When its first step began (ns)."""
     number: I64
+    """The number of that step."""
     count: I64
+    """How many step times it stands for."""
     low: F64
     high: F64
+    """The least and the greatest of them."""
     level: F64
+    """What a step usually took about then: the median of their median and those of the two rows before and behind."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -74,13 +79,15 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything that is drawn of one window. bucket_ns: what lies closer together than this may be drawn as one.
-    downsampled: whether anything was."""
+    """Everything that is drawn of one window."""
 
     start_ns: int
     end_ns: int
+    """The window."""
     bucket_ns: int
+    """What lies closer together than this may be drawn as one."""
     downsampled: bool
+    """Whether anything was drawn as one."""
     curve: StepCurve
     bands: Bands
     saves: Marks

@@ -10,8 +10,8 @@ from goodput_cli.analysis.reconcile.rules import RULES, SURPLUS
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.reference_library.run import NAME
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import duration, finite, iso, percent, plural, well_formed
-from goodput_cli.vocabulary.titles import short_title
 
 _ROUNDING_NS = 1_000_000
 """The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to the eye."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from goodput_cli.analysis.results import Analysis, CategoryTime, Rolling, WindowRow
 from goodput_cli.analysis.sheet import Cell, Column, Lazy, Sheet
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, iso, percent, period, plural, well_formed
-from goodput_cli.vocabulary.titles import short_title
 
 _EXCLUDED = "excluded"
 

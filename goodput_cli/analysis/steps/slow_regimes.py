@@ -37,25 +37,28 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Regime:
-    """A span of slow steps. step times from `first_step` to `last_step`; attempts from 1; instants ns, UTC.
-
-    seconds: median step time in it. factor: that / the usual level. lost_seconds: (seconds - usual) x steps. ongoing:
-    whether it lasts to the last step time of the window. where: the line of its first step.
-    """
+    """Consecutive slow steps (accounting §8)."""
 
     first_step: int
     last_step: int
     first_attempt: int
     last_attempt: int
+    """From 1."""
     start_ns: int
     end_ns: int
     steps: int
     seconds: float
+    """Median step time in it."""
     usual_seconds: float
+    """Step time outside: the usual level."""
     factor: float
+    """seconds / usual_seconds."""
     lost_seconds: float
+    """(seconds - usual_seconds) x steps."""
     ongoing: bool
+    """Whether it lasts to the last step time of the window."""
     where: str
+    """The log line of its first step."""
 
 
 def slow_regimes(

@@ -27,19 +27,21 @@ _LOG_SPREAD = 4.0
 
 @dataclass(frozen=True)
 class TimedSteps:
-    """Step times in time order: from one record to the next of the same attempt, never across attempts.
-
-    seconds: float64, per step. number: step of the record that begins it; count: steps up to the next record (above 1
-    where not every step is logged). attempt: from 0. time, end: ns. row: of the record that begins it.
-    """
+    """Step times in time order: from one record to the next of the same attempt, never across attempts."""
 
     seconds: F64
+    """Seconds per step."""
     number: I64
+    """Step of the record that begins it."""
     count: I64
+    """Steps up to the next record; above 1 where not every step is logged."""
     attempt: Rows
+    """From 0."""
     time: I64
     end: I64
+    """ns."""
     row: Rows
+    """Row of the record that begins it."""
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -47,12 +49,14 @@ class TimedSteps:
 
 @dataclass(frozen=True)
 class SlowStep:
-    """One slow step. count: above 1 where the log shows only the mean of several. time_ns: when it began, UTC."""
+    """One slow step."""
 
     step: int
     count: int
+    """Above 1 where the log shows only the mean of several."""
     attempt: int
     time_ns: int
+    """When it began, UTC."""
     seconds: float
     where: str
 
@@ -76,12 +80,14 @@ class Bin:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What `goodput steps` answers. slowest: the slowest first. regimes: in time order."""
+    """What `goodput steps` answers."""
 
     statistics: StepStatistics
     deviation: Deviation
     slowest: tuple[SlowStep, ...]
+    """The slowest first."""
     regimes: tuple[Regime, ...]
+    """In time order."""
     histogram: tuple[Bin, ...]
 
 

@@ -16,9 +16,8 @@ from goodput_cli.analysis.sheet import Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.timeline.rows import SegmentRows, evidence, folded
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.events.timestamp_text import each_iso
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES, short_title
 from goodput_cli.vocabulary.text import duration, iso, period, plural
-from goodput_cli.vocabulary.titles import short_title
 
 Rows = NDArray[np.intp]
 TimedRow = tuple[int, tuple[Cell, ...]]

@@ -29,7 +29,7 @@ _NS = 10**9
 
     \b
     Recorder logs are given to ml-goodput-measurement itself, which needs
-    pip install 'goodput-cli[reconcile]'. It takes some 20 s for 10^6 lines, and much
+    pip install '.[reconcile]' in a checkout. It takes some 20 s for 10^6 lines, and much
     longer with custom events or where several hosts report every step. A job without
     an end is measured up to its last event (or --as-of) on both sides. Checkpoint logs
     are set beside the documented formula of the resiliency calculator.""",

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.diagnostics.collector import Notes
+from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
 from goodput_cli.events.columnar.numbers import Numerals
 from goodput_cli.events.columnar.templates import Columns
@@ -79,7 +79,7 @@ class Output:
     """Where a format puts what it finds. The interners hand out the codes of the columns of the same name."""
 
     rows: RowBuilder
-    notes: Notes
+    notes: DiagnosticCollector
     labels: Interner[str]
     details: Interner[tuple[Any, ...]]
     clock: TimestampReader

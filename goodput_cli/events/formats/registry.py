@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
-from goodput_cli.diagnostics.collector import Notes
+from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
@@ -14,13 +14,13 @@ from goodput_cli.events.formats.resiliency import Resiliency
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 
 
-def all_formats(notes: Notes) -> tuple[Format, ...]:
+def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
     """Installed formats, foreign ones first; one that cannot be loaded is a diagnostic."""
     foreign = [_load(point, notes) for point in entry_points(group=ENTRY_POINT_GROUP)]
     return (*(one for one in foreign if one is not None), Orbax(), Recorder(), Resiliency())
 
 
-def _load(point: Any, notes: Notes) -> Format | None:
+def _load(point: Any, notes: DiagnosticCollector) -> Format | None:
     try:
         loaded: Format = point.load()()
     except Exception as error:  # a foreign package may fail in any way

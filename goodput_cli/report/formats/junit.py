@@ -17,7 +17,7 @@ from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines
-from goodput_cli.vocabulary.text import finite, iso, safe, seconds_text
+from goodput_cli.vocabulary.text import finite, iso, iso_to_the_second, safe, seconds_text
 
 _NAME = "goodput"
 _NO_TIME = "0"
@@ -48,13 +48,12 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
 def _attributes(analysis: Analysis) -> dict[str, str]:
     """Counts of the suite. timestamp: the end of the window, UTC (the schema allows no zone): nobody asked for now."""
     kinds = [_kind(threshold) for threshold in analysis.thresholds]
-    end = analysis.window.end_ns
     return {
         "name": _NAME,
         "package": _NAME,
         "id": "0",
         "hostname": "localhost",
-        "timestamp": iso(end - end % 10**9).removesuffix("Z"),
+        "timestamp": iso_to_the_second(analysis.window.end_ns).removesuffix("Z"),
         "tests": str(len(kinds) or 1),
         "failures": str(kinds.count("failure")),
         "errors": str(kinds.count("error")),

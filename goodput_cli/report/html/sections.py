@@ -19,8 +19,8 @@ from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.sheets.html import HtmlTable, html_table
-from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
-from goodput_cli.vocabulary.palette import LOOKS, Look
+from goodput_cli.vocabulary.categories import BY_NAME, Category, Look
+from goodput_cli.vocabulary.definitions import DEFINITIONS
 from goodput_cli.vocabulary.text import clock, duration, exact, iso, number, period, plural, seconds_text
 
 MOST_ROWS = 500
@@ -138,10 +138,18 @@ def waterfall(analysis: Analysis) -> list[Bar]:
 
 
 def _bar(name: str, title: str | None, ns: int, share: str, left: int, most: int, kind: str) -> Bar:
-    look = LOOKS.get(name.partition(":")[0])
+    category = BY_NAME.get(name.partition(":")[0])
     scale = 1000 / most
     return Bar(
-        name, title or name, look, seconds_text(ns), duration(ns), share, max(left, 0) * scale, abs(ns) * scale, kind
+        name,
+        title or name,
+        None if category is None else category.look,
+        seconds_text(ns),
+        duration(ns),
+        share,
+        max(left, 0) * scale,
+        abs(ns) * scale,
+        kind,
     )
 
 
@@ -241,8 +249,8 @@ def diagnostics(analysis: Analysis) -> list[Finding]:
 
 def definitions() -> list[tuple[str, Look | None, str]]:
     """Every number that a report can hold in a sentence, categories first."""
-    categories = [(name, LOOKS.get(name), meaning) for name, meaning in CATEGORY_MEANINGS.items()]
-    return [*categories, *((name, None, meaning) for name, meaning in OTHER_MEANINGS.items())]
+    categories = [(category.id, category.look, category.row.meaning) for category in Category]
+    return [*categories, *((name, None, meaning) for name, meaning in DEFINITIONS.items())]
 
 
 def method(analysis: Analysis) -> list[tuple[str, str]]:

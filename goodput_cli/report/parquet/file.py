@@ -1,6 +1,6 @@
 """Parquet files: what all tables share, their types, what the file says about itself, and how it is written.
 
-This module is imported only when Parquet is asked for, before any log is read. It needs the extra `parquet`.
+This module is imported only when Parquet is asked for, before any log is read.
 """
 
 from __future__ import annotations
@@ -12,29 +12,20 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
-from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.text import iso, well_formed
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise UsageError(
-        "nothing here writes Parquet; install what does with `pip install 'goodput-cli[parquet]'`, or use a format such"
-        " as csv"
-    ) from error
-
 __all__ = [
-    "INSTANT", "ROWS", "TEXT", "about_analysis", "chunks", "instants", "pa", "program_version", "texts_of", "whole",
+    "INSTANT", "ROWS", "TEXT", "about_analysis", "chunks", "instants", "program_version", "texts_of", "whole",
     "write",
 ]  # fmt: skip
-"""`pa` too: who takes pyarrow from here gets the sentence where it is not installed."""
 
 ROWS = 131_072
 """Rows of a row group: all that is in memory as Arrow columns at a time."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from goodput_cli.events.schema import EventTable
-from goodput_cli.report.parquet.file import pa
 from goodput_cli.vocabulary.text import well_formed
 
 Rows = NDArray[np.intp]

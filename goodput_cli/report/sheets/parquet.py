@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+import pyarrow as pa
+
 from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
 from goodput_cli.analysis.sheet import Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, pa, program_version, write
+from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, program_version, write
 from goodput_cli.vocabulary.text import finite, well_formed
 
 _TYPES: dict[ColumnKind, pa.DataType] = {
