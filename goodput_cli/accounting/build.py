@@ -20,7 +20,7 @@ from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, p
 from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.ledger import Ledger
-from goodput_cli.accounting.order import Mask, Ordered, seen_at
+from goodput_cli.accounting.order import Ordered, seen_at
 from goodput_cli.accounting.overlaps import Overlaps, resolve_overlaps
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import Segments, partition
@@ -33,10 +33,8 @@ from goodput_cli.accounting.training.progress import Progress, find_progress
 from goodput_cli.accounting.training.reference import reference_step_time, with_slowdown
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct, positions, search
 from goodput_cli.accounting.segments import Segments
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.vocabulary.categories import Category
 
-I64 = NDArray[np.int64]
 Key = tuple[Category, int]
 """A category, and the code of its label (-1 for categories without labels)."""
 _SLOWED = frozenset({Category.PRODUCTIVE, Category.SLOWDOWN})

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import I64
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import places, places_behind, row_type, run_heads
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
-I64 = NDArray[np.int64]
 _FEW = 1 << 12
 _LONG_AGO = np.iinfo(np.int64).min // 2
 """Before every instant; differences to it fit."""

@@ -11,12 +11,12 @@ from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.build import is_step_log
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.schema import EventLog, EventTable
+from goodput_cli.events.schema import EventLog, EventTable, LogFormat
 
 _LISTED = 10
 
 
-def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[str, ...]]:
+def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[LogFormat, ...]]:
     """The events of one job, its name, and the formats they came in.
 
     `NotEnoughData`: no events at all, or none of that job. `UsageError`: no name given, and several jobs.
@@ -40,7 +40,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[st
     return table.compacted(), name, formats
 
 
-def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[str, ...]]:
+def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[LogFormat, ...]]:
     """The same, with the events in the order of the accounting."""
     events, name, formats = pick_job(log, name)
     return in_order(events), name, formats

@@ -19,7 +19,7 @@ import orjson
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
-from goodput_cli.events.lines import LineReader, Parsed
+from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import snapshot
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Wanted, source_for
@@ -140,8 +140,8 @@ def _lines(batches: Iterator[Batch], gathered: _Gathered) -> Iterator[list[bytes
         if reader is None or batch.first_line == 1:
             if reader is not None:
                 yield _parsed(reader.finish(), source, gathered)
-            reader, source = document_reader(batch.data), batch.source
-        if isinstance(reader, LineReader):
+            reader, source = document_reader(batch), batch.source
+        if reader.by_line:
             yield _as_they_are(batch)
         else:
             yield _parsed(reader.feed(batch), source, gathered)

@@ -12,6 +12,7 @@ from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation,
 from goodput_cli.analysis.reconcile.reconcile import Reconciliation, events_seen, reconcile
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.schema import REFERENCE_LIBRARY
 from goodput_cli.reference_library.run import ask_library, require_library
 
 SLOW_EVENTS = 20_000
@@ -24,7 +25,8 @@ def is_checkpoint_log(analysis: Analysis) -> bool:
 
     NotEnoughData where neither system could account for the job: a log of nothing but saves and restores.
     """
-    if analysis.timeline.attempts.step_log or "recorder" in analysis.job.formats:
+    systems = {one.other_system for one in analysis.job.log_formats}
+    if analysis.timeline.attempts.step_log or REFERENCE_LIBRARY in systems:
         return False
     if not rows_of(analysis.table.kind, PROGRESS_KINDS).size and not analysis.reference.job_started_count:
         raise NotEnoughData(

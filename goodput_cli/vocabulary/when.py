@@ -67,11 +67,6 @@ class When:
     kind: Kind
     value: int = 0
 
-    @property
-    def needs_job(self) -> bool:
-        """Whether the job must be known to resolve it."""
-        return self.kind in ("before_end", "after_start", "attempt")
-
     def resolve(self, anchors: Anchors) -> int:
         """The instant in ns since 1970 UTC. `UsageError`: no such attempt; a wall-clock time that the zone skips or
         has twice."""

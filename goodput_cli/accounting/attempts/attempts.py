@@ -24,11 +24,10 @@ from goodput_cli.accounting.columns import (
     union,
     without,
 )
-from goodput_cli.accounting.order import ENDINGS, Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.accounting.order import ENDINGS
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
-I64 = NDArray[np.int64]
 STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
 CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)

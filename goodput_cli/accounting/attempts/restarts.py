@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import latest_row, next_row, search
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 
-I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256
 _LARGEST_BLOCK = 1 << 20
 

@@ -6,15 +6,12 @@ from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
 from goodput_cli.accounting.columns import of_kind, rows_of, run_heads, search, without
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
-I64 = NDArray[np.int64]
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
 

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
-from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.training.spans import TrainingSpans
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 
-I64 = NDArray[np.int64]
 _MOST_STEPS = 1 << 31
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
 
-I64 = NDArray[np.int64]
 ALL_KEPT = np.iinfo(np.int64).max
 NOTHING_KEPT = NO_STEP
 

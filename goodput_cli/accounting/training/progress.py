@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims.intervals import reinitialised
-from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.accounting.training.kept import TrainingOutcome, apply_lineage
@@ -22,9 +20,8 @@ from goodput_cli.accounting.training.last_steps import (
 from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
 from goodput_cli.accounting.training.usual_step import usual_step_times_of
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import EventTable
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

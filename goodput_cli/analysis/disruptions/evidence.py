@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import first_of_each, gathered, positions, search
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

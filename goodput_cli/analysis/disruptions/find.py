@@ -14,11 +14,9 @@ from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import ENDED, UNKNOWN, Disruptions, no_disruptions
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
-
-I64 = NDArray[np.int64]
 
 _DOWN, _STARTING = in_group("down"), in_group("starting")
 

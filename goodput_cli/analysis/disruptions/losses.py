@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, places_within, search
 from goodput_cli.accounting.training.kept import TrainingOutcome
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category
 
-I64 = NDArray[np.int64]
 _TOP = np.iinfo(np.int64).max
 
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, EventTable
 
-I64 = NDArray[np.int64]
 Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
 
 

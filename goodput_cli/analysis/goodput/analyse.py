@@ -25,7 +25,7 @@ from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import iso_to_the_second
 
@@ -33,7 +33,7 @@ from goodput_cli.vocabulary.text import iso_to_the_second
 def analyse_window(
     timeline: Timeline,
     name: str,
-    formats: Sequence[str],
+    formats: Sequence[LogFormat],
     start: int,
     end: int,
     diagnostics: Sequence[Diagnostic] = (),
@@ -93,7 +93,7 @@ def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
     return CategoryTime(CATEGORIES[category], table.labels[label] if label >= 0 else None, ns, _percent(ns, counted))
 
 
-def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end: int) -> Job:
+def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int, end: int) -> Job:
     first, last = _step_range(timeline, start, end)
     attempts = len(timeline.attempts)
     return Job(
@@ -108,7 +108,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
         last_step=last,
         kept_steps=kept_steps(timeline, start, end),
         kept_range=_kept_range(timeline, start, end),
-        formats=tuple(formats),
+        log_formats=tuple(formats),
     )
 
 

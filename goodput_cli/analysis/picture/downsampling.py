@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct
+from goodput_cli.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
@@ -19,11 +18,9 @@ from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
 from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import F64, I64
 
 _LEAST_BLOCK = 8
 _MOST_BLOCKS = 2000

@@ -6,18 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.errors import NotEnoughData
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 _BINS = 12
 _LOG_BINS = 24

@@ -7,19 +7,18 @@ from heapq import merge
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.timeline.rows import SegmentRows, evidence, folded
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.events.timestamp_text import each_iso
 from goodput_cli.vocabulary.categories import CATEGORIES, short_title
 from goodput_cli.vocabulary.text import duration, iso, period, plural
 
-Rows = NDArray[np.intp]
 TimedRow = tuple[int, tuple[Cell, ...]]
 _KINDS = [kind.name.lower() for kind in Kind]
 _EDGES = [edge.name.lower() for edge in Edge]
