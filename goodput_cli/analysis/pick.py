@@ -77,10 +77,10 @@ def no_events(log: EventLog) -> NotEnoughData:
     if not log.diagnostics:
         return NotEnoughData("no events found: the sources are empty")
     counts: dict[str, int] = {}
-    for found in log.diagnostics:
-        counts[found.code] = counts.get(found.code, 0) + found.count
+    for diagnostic in log.diagnostics:
+        counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
     seen = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
-    most = max(log.diagnostics, key=lambda found: found.count)
+    most = max(log.diagnostics, key=lambda diagnostic: diagnostic.count)
     return NotEnoughData(
         f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
         "Is this an event log of goodput's formats? `goodput check` shows all that was found"

@@ -7,13 +7,14 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from tests.support.golden_files import check_golden
+from tests.support.waiting import LONG_ENOUGH, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"
@@ -132,25 +133,32 @@ def test_a_full_disk_is_a_sentence() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_an_interrupt_is_130() -> None:
     command = [sys.executable, "-m", "goodput_cli", "analyze", "-"]
-    # A job in the background of a shell inherits interrupts as ignored: the child gets them back.
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
     assert process.stdin is not None
     log = SAMPLE.read_bytes()
-    for _ in range(70):  # more than a pipe holds: once all is taken, reading has begun
+    for _ in range(70):  # more than is read at a time: once all is taken, reading is under way
         process.stdin.write(log)
     process.stdin.flush()
-    time.sleep(0.5)
+    until(lambda: unread(process.stdin) == 0)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=LONG_ENOUGH)
     assert process.returncode == 130
     assert b"Traceback" not in said
+
+
+def unread(pipe: IO[bytes] | None) -> int:
+    """How many bytes of a pipe its reader has not taken yet."""
+    import fcntl
+    import termios
+
+    assert pipe is not None
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:

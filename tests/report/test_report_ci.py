@@ -92,7 +92,7 @@ def junit(analysis: Analysis) -> Element:
 
 
 def outcome(case: Element) -> tuple[str, str, str]:
-    (inside,) = case or [Element("passed")]
+    (inside,) = list(case) or [Element("passed")]
     return case.attrib["name"], inside.tag, inside.get("message", "")
 
 

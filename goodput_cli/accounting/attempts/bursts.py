@@ -33,10 +33,10 @@ class Bursts:
     """Position of that burst, for each late end."""
 
 
-def find_bursts(table: EventTable, breakers: Rows) -> Bursts:
+def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     """Group the start lines of one job (rows in time order) into bursts.
 
-    breakers: rows of steps and checkpoint events, which end a burst; a load does not for a rank that has not started
+    recorded: rows of steps and checkpoint events, which end a burst; a load does not for a rank that has not started
     in it. Terminations and ends do too, but for late ones: lines of the attempt before, by a rank that has not started
     again yet and has not ended there.
     """
@@ -44,9 +44,9 @@ def find_bursts(table: EventTable, breakers: Rows) -> Bursts:
     control = rows_of(table.kind, (Kind.START, *ENDINGS))
     what = table.kind[control]
     rank = table.rank[control]
-    broken = search(breakers, control)
-    progressed = search(breakers[table.kind[breakers] != Kind.LOAD], control)
-    mates = burst_mates(table, control, breakers)
+    broken = search(recorded, control)
+    progressed = search(recorded[table.kind[recorded] != Kind.LOAD], control)
+    mates = burst_mates(table, control, recorded)
     again = _next_start_of_rank(table, control)
     bursts: list[_Burst] = []
     late: list[tuple[int, int]] = []

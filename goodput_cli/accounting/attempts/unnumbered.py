@@ -21,15 +21,15 @@ STARTUP_PHASES = (Kind.TPU_INIT, Kind.PREP, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, 
 _TOGETHER_NS = 60 * 10**9
 
 
-def burst_mates(table: EventTable, control: Rows, breakers: Rows) -> NDArray[np.bool_]:
+def burst_mates(table: EventTable, control: Rows, recorded: Rows) -> NDArray[np.bool_]:
     """Which of the rows in `control` (starts, terminations and ends) are start lines without a rank that belong to the
     burst of the start line before them.
 
-    breakers: rows of steps and checkpoint events.
+    recorded: rows of steps and checkpoint events.
     """
     mates = np.zeros(len(control), dtype=bool)
     plain = (table.kind[control] == Kind.START) & (table.rank[control] == NONE)
-    between = search(breakers, control)
+    between = search(recorded, control)
     follows = np.zeros(len(control), dtype=bool)
     follows[1:] = plain[1:] & plain[:-1] & (between[1:] == between[:-1])
     if not follows.any():

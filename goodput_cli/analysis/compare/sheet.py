@@ -166,12 +166,12 @@ def _window(side: Side) -> str:
 def _facts(pair: Pair) -> Sheet:
     """What else changed."""
     shown = [one for one in pair.changes if _is_shown(one)]
-    unknown = [one.fact.name for one in pair.changes if one.baseline is None and one.value is None]
-    unknown = [name for name in unknown if name not in {one.fact.name for one in shown}]
+    unknown = [one.measure.name for one in pair.changes if one.baseline is None and one.value is None]
+    unknown = [name for name in unknown if name not in {one.measure.name for one in shown}]
     return Sheet(
         title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(Column("", "text"), Column("was", "text"), Column("is", "text"), Column("change", "text")),
-        rows=tuple((one.fact.name, *fact_words(pair, one)) for one in shown),
+        rows=tuple((one.measure.name, *fact_words(pair, one)) for one in shown),
         notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
         data={},
     )
@@ -179,9 +179,9 @@ def _facts(pair: Pair) -> Sheet:
 
 def _is_shown(one: Change) -> bool:
     """Facts of which there is something to say: not those that are 0 on both sides, or known on neither."""
-    if one.fact.name in _MUST_SHOW:
+    if one.measure.name in _MUST_SHOW:
         return True
-    if one.fact.name == "runs":
+    if one.measure.name == "runs":
         return one.baseline != 1 or one.value != 1
     return bool(one.baseline or one.value) or (one.baseline is None) != (one.value is None)
 
@@ -213,7 +213,7 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
         values = _float(fact.baseline), _float(fact.value), _float(fact.change)
-        yield name, "fact", fact.fact.name, None, _UNITS[fact.fact.dimension], *values, None, None, None
+        yield name, "fact", fact.measure.name, None, _UNITS[fact.measure.dimension], *values, None, None, None
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
         yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits
@@ -272,8 +272,8 @@ def _contribution_dict(pair: Pair, one: Contribution) -> dict[str, Any]:
 
 def _fact_dict(one: Change) -> dict[str, Any]:
     return {
-        "name": one.fact.name,
-        "unit": _UNITS[one.fact.dimension],
+        "name": one.measure.name,
+        "unit": _UNITS[one.measure.dimension],
         "baseline": _float(one.baseline),
         "value": _float(one.value),
         "change": _float(one.change),
