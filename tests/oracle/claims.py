@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .canvas import RANK, Canvas, Claim
 from .events import NO_LIFE, Event
 from .job import Job
-from .life import Interval, Pairing, lost_end
+from .life import Interval, Pairing, goes_on_loading, lost_end
 from .training import Training
 
 RECOVERY = "infrastructure_recovery_from_disruption"
@@ -89,6 +89,8 @@ def orbax(job: Job) -> Iterator[Claim]:
 def phase(job: Job, training: Training, interval: Interval) -> Iterator[Claim]:
     """A phase of the recorder; of a load of data only what lies outside steps, unless loading is blocking."""
     end = interval.end
+    if end is None and interval.kind == "data" and goes_on_loading(interval, job.attempts):
+        return
     if end is None:
         life, t1 = training.life(job, interval.owner), job.t1 if interval.owner == job.last else None
         end = lost_end(interval, job.attempts[interval.owner], life, t1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 
 from .attempts import Attempt
 from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
@@ -98,6 +99,16 @@ class Pairing:
                 self.spent.add(id(other))
                 self.found.append(Interval(other.kind, other.label, other.time, other.time, owner, other))
                 return
+
+
+def goes_on_loading(interval: Interval, attempts: list[Attempt]) -> bool:
+    """Whether a step or a load of the same process follows in a later attempt: only a start line shows a new one."""
+    later = takewhile(lambda attempt: not attempt.has_start, attempts[interval.owner + 1 :])
+    return any(
+        attempt.is_step(event) or event.kind == "load" or (event.kind, event.edge) == ("data", "begin")
+        for attempt in later
+        for event in attempt.events
+    )
 
 
 def lost_end(interval: Interval, attempt: Attempt, life: int, t1: int | None) -> int | None:
