@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.columns import is_sorted
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept import KeptTraining
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import Category
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

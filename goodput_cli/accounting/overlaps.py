@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.claims.claims import wasted
 from goodput_cli.accounting.columns import Sparse
-from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, join, sweep
 from goodput_cli.accounting.training.kept import TrainingOutcome, split_points, startup_of
 from goodput_cli.accounting.training.usual_step import UsualStepTimes, usual_step_times_of
-
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import I64, Mask
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ from goodput_cli.accounting.columns import places, row_type, run_heads, union
 from goodput_cli.accounting.kept_time import kept_and_dead_time
 from goodput_cli.accounting.sweep import ClaimedTime, Claims
 from goodput_cli.accounting.training.kept import KeptTraining
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
 
-I64 = NDArray[np.int64]
 NOBODY = -1
 _FIRST_CLAIM = -2
 

@@ -10,11 +10,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
-
-I64 = NDArray[np.int64]
 
 
 class End(IntEnum):

@@ -13,11 +13,9 @@ from goodput_cli.accounting.columns import positions, search
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
-
-I64 = NDArray[np.int64]
 
 _PHASES: dict[Kind, tuple[Priority, Category]] = {
     Kind.TPU_INIT: (Priority.TPU_INIT, Category.TPU_INITIALIZATION),

@@ -10,11 +10,9 @@ from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category
-
-I64 = NDArray[np.int64]
 
 
 def downtime(

@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
 from goodput_cli.accounting.columns import of_kind, rows_of, run_heads, search, without
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
-I64 = NDArray[np.int64]
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
 
@@ -89,8 +86,8 @@ def _open_before(begins: Mask, group: I64, pair: Mask) -> Mask:
     position = np.arange(len(begins))
     last_single = np.maximum.accumulate(np.where(in_pair, -1, position))
     before = np.append(-1, last_single[:-1]) if len(position) else last_single
-    known = before >= 0
-    return np.asarray(known & begins[before] & (group[before] == group))
+    has_before = before >= 0
+    return np.asarray(has_before & begins[before] & (group[before] == group))
 
 
 def _open_end(
@@ -162,8 +159,8 @@ def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
     """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
     nth = np.arange(len(group)) - search(group, group)
     place = search(group_of_row, group) + nth
-    found = place < search(group_of_row, group, side="right")
-    return np.where(found, np.append(rows, -1)[np.where(found, place, -1)], -1)
+    exists = place < search(group_of_row, group, side="right")
+    return np.where(exists, np.append(rows, -1)[np.where(exists, place, -1)], -1)
 
 
 def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:

@@ -8,17 +8,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.amounts import round_half_even
 from goodput_cli.accounting.columns import NOWHERE, Sparse
-from goodput_cli.accounting.order import Mask
-from goodput_cli.accounting.rules import Rules, round_half_even
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
-from goodput_cli.arrays import Rows, blocks
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 
 
 @dataclass(frozen=True)

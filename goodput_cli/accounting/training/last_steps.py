@@ -11,9 +11,8 @@ from goodput_cli.accounting.training.kept import TrainingOutcome, share_outside
 from goodput_cli.accounting.training.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import EventTable
-
-I64 = NDArray[np.int64]
 
 
 def last_steps_of_dead_attempts(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
-from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.accounting.training.kept import TrainingOutcome, apply_lineage
@@ -21,9 +19,8 @@ from goodput_cli.accounting.training.last_steps import (
 from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
 from goodput_cli.accounting.training.usual_step import usual_step_times_of
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import EventTable
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
 
 
 def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rules: Rules) -> Progress:
-    checkpoints = checkpoint_progress(table, attempts, rules.async_saves)
+    checkpoints = checkpoint_progress(table, attempts, rules.method.async_saves)
     lineage = _cut_by_crash(trace(checkpoints.began, checkpoints.last, lambda _: 0), checkpoints, endings)
     return Progress(None, checkpoints, lineage, apply_lineage(checkpoints.spans, lineage, rules))
 

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from goodput_cli.accounting.rules import Rules, scaled
+from goodput_cli.accounting.amounts import scaled
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome
+from goodput_cli.arrays import I64
 from goodput_cli.errors import UsageError
 
-I64 = NDArray[np.int64]
 _MOST_NS = 2.0**62
 
 

@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import gathered, owner_type, search
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, EventTable
 
-I64 = NDArray[np.int64]
 _SHORT = 1 << 30
 
 

@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import search
-from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.training.spans import TrainingSpans
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 _AT_ONCE = 1 << 17
 """So many spans are looked at together."""
 

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, EventTable, Kind
 from goodput_cli.vocabulary.text import rough_duration
-
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 TOLERANCE_NS = NS_PER_SECOND
 """How much earlier than the line before it a line may be: threads and ranks race for a log."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
@@ -13,13 +12,11 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
 from goodput_cli.vocabulary.text import rough_duration
-
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
 _MUCH_UNEXPLAINED = 0.1

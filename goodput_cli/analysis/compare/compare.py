@@ -12,10 +12,11 @@ from fractions import Fraction
 
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
-from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.results import Method, Threshold
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
+from goodput_cli.vocabulary.option import declared
 
 _LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
 _COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
@@ -179,21 +180,13 @@ def _differences(before: Summary, after: Summary) -> Iterator[str]:
     was, now = before.method, after.method
     if was is None or now is None:
         return
-    named = (
-        ("--data-loading", was.data_loading, now.data_loading),
-        ("--async-saves", _on(was.async_saves), _on(now.async_saves)),
-        ("--stall-factor", f"{was.stall_factor:g}", f"{now.stall_factor:g}"),
-        ("--exclude-stopped", _on(was.exclude_stopped), _on(now.exclude_stopped)),
-        ("--no-hindsight", _on(not was.hindsight), _on(not now.hindsight)),
-    )
-    yield from (f"{option} {new}, not {old}" for option, old, new in named if old != new)
+    for one in declared(Method):
+        old, new = (one.typed(getattr(method, one.name)) for method in (was, now))
+        if old != new:
+            yield f"{one.names[0]} {new}, not {old}"
 
 
 def _reference(side: Summary) -> str:
     if side.reference_seconds is None:
         return "none"
     return f"{side.reference_seconds!r} s ({'its own: auto' if side.origin == 'auto' else 'given'})"
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"

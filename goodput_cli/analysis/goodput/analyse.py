@@ -12,7 +12,6 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import disruptions_inside, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability
@@ -20,12 +19,12 @@ from goodput_cli.analysis.goodput.checkpoint_saves import saves_inside
 from goodput_cli.analysis.goodput.findings import findings, union_length
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.goodput.slice_efficiency import elastic_of
-from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
+from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
 from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import iso_to_the_second
 
@@ -33,7 +32,7 @@ from goodput_cli.vocabulary.text import iso_to_the_second
 def analyse_window(
     timeline: Timeline,
     name: str,
-    formats: Sequence[str],
+    formats: Sequence[LogFormat],
     start: int,
     end: int,
     diagnostics: Sequence[Diagnostic] = (),
@@ -71,7 +70,7 @@ def analyse_window(
         disruptions=disruptions,
         reliability=reliability(timeline, disruptions, start, end, productive / counted),
         saves=saves_inside(timeline, start, end),
-        method=_method(timeline.rules),
+        method=timeline.rules.method,
     )
 
 
@@ -79,21 +78,12 @@ def _percent(ns: int, counted: int) -> float:
     return 100 * ns / counted
 
 
-def _method(rules: Rules) -> Method:
-    return Method(
-        data_loading="blocking" if rules.data_blocking else "overlapped",
-        async_saves=rules.async_saves,
-        stall_factor=rules.stall_factor,
-        exclude_stopped=rules.exclude_stopped,
-    )
-
-
 def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
     category, label = key
     return CategoryTime(CATEGORIES[category], table.labels[label] if label >= 0 else None, ns, _percent(ns, counted))
 
 
-def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end: int) -> Job:
+def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int, end: int) -> Job:
     first, last = _step_range(timeline, start, end)
     attempts = len(timeline.attempts)
     return Job(
@@ -108,7 +98,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
         last_step=last,
         kept_steps=kept_steps(timeline, start, end),
         kept_range=_kept_range(timeline, start, end),
-        formats=tuple(formats),
+        log_formats=tuple(formats),
     )
 
 

@@ -71,7 +71,7 @@ def summarise(job: EventLog, timeline: Timeline, start: int, end: int, runs: int
         start_ns=start,
         end_ns=end,
         events=len(job.table),
-        formats=job.formats[0],
+        formats=job.format_names[0],
         attempts=attempts,
         runs=runs,
         disruptions=len(disruptions_inside(timeline, start, end)),
@@ -86,8 +86,7 @@ def not_analysed(job: EventLog, reason: str) -> JobSummary:
     """A job of which only the lines can be told."""
     table = job.table
     first, last = int(table.time.min()), int(table.end.max())
-    formats = job.formats[0]
-    return JobSummary(table.jobs[0], first, last, len(table), formats, *(None,) * 6, reason=reason)
+    return JobSummary(table.jobs[0], first, last, len(table), job.format_names[0], *(None,) * 6, reason=reason)
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads, union
 from goodput_cli.analysis.picture.downsampling import Buckets
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
 _KINDS = len(CATEGORIES)
 
 

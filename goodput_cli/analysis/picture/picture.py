@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
@@ -19,11 +18,9 @@ from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
 from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -138,9 +135,8 @@ def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
 
 def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
     """The last signs of life of the disruptions inside the window."""
-    found = analysis.disruptions
-    times = np.array([row.last_sign_of_life_ns for row in found], dtype=np.int64)
-    number = np.array([row.number for row in found], dtype=np.int64)
+    times = np.array([row.last_sign_of_life_ns for row in analysis.disruptions], dtype=np.int64)
+    number = np.array([row.number for row in analysis.disruptions], dtype=np.int64)
     return _marks(np.clip(times, buckets.start, buckets.end), buckets, number)
 
 
@@ -156,13 +152,13 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
 
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
     """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
-    found = analysis.rolling or _sliding(analysis, buckets)
-    shares = _percent(found.productive_ns, found.counted_ns)
-    lengths = dict.fromkeys(found.window_ns.tolist())
+    windows = analysis.rolling or _sliding(analysis, buckets)
+    shares = _percent(windows.productive_ns, windows.counted_ns)
+    lengths = dict.fromkeys(windows.window_ns.tolist())
     return tuple(
-        _downsampled(length, found.end_ns[rows], shares[rows], buckets)
+        _downsampled(length, windows.end_ns[rows], shares[rows], buckets)
         for length in lengths
-        for rows in (np.flatnonzero(found.window_ns == length),)
+        for rows in (np.flatnonzero(windows.window_ns == length),)
     )
 
 

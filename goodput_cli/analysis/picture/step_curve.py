@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from goodput_cli.arrays import F64, I64, Mask
 
 
 @dataclass(frozen=True)

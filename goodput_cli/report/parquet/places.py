@@ -6,12 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.text import well_formed
-
-Rows = NDArray[np.intp]
 
 
 def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:

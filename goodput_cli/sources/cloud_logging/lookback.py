@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.sources.base import ReadContext
+from goodput_cli.sources.base import ReadContext, Record
 from goodput_cli.sources.cloud_logging.pages import PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery, rfc3339
 from goodput_cli.sources.cloud_logging.reading import ns_of
 
-Record = dict[str, Any]
 _STARTS = ("user_scheduled", "job_started")
 _SOON_NS = 600 * 10**9
 
