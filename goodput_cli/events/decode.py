@@ -107,8 +107,10 @@ class Decoder:
             entries=entries,
         )
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
-        table, about_zones = (table, ()) if self._zones is None else self._zones.applied(table)
-        return EventLog(table, formats, (*self.notes.diagnostics(sources, entries), *about_zones))
+        diagnostics = self.notes.diagnostics(sources, entries)
+        if self._zones is not None:
+            table, diagnostics = self._zones.applied(table, diagnostics)
+        return EventLog(table, formats, diagnostics)
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.rows import Origin
 from goodput_cli.events.schema import EventTable
@@ -45,10 +45,13 @@ class EntryZones:
         self._ahead.append(ns[chosen] - stamp[chosen])
         self._day.append(stamp[chosen] // _DAY)
 
-    def applied(self, table: EventTable) -> tuple[EventTable, tuple[Diagnostic, ...]]:
-        """The table with the instants of these lines corrected, and what was found."""
+    def applied(
+        self, table: EventTable, diagnostics: tuple[Diagnostic, ...]
+    ) -> tuple[EventTable, tuple[Diagnostic, ...]]:
+        """The table with the instants of these lines corrected, and what is then to be said. diagnostics: of reading;
+        that such lines were read as UTC is said no longer where all of them were corrected."""
         if not self._day:
-            return table, ()
+            return table, diagnostics
         day, ahead = np.concatenate(self._day), np.concatenate(self._ahead)
         quarters = np.zeros(len(day), dtype=np.int64)
         for each in np.unique(day).tolist():
@@ -56,14 +59,16 @@ class EntryZones:
             quarters[chosen] = offset_of_day(ahead[chosen])
         moved = quarters != 0
         if not moved.any():
-            return table, ()
+            return table, diagnostics
         keys = self._keys()[moved]
         order = np.argsort(keys)
         rows = _keys(table.source, table.line, table.entry)
         place = np.minimum(np.searchsorted(keys, rows, sorter=order), len(keys) - 1)
         matched = keys[order[place]] == rows
         shift = np.where(matched, quarters[moved][order[place]] * _QUARTER, 0)
-        return replace(table, time=table.time - shift, end=table.end - shift), (self._said(quarters[moved]),)
+        said = self._said(quarters[moved])
+        others = [one for one in diagnostics if (one.code, one.count) != ("naive_timestamps", said.count)]
+        return replace(table, time=table.time - shift, end=table.end - shift), (*others, said)
 
     def _keys(self) -> I64:
         return _keys(*(np.concatenate(column) for column in (self._source, self._line, self._entry)))
@@ -92,7 +97,7 @@ def offset_of_day(ahead: I64) -> int:
     return quarter if quarter in OFFSETS and 10 * fits >= 9 * len(ahead) else 0
 
 
-def _keys(source: I64, line: I64, entry: I64) -> I64:
+def _keys(source: Rows, line: Rows, entry: Rows) -> I64:
     """One number a line: its entry, where it has no line number; else its source and its line."""
     lines = (np.asarray(source, dtype=np.int64) << 40) | np.asarray(line, dtype=np.int64)
     return np.where(np.asarray(line) > 0, lines, -1 - np.asarray(entry, dtype=np.int64))
