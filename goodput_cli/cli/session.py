@@ -11,7 +11,6 @@ import click
 
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.cli.console import say, tell
-from goodput_cli.cli.memory import keep_freed_memory
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
@@ -118,7 +117,6 @@ def open_session(given: Mapping[str, Any], load: Callable[[str], AnswerRenderer[
 
     load: from a format's name to the function that writes the command's answer in it.
     """
-    keep_freed_memory()
     question = {name: value for name, value in given.items() if name not in _OF_SESSION}
     sources = _sources([*given["source"], *given["log_file"]], question.get("job_name"))
     return Session(
