@@ -161,7 +161,7 @@ def _account(job: _Job, rules: Rules) -> Timeline:
     phases = phase_intervals(table, attempts, sign_of_life, job.end)
     loads = data_intervals(table, attempts, sign_of_life, job.end)
     in_flight = steps_in_flight(table, attempts, training, progress.records, progress.checkpoints, job.end)
-    loading, overlapping_loads = data_loading(attempts, loads, in_flight, rules.data_blocking)
+    loading, overlapping_loads = data_loading(attempts, loads, in_flight, rules.method.data_loading == "blocking")
     events_claim = _claims_of_events(job, rules, phases, sign_of_life, progress.checkpoints)
     overlaps = resolve_overlaps((*events_claim, loading), training, progress.may_start(attempts), (job.start, job.end))
     reference, origin = reference_step_time(rules, training, overlaps.net, attempts.step_log)
@@ -205,7 +205,7 @@ def _claims_of_events(
     down = downtime(table, attempts, endings, sign_of_life, checkpoints, job.end)
     return (
         claims.excluded(rules.exclusions),
-        planned_stops_excluded(down) if rules.exclude_stopped else join([]),
+        planned_stops_excluded(down) if rules.method.exclude_stopped else join([]),
         claims.phases(table, attempts, phases),
         claims.saves_and_restores(table, attempts),
         claims.queued(table, job.end),
@@ -228,7 +228,7 @@ def _kept_training(
         return with_slowdown(kept_training, reference)
     if records is None:
         return kept_training
-    return with_stalls(kept_training, overlaps.usual_step, training.credited, rules.stall_factor)
+    return with_stalls(kept_training, overlaps.usual_step, training.credited, rules.method.stall_factor)
 
 
 def _dead_time(attempts: Attempts, training: TrainingOutcome) -> tuple[I64, I64]:

@@ -252,11 +252,11 @@ def _last_above(values: I64, place: NDArray[np.intp], limit: I64) -> NDArray[np.
         wider = highest[-1].copy()
         np.maximum(wider[width:], highest[-1][:-width], out=wider[width:])
         highest.append(wider)
-    found = place.copy()
+    last = place.copy()
     for level in range(len(highest) - 1, -1, -1):
-        jumps = _below(highest[level], found, limit)
-        found = np.where(jumps, np.maximum(found - 2**level, -1), found)
-    return found
+        jumps = _below(highest[level], last, limit)
+        last = np.where(jumps, np.maximum(last - 2**level, -1), last)
+    return last
 
 
 def _below(values: I64, place: NDArray[np.intp], limit: I64) -> Mask:

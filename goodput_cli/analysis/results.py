@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
+from goodput_cli.accounting.rules import Method as Method
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
@@ -141,17 +142,6 @@ class Saves:
 
     count: int
     interval_seconds: float | None
-
-
-@dataclass(frozen=True)
-class Method:
-    """How the accounting was made, as far as the user chooses it; the reference step time is in `Reference`."""
-
-    data_loading: Literal["overlapped", "blocking"] = "overlapped"
-    async_saves: bool = False
-    stall_factor: float = 5.0
-    exclude_stopped: bool = False
-    hindsight: bool = True
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class Summary:
 
 def summary_of(analysis: Analysis) -> Summary:
     """The summary of an analysis that was made now."""
-    found, risk, elastic = analysis.reliability, analysis.at_risk, analysis.elastic
+    reliability, risk, elastic = analysis.reliability, analysis.at_risk, analysis.elastic
     badput: dict[Key, int] = {}
     for row in analysis.badput:
         key = (row.category, row.label)
@@ -126,10 +126,10 @@ def summary_of(analysis: Analysis) -> Summary:
         kept_steps=analysis.job.kept_steps,
         disruptions=analysis.job.disruptions,
         passages=Passages(analysis.disruptions),
-        mtbf_seconds=None if found is None else found.mtbf_seconds,
-        mean_downtime_seconds=None if found is None else found.mean_downtime_seconds,
-        mean_time_to_regain_seconds=None if found is None else found.mean_time_to_regain_seconds,
-        longest_unproductive_seconds=None if found is None else _length(found.longest_unproductive),
+        mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
+        mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
+        mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
+        longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
         steps=analysis.steps,
         saves=analysis.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,

@@ -22,6 +22,9 @@ FILE_SCHEME = "file"
 """A JSON object of a log."""
 
 
+"""A JSON object of a log."""
+
+
 Record = dict[str, Any]
 """A JSON object of a log."""
 

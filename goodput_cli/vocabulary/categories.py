@@ -93,7 +93,7 @@ class Category(IntEnum):
         name="program_startup",
         title="program startup",
         brief="extra time of the first step",
-        meaning="what the first stretch of an attempt takes beyond the usual step time: tracing, compilation, warm-up",
+        meaning="what the first span of an attempt takes beyond the usual step time: tracing, compilation, warm-up",
         look=Look("#1f5fa8", "blue", "S"),
     )
     TPU_INITIALIZATION = CategoryRow(

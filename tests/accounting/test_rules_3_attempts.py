@@ -340,7 +340,7 @@ def test_a_repeated_save_behind_the_end_of_a_checkpoint_log_adds_nothing() -> No
     down = night(terminated(40), saved(20, 41, rank=1))
     assert down.disruptions == 1
     assert down.seconds == ledger(restore=20, productive=40, save=1, wasted=9, recovery=10)
-    # A step above all before is news: the attempt was still alive, and how it died is not logged.
+    # A step above all before is progress: the attempt was still alive, and how it died is not logged.
     alive = night(terminated(40), saved(30, 41, rank=1))
     assert alive.seconds["disruption_undetermined"] == 9
 

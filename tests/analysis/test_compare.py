@@ -22,9 +22,8 @@ from goodput_cli.analysis.measures import MEASURES, value_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.api.compare import compare
-from goodput_cli.report.base import Page
+from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.formats.json import render
-from goodput_cli.report.sheets.registry import load_sheet_renderer
 from tests.accounting.test_properties import analyse, questions, slowly
 from tests.strategies import any_logs, messy_logs
 from tests.support.story import (
@@ -68,7 +67,7 @@ def contribution(made: Pair, category: str, label: str | None = None) -> Contrib
 
 
 def fact(made: Pair, name: str) -> tuple[Any, Any, Any]:
-    (found,) = (one for one in made.changes if one.fact.name == name)
+    (found,) = (one for one in made.changes if one.measure.name == name)
     return found.baseline, found.value, found.change
 
 
@@ -150,7 +149,7 @@ def test_there_is_nothing_to_average_without_a_disruption() -> None:
 def test_what_is_absent_is_said_in_its_own_words() -> None:
     without = side("without", start(0), steps(0, 9, at=20), end(120))
     made = pair(FAST_SAVES, without)
-    words = {one.fact.name: fact_words(made, one) for one in made.changes}
+    words = {one.measure.name: fact_words(made, one) for one in made.changes}
     assert words["mtbf"] == ("none", "none", "")
     assert words["saves.interval"] == ("none", "not recorded", "not recorded")
     assert words["saves.count"] == ("1", "not recorded", "not recorded")

@@ -31,8 +31,8 @@ from tests.support.generated_docs import (
     cli_reference,
     code_sections,
     commands,
+    folders,
     questions,
-    rooms,
 )
 from tests.support.markdown_docs import (
     DOCUMENTS,
@@ -129,8 +129,14 @@ def test_the_table_of_commands_is_up_to_date() -> None:
     replace_generated(ROOT / "README.md", "questions", questions())
 
 
-def test_the_rooms_of_the_house_are_up_to_date() -> None:
-    replace_generated(DOCS / "architecture.md", "rooms", rooms())
+def test_the_folders_of_the_architecture_are_those_of_the_import_contract() -> None:
+    replace_generated(DOCS / "architecture.md", "folders", folders())
+
+
+def test_the_glossary_has_each_term_once_and_in_order() -> None:
+    terms = re.findall(r"^\| \*(.+?)\* \|", read(DOCS / "glossary.md"), re.MULTILINE)
+    assert terms == sorted(set(terms), key=str.casefold)
+    assert len(terms) > 50
 
 
 def test_every_option_of_every_command_is_described() -> None:

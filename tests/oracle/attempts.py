@@ -44,13 +44,13 @@ class Attempt:
         return bool(self.steps) or any(event.kind in CHECKPOINTS for event in self.events)
 
     def ending_lines(self, is_step_log: bool) -> list[Event]:
-        """Termination and end lines after its last step; in checkpoint logs after its last news.
+        """Termination and end lines after its last step; in checkpoint logs after its last progress.
         Chosen: what only repeats does not undo an end."""
-        news = {id(event) for event in (self.steps if is_step_log else self.news())}
-        last = max((place for place, event in enumerate(self.events) if id(event) in news), default=-1)
+        progress = {id(event) for event in (self.steps if is_step_log else self.progress())}
+        last = max((place for place, event in enumerate(self.events) if id(event) in progress), default=-1)
         return [event for event in self.events[last + 1 :] if event.kind in TERMINATIONS]
 
-    def news(self) -> list[Event]:
+    def progress(self) -> list[Event]:
         """The loads of a checkpoint log, and its records above all before them."""
         found: list[Event] = []
         highest: int | None = None

@@ -1,4 +1,4 @@
-"""Who claims which time (accounting §3 to §5), but for the stretches themselves."""
+"""Who claims which time (accounting §3 to §5), but for the spans themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CATEGORY = {
 
 
 def claims_beside_training(job: Job, training: Training) -> Iterator[Claim]:
-    """All claims but those of the stretches."""
+    """All claims but those of the spans."""
     yield from training.claims
     for start, end in job.options.exclude:
         yield Claim(RANK["excluded"], start, end, "excluded")
@@ -69,9 +69,9 @@ def downtimes(job: Job, training: Training) -> Iterator[Claim]:
 
 
 def unclaimed(job: Job, training: Training) -> Iterator[Claim]:
-    """In any attempt that another one follows, what nothing claims after its last stretch (else its start)."""
+    """In any attempt that another one follows, what nothing claims after its last span (else its start)."""
     for index in range(job.last):
-        ends = [stretch.end for stretch in training.stretches if stretch.attempt == index]
+        ends = [span.end for span in training.spans if span.attempt == index]
         ends += [last[index] for last in (training.wasted_end, training.credited_end) if index in last]
         start = max(ends) if ends else job.attempts[index].begin
         yield Claim(RANK["unclaimed"], start, job.next_begin(index), RECOVERY)
@@ -98,7 +98,7 @@ def phase(job: Job, training: Training, interval: Interval) -> Iterator[Claim]:
 
 
 def outside(start: int, end: int, steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The parts of [start, end) with no step in flight (checkpoint logs, chosen: outside training stretches)."""
+    """The parts of [start, end) with no step in flight (checkpoint logs, chosen: outside training spans)."""
     line = Canvas(start, end, end - start)
     for first, last in steps:
         line.paint(Claim(0, first, last, "step"))

@@ -40,7 +40,7 @@ class Job:
         return len(self.attempts) - 1
 
     def termination(self, index: int) -> int | None:
-        """The first termination or end line after an attempt's last step or news."""
+        """The first termination or end line after an attempt's last step or progress."""
         endings = self.closing(index)
         return endings[0].time if endings else None
 
@@ -90,11 +90,11 @@ def first_instant(events: list[Event]) -> int:
 
 def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None], is_step_log: bool) -> bool:
     """Chosen: a `job_crashed` among the last lines leaves the job down, unless a clean end stands behind it."""
-    told = (attempt.steps if is_step_log else attempt.news() for attempt in attempts)
-    news = {id(event) for events_of_one in told for event in events_of_one}
+    told = (attempt.steps if is_step_log else attempt.progress() for attempt in attempts)
+    progress = {id(event) for events_of_one in told for event in events_of_one}
     tail: list[Event] = []
     for event in events:
-        alive = event.kind in {"scheduled", "start"} or id(event) in news
+        alive = event.kind in {"scheduled", "start"} or id(event) in progress
         tail = [] if alive else [*tail, event]
     kinds = {event.kind for event in tail}
     stands = bool(clean) and clean[-1] is not None

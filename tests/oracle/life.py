@@ -10,7 +10,7 @@ from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 
 def believed_clean_end(attempts: list[Attempt], index: int, is_step_log: bool) -> Event | None:
-    """The first clean end after the attempt's last step or news that can be believed.
+    """The first clean end after the attempt's last step or progress that can be believed.
 
     Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
     """

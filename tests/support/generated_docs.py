@@ -1,10 +1,11 @@
-"""The parts of the documents that are made from the code: commands, modules, diagnostic codes, categories."""
+"""The parts of the documents that are made from the code: commands, folders, diagnostic codes, categories."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,10 +37,12 @@ def questions() -> str:
     return "\n".join(["| command | |", "| --- | --- |", *rows, ""])
 
 
-def rooms() -> str:
-    """A table a folder of the package: each module, and the first sentence of what it says of itself."""
-    folders = sorted({path.parent for path in PACKAGE.rglob("*.py")})
-    return "\n".join(text for folder in folders if (text := _room(folder)))
+def folders() -> str:
+    """The layers of the import contract, the highest first: each folder, and the first sentence of what it says of
+    itself. Folders inside a layer follow it."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    rows = [row for layer in contract[0]["layers"] for name in layer.split(" | ") for row in _folder_rows(name)]
+    return "\n".join(["| folder | |", "| --- | --- |", *rows, ""])
 
 
 def code_sections() -> str:
@@ -80,13 +83,13 @@ def _command_section(name: str, command: click.Command, context: click.Context) 
     return text
 
 
-def _room(folder: Path) -> str:
-    modules = {path.name: _first_sentence(path) for path in sorted(folder.glob("*.py"))}
-    title = modules.pop("__init__.py", "")
-    rows = [f"| `{name}` | {text} |" for name, text in modules.items() if text]
-    shown = folder.relative_to(ROOT).as_posix()
-    about = [f"{title}.\n"] if title and folder != PACKAGE else []
-    return "\n".join([f"### {shown}/\n", *about, "| module | |", "| --- | --- |", *rows, ""])
+def _folder_rows(name: str) -> Iterator[str]:
+    module = PACKAGE / f"{name}.py"
+    if module.exists():
+        yield f"| `{module.name}` | {_first_sentence(module)} |"
+        return
+    for path in sorted((PACKAGE / name).rglob("__init__.py")):
+        yield f"| `{path.parent.relative_to(PACKAGE).as_posix()}/` | {_first_sentence(path)} |"
 
 
 def _first_sentence(path: Path) -> str:

@@ -91,30 +91,25 @@ class Attempts:
 
 def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     """Attempts of one job; `table` in the order of accounting §1."""
-    kind = table.kind
-    steps = positions(kind == Kind.STEP)
-    checkpoints = rows_of(kind, CHECKPOINT_KINDS)
-    breakers = union(steps, checkpoints) if len(checkpoints) else steps
-    bursts = find_bursts(kind, table.rank, breakers)
-    regions = _regions(kind, bursts, breakers)
-    boundaries, dropped = _split(table, step_log, regions, steps, bursts)
+    steps = positions(table.kind == Kind.STEP)
+    checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
+    recorded = union(steps, checkpoints) if len(checkpoints) else steps
+    bursts = find_bursts(table.kind, table.rank, recorded)
+    regions = _regions(table.kind, bursts, recorded)
+    boundaries, dropped = _split_regions(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
+    up_row, started = _starts(begin_row, bursts)
     of_row = _attempt_of_row(table, begin_row, bursts)
     of_row[dropped] = -1
-    counted, breaking = without(steps, dropped, len(table)), without(breakers, dropped, len(table))
-    step_bounds = _bounds(counted, begin_row)
+    steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
+    step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
+    last_recorded = _last_of_each(recorded, recorded_bounds)
     endings = _endings(table, of_row)
-    bounds = _bounds(breaking, begin_row)
-    last_recorded = _last_of_each(breaking, bounds)
-    last_progress = (
-        _last_of_each(counted, step_bounds)
-        if step_log
-        else _last_progress(table, breaking, bounds, last_recorded, endings, of_row)
-    )
+    if step_log:
+        last_progress = _last_of_each(steps, step_bounds)
+    else:
+        last_progress = _last_progress(table, recorded, recorded_bounds, last_recorded, endings, of_row)
     closing = endings[endings > last_progress[of_row[endings]]]
-    up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
-    opened = search(begin_row, bursts.first)
-    up_row[opened], started[opened] = bursts.last, True
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
@@ -122,7 +117,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         up_row=up_row,
         started=started,
         of_row=of_row,
-        steps=counted,
+        steps=steps,
         step_bounds=step_bounds,
         dropped=dropped,
         step_log=step_log,
@@ -133,43 +128,56 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     )
 
 
-def _regions(kind: NDArray[np.int8], bursts: Bursts, breakers: Rows) -> list[int]:
+def _regions(kind: NDArray[np.int8], bursts: Bursts, recorded: Rows) -> list[int]:
     """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
     first: list[int] = bursts.first.tolist()
     alive = ~of_kind(kind, _OF_NO_ATTEMPT)
-    if alive.any() and (not first or (len(breakers) and breakers[0] < first[0])):
+    if alive.any() and (not first or (len(recorded) and recorded[0] < first[0])):
         return [int(np.argmax(alive)), *first]
     return first
 
 
-def _split(
+def _split_regions(
     table: EventTable, step_log: bool, regions: list[int], steps: Rows, bursts: Bursts
 ) -> tuple[list[int], Rows]:
-    """Boundaries inside the regions, and the rows of second hosts' reports."""
+    """Rows inside the regions at which an attempt begins, and the rows of second hosts' reports."""
     kind = table.kind
     startup = rows_of(kind, STARTUP_KINDS)
     endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
     resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
-    start_of, stop_of = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)], dtype=np.intp)
-    boundaries: list[int] = []
-    if not step_log:
-        progress = rows_of(kind, (Kind.FINISHED, Kind.SAVED))
-        loads = np.flatnonzero(kind == Kind.LOAD)
-        restarting = checkpoint_regions_with_restarts(
-            progress, loads, endings, resuming, start_of, stop_of[: len(regions)]
+    start, stop = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)][: len(regions)], dtype=np.intp)
+    if step_log:
+        number, time = gathered(table.step, steps), gathered(table.time, steps)
+        two_medians = twice_the_median(number, time)
+        return _split_by_steps(
+            StepRecords(steps, number, time, startup, endings, resuming, table.time, two_medians), start, stop
         )
-        for start, stop in zip(start_of[restarting].tolist(), stop_of[restarting].tolist(), strict=True):
-            boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
-        return boundaries, np.zeros(0, dtype=np.intp)
-    number, time = gathered(table.step, steps), gathered(table.time, steps)
-    records = StepRecords(steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time))
-    dropped: list[int] = []
-    restarting = regions_with_restarts(records, start_of, stop_of[: len(regions)])
-    for start, stop in zip(start_of[restarting].tolist(), stop_of[restarting].tolist(), strict=True):
-        found, repeats = split_region(records, start, stop)
-        boundaries += found
-        dropped += repeats
-    return boundaries, steps[np.array(sorted(dropped), dtype=np.intp)]
+    progress, loads = rows_of(kind, (Kind.FINISHED, Kind.SAVED)), np.flatnonzero(kind == Kind.LOAD)
+    boundaries: list[int] = []
+    restarting = checkpoint_regions_with_restarts(progress, loads, endings, resuming, start, stop)
+    for first, behind in zip(start[restarting].tolist(), stop[restarting].tolist(), strict=True):
+        boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, first, behind)
+    return boundaries, np.zeros(0, dtype=np.intp)
+
+
+def _split_by_steps(records: StepRecords, start: Rows, stop: Rows) -> tuple[list[int], Rows]:
+    """The same for step logs; regions are the rows start <= row < stop."""
+    boundaries: list[int] = []
+    repeated: list[int] = []
+    restarting = regions_with_restarts(records, start, stop)
+    for first, behind in zip(start[restarting].tolist(), stop[restarting].tolist(), strict=True):
+        begins, repeats = split_region(records, first, behind)
+        boundaries += begins
+        repeated += repeats
+    return boundaries, records.row[np.array(sorted(repeated), dtype=np.intp)]
+
+
+def _starts(begin_row: Rows, bursts: Bursts) -> tuple[Rows, Mask]:
+    """Row at which each attempt is up, and whether a start line opened it."""
+    up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
+    opened = search(begin_row, bursts.first)
+    up_row[opened], started[opened] = bursts.last, True
+    return up_row, started
 
 
 def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:
@@ -193,7 +201,7 @@ def _bounds(rows: Rows, begin_row: Rows) -> NDArray[np.intp]:
 
 
 def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
-    """The last of the given rows in each attempt; -1 where it has none."""
+    """The last row in each attempt; -1 where it has none."""
     if len(rows) == 0:
         return np.full(len(bounds) - 1, -1, dtype=np.intp)
     return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
@@ -205,12 +213,12 @@ def _last_progress(
     """The last load, or step above all before, of each attempt of a checkpoint log. Only those attempts are looked at
     in which an end stands before the last checkpoint event: elsewhere it makes no difference."""
     owner = of_row[endings]
-    found = last.copy()
+    last_progress = last.copy()
     for attempt in np.flatnonzero(np.bincount(owner[endings < last[owner]], minlength=len(last))).tolist():
         rows = checkpoints[bounds[attempt] : bounds[attempt + 1]]
         loads = rows[table.kind[rows] == Kind.LOAD]
-        found[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
-    return found
+        last_progress[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
+    return last_progress
 
 
 def _endings(table: EventTable, of_row: Rows) -> Rows:

@@ -26,15 +26,15 @@ class Bursts:
     """Position of that burst, for each late end."""
 
 
-def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], breakers: Rows) -> Bursts:
+def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], recorded: Rows) -> Bursts:
     """Group the start lines of one job (rows in time order) into bursts.
 
-    breakers: rows of steps and checkpoint events, which end a burst (terminations and ends do too, but for late
+    recorded: rows of steps and checkpoint events, which end a burst (terminations and ends do too, but for late
     ones: lines of the attempt before, by a rank that has not started again yet and has not ended there).
     """
     start, terminated, crashed = int(Kind.START), int(Kind.TERMINATED), int(Kind.CRASHED)
     control = rows_of(kind, (Kind.START, *ENDINGS))
-    broken = search(breakers, control)
+    broken = search(recorded, control)
     first: list[int] = []
     last: list[int] = []
     late: list[tuple[int, int]] = []

@@ -86,8 +86,8 @@ def _open_before(begins: Mask, group: I64, pair: Mask) -> Mask:
     position = np.arange(len(begins))
     last_single = np.maximum.accumulate(np.where(in_pair, -1, position))
     before = np.append(-1, last_single[:-1]) if len(position) else last_single
-    known = before >= 0
-    return np.asarray(known & begins[before] & (group[before] == group))
+    has_before = before >= 0
+    return np.asarray(has_before & begins[before] & (group[before] == group))
 
 
 def _open_end(
@@ -159,8 +159,8 @@ def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
     """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
     nth = np.arange(len(group)) - search(group, group)
     place = search(group_of_row, group) + nth
-    found = place < search(group_of_row, group, side="right")
-    return np.where(found, np.append(rows, -1)[np.where(found, place, -1)], -1)
+    exists = place < search(group_of_row, group, side="right")
+    return np.where(exists, np.append(rows, -1)[np.where(exists, place, -1)], -1)
 
 
 def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:

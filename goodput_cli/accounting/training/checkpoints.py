@@ -180,9 +180,9 @@ def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
     lowest = int(min(step.min(), floor.min()))
     span = int(max(step.max(), floor.max())) - lowest + 1
     if span > _MOST_STEPS:
-        known, ranks = np.unique(np.concatenate((step, floor)), return_inverse=True)
+        distinct_steps, ranks = np.unique(np.concatenate((step, floor)), return_inverse=True)
         step, floor = ranks[: len(step)], ranks[len(step) :]
-        lowest, span = 0, len(known)
+        lowest, span = 0, len(distinct_steps)
     base = owner.astype(np.int64)
     base *= span
     base -= lowest
@@ -243,10 +243,10 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
         order = np.argsort(level, kind="stable")
         level, saved = level[order], saved[order]
     heads = run_heads(level)
-    keys, first_saved, wanted = level[heads], saved[heads], records.level[finished]
-    match = np.minimum(places(keys, wanted), len(keys) - 1)
-    found = (keys[match] == wanted) & (first_saved[match] > finished)
-    return finished[found], first_saved[match[found]]
+    keys, first_saved, finish_level = level[heads], saved[heads], records.level[finished]
+    match = np.minimum(places(keys, finish_level), len(keys) - 1)
+    has_save = (keys[match] == finish_level) & (first_saved[match] > finished)
+    return finished[has_save], first_saved[match[has_save]]
 
 
 def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArray[np.intp]) -> bool:

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.amounts import round_half_even
 from goodput_cli.accounting.columns import NOWHERE, Sparse
-from goodput_cli.accounting.rules import Rules, round_half_even
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans

@@ -78,9 +78,9 @@ class _Search:
         while stop > 0:
             start = max(stop - block, 0)
             able = (self._began[start:stop] <= resumed) & (self._reach[start:stop] >= resumed)
-            found = np.flatnonzero(able)
-            if len(found):
-                return start + int(found[-1])
+            matches = np.flatnonzero(able)
+            if len(matches):
+                return start + int(matches[-1])
             stop, block = start, block * 2
         return None
 

@@ -65,7 +65,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
 
 
 def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rules: Rules) -> Progress:
-    checkpoints = checkpoint_progress(table, attempts, rules.async_saves)
+    checkpoints = checkpoint_progress(table, attempts, rules.method.async_saves)
     lineage = _cut_by_crash(trace(checkpoints.began, checkpoints.last, lambda _: 0), checkpoints, endings)
     return Progress(None, checkpoints, lineage, apply_lineage(checkpoints.spans, lineage, rules))
 

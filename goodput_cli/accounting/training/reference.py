@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from goodput_cli.accounting.rules import Rules, scaled
+from goodput_cli.accounting.amounts import scaled
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome
 from goodput_cli.arrays import I64
 from goodput_cli.errors import UsageError

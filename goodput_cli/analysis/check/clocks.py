@@ -64,12 +64,12 @@ def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
     """Pairs of step lines, (n, n + 1) in the order of the file, whose times go back. In a shuffled file such pairs
     happen by chance: they count only where most of the steps follow each other."""
     steps = rows[table.kind[rows] == Kind.STEP]
-    one, next_ = steps[:-1], steps[1:]
-    follows = (table.step[next_] == table.step[one] + 1) & (table.source[next_] == table.source[one])
-    if 2 * np.count_nonzero(follows) <= len(one):
+    step, next_ = steps[:-1], steps[1:]
+    follows = (table.step[next_] == table.step[step] + 1) & (table.source[next_] == table.source[step])
+    if 2 * np.count_nonzero(follows) <= len(step):
         return np.zeros((0, 2), dtype=np.intp)
-    back = follows & (table.time[next_] < table.time[one] - TOLERANCE_NS)
-    return np.column_stack((one[back], next_[back]))
+    back = follows & (table.time[next_] < table.time[step] - TOLERANCE_NS)
+    return np.column_stack((step[back], next_[back]))
 
 
 def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:

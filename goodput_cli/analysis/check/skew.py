@@ -35,13 +35,16 @@ _PROGRESS_KINDS = (Kind.STEP, Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 
 @dataclass(frozen=True)
 class Reports:
-    """Reports that several writers made of one thing, one each. row: of the table. writer: the rank, or of lines
-    without one, `_SOURCES` + source. family: start, end or progress. offset: ns after what the others said of it."""
+    """Reports that several writers made of one thing, one each. Columns of one length."""
 
     row: Rows
+    """Of the table."""
     writer: I64
+    """The rank, or of lines without a rank, `_SOURCES` + source."""
     family: NDArray[np.int8]
+    """Start, end or progress."""
     offset: I64
+    """ns after what the others said of it."""
 
 
 def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -120,6 +123,6 @@ def _skew(reports: Reports, chosen: Rows) -> float | None:
     skew = float(np.median(offset))
     if abs(skew) < LEAST_NS or np.median(np.abs(offset - skew)) > _STEADY * abs(skew):
         return None
-    families = [np.median(offset[family == one]) for one in np.flatnonzero(np.bincount(family)).tolist()]
+    families = [np.median(offset[family == kind]) for kind in np.flatnonzero(np.bincount(family)).tolist()]
     agree = all(abs(median - skew) <= abs(skew) / 2 for median in families)
     return skew if agree and (len(families) > 1 or np.any(family == _PROGRESS)) else None

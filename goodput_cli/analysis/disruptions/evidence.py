@@ -99,21 +99,21 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
     shows where a step begins: it is done when a higher one begins. A checkpoint log shows where it is done."""
     count = len(last)
     before = search(stepping, np.arange(count), side="right") - 1
-    known = before >= 0
-    old = np.where(known, last[np.append(stepping, 0)[before]], NO_STEP)
+    has_steps = before >= 0
+    old = np.where(has_steps, last[np.append(stepping, 0)[before]], NO_STEP)
     kept = positions(progress.kept)
     late = search(kept, search(progress.owner, np.arange(count), side="right"))
     high = search(gathered(progress.step, kept), old, side="right" if past else "left")
-    found = np.where(known, _or_none(kept, np.maximum(late, high)), -1)
-    return _or_none(progress.row, np.where(found >= 0, found, len(progress.row)))
+    result = np.where(has_steps, _or_none(kept, np.maximum(late, high)), -1)
+    return _or_none(progress.row, np.where(result >= 0, result, len(progress.row)))
 
 
 def _or_none(rows: Rows, places: Rows) -> Rows:
     """The rows at some places, -1 behind the last."""
-    found = np.full(len(places), -1, dtype=np.intp)
+    result = np.full(len(places), -1, dtype=np.intp)
     there = places < len(rows)
-    found[there] = rows[places[there]]
-    return found
+    result[there] = rows[places[there]]
+    return result
 
 
 def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
@@ -130,17 +130,17 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
 def _signs_of_life(timeline: Timeline) -> Rows:
     """The event that ends at the last sign of life. A credited last step ends later than any: its line then."""
     attempts, table = timeline.attempts, timeline.table
-    found = np.full(len(attempts), -1, dtype=np.intp)
+    result = np.full(len(attempts), -1, dtype=np.intp)
     for start, stop in blocks(len(table)):
         owner = attempts.of_row[start:stop]
         last = np.flatnonzero((owner >= 0) & (table.end[start:stop] == timeline.sign_of_life[owner]))
-        np.maximum.at(found, owner[last], last + start)
+        np.maximum.at(result, owner[last], last + start)
     logged = attempts.first_ending >= 0
     at_ending = logged & (timeline.sign_of_life == table.time[attempts.first_ending])
-    found[at_ending] = attempts.first_ending[at_ending]
+    result[at_ending] = attempts.first_ending[at_ending]
     if timeline.records is None:
-        return found
-    return np.where(found >= 0, found, timeline.records.last_row)
+        return result
+    return np.where(result >= 0, result, timeline.records.last_row)
 
 
 def _preempted(timeline: Timeline) -> Rows:
@@ -149,9 +149,9 @@ def _preempted(timeline: Timeline) -> Rows:
     told = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
     rows = positions((table.kind == Kind.SAVE) & (attempts.of_row >= 0))
     rows = rows[told[table.detail[rows]]]
-    found = np.full(len(attempts), -1, dtype=np.intp)
-    found[attempts.of_row[rows]] = rows
-    return found
+    result = np.full(len(attempts), -1, dtype=np.intp)
+    result[attempts.of_row[rows]] = rows
+    return result
 
 
 def _is_preempted(detail: object) -> bool:
@@ -181,11 +181,11 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     key = ranks[: len(naming)] * size + naming
     order = np.argsort(key)
     key, naming = key[order], np.append(naming[order], -1)
-    wanted = ranks[len(naming) - 1 :]
-    place = search(key, wanted * size + attempts.begin_row[without])
+    targets = ranks[len(naming) - 1 :]
+    place = search(key, targets * size + attempts.begin_row[without])
     rank_at = np.append(key // size, -1)
-    own = (rank_at[place] == wanted) & (attempts.of_row[naming[place]] == without)
+    own = (rank_at[place] == targets) & (attempts.of_row[naming[place]] == without)
     shown[without] = np.where(own, naming[place], -1)
-    same = (place > 0) & (rank_at[place - 1] == wanted)
+    same = (place > 0) & (rank_at[place - 1] == targets)
     shown[without[same]] = naming[place[same] - 1]
     return shown

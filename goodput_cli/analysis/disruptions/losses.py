@@ -140,15 +140,15 @@ class _Trained:
 
     def _lost_before(self, place: Rows) -> I64:
         """Steps that were trained for nothing in all spans before each of some places."""
-        wanted = distinct(place)
-        before = np.zeros(len(wanted), dtype=np.int64)
+        distinct_places = distinct(place)
+        before = np.zeros(len(distinct_places), dtype=np.int64)
         total = done = 0
         for start, stop in blocks(len(self.training.kept_steps)):
             upto = np.cumsum(np.append(total, self._lost(slice(start, stop))[1]))
-            last = int(search(wanted, stop, side="right"))
-            before[done:last] = upto[wanted[done:last] - start]
+            last = int(search(distinct_places, stop, side="right"))
+            before[done:last] = upto[distinct_places[done:last] - start]
             total, done = int(upto[-1]), last
-        return before[search(wanted, place)]
+        return before[search(distinct_places, place)]
 
     def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
         """The first step of each span that is lost, and how many are."""

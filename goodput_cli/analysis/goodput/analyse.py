@@ -12,7 +12,6 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import disruptions_inside, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability
@@ -20,7 +19,7 @@ from goodput_cli.analysis.goodput.checkpoint_saves import saves_inside
 from goodput_cli.analysis.goodput.findings import findings, union_length
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.goodput.slice_efficiency import elastic_of
-from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
+from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
 from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -71,21 +70,12 @@ def analyse_window(
         disruptions=disruptions,
         reliability=reliability(timeline, disruptions, start, end, productive / counted),
         saves=saves_inside(timeline, start, end),
-        method=_method(timeline.rules),
+        method=timeline.rules.method,
     )
 
 
 def _percent(ns: int, counted: int) -> float:
     return 100 * ns / counted
-
-
-def _method(rules: Rules) -> Method:
-    return Method(
-        data_loading="blocking" if rules.data_blocking else "overlapped",
-        async_saves=rules.async_saves,
-        stall_factor=rules.stall_factor,
-        exclude_stopped=rules.exclude_stopped,
-    )
 
 
 def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:

@@ -107,7 +107,7 @@ def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
         timeline.attempts.begin_row[progress.without_load],
         "attempts that progressed without a checkpoint_loaded line: where they began is inferred",
     )
-    if progress.asynchronous and not timeline.rules.async_saves:
+    if progress.asynchronous and not timeline.rules.method.async_saves:
         yield Diagnostic.of(
             "async_saves_detected",
             "steps were finished while a save was under way: saves are asynchronous here and claim no time, and "

@@ -43,7 +43,7 @@ def _not_measured(timeline: Timeline) -> set[Category]:
     asynchronous = progress is not None and progress.asynchronous
     if np.all(np.isnan(timeline.usual_step.median)) or asynchronous:
         missing.add(Category.PROGRAM_STARTUP)
-    measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.stall_factor > 0
+    measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.method.stall_factor > 0
     if not measured or np.all(np.isnan(timeline.usual_step.median)):
         missing.add(Category.STALL)
     if timeline.reference_ns is None:

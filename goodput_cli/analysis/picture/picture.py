@@ -135,9 +135,8 @@ def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
 
 def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
     """The last signs of life of the disruptions inside the window."""
-    found = analysis.disruptions
-    times = np.array([row.last_sign_of_life_ns for row in found], dtype=np.int64)
-    number = np.array([row.number for row in found], dtype=np.int64)
+    times = np.array([row.last_sign_of_life_ns for row in analysis.disruptions], dtype=np.int64)
+    number = np.array([row.number for row in analysis.disruptions], dtype=np.int64)
     return _marks(np.clip(times, buckets.start, buckets.end), buckets, number)
 
 
@@ -153,13 +152,13 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
 
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
     """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
-    found = analysis.rolling or _sliding(analysis, buckets)
-    shares = _percent(found.productive_ns, found.counted_ns)
-    lengths = dict.fromkeys(found.window_ns.tolist())
+    windows = analysis.rolling or _sliding(analysis, buckets)
+    shares = _percent(windows.productive_ns, windows.counted_ns)
+    lengths = dict.fromkeys(windows.window_ns.tolist())
     return tuple(
-        _downsampled(length, found.end_ns[rows], shares[rows], buckets)
+        _downsampled(length, windows.end_ns[rows], shares[rows], buckets)
         for length in lengths
-        for rows in (np.flatnonzero(found.window_ns == length),)
+        for rows in (np.flatnonzero(windows.window_ns == length),)
     )
 
 

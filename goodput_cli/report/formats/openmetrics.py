@@ -111,14 +111,16 @@ def _overlapped(analysis: Analysis) -> list[tuple[Labels, str]]:
 def _thresholds(thresholds: tuple[Threshold, ...]) -> Iterator[Family]:
     """Value and limit in the unit of the label, and one sample a verdict, of which one is 1. An expression that was
     given twice is one series."""
-    by_name = {(safe(one.expression), "fail" if one.fails else "warn"): one for one in thresholds}
+    by_name = {
+        (safe(threshold.expression), "fail" if threshold.fails else "warn"): threshold for threshold in thresholds
+    }
     verdicts, values, limits = [], [], []
-    for (expression, action), one in by_name.items():
+    for (expression, action), threshold in by_name.items():
         labels = {"expression": expression, "action": action}
-        verdicts += [(labels | {"verdict": name}, str(int(one.verdict == name))) for name in _VERDICTS]
-        measured = labels | {"unit": one.unit}
-        limits.append((measured, exact(one.limit)))
-        value = _of(one.value)
+        verdicts += [(labels | {"verdict": name}, str(int(threshold.verdict == name))) for name in _VERDICTS]
+        measured = labels | {"unit": threshold.unit}
+        limits.append((measured, exact(threshold.limit)))
+        value = _of(threshold.value)
         if value is not None:
             values.append((measured, value))
     yield Family("goodput_threshold_verdict", "1 for the verdict on the expression, 0 for the others.", verdicts)

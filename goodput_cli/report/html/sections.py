@@ -11,7 +11,7 @@ from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.picture import tiled_windows
-from goodput_cli.analysis.results import Analysis, Saves
+from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling.sheet import rolling_sheet
 from goodput_cli.analysis.steps.sheet import steps_sheet
 from goodput_cli.analysis.steps.statistics import StepReport, step_report
@@ -21,7 +21,8 @@ from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.sheets.html import HtmlTable, html_table
 from goodput_cli.vocabulary.categories import BY_NAME, Category, Look
 from goodput_cli.vocabulary.definitions import DEFINITIONS
-from goodput_cli.vocabulary.text import clock, duration, exact, iso, number, period, plural, seconds_text
+from goodput_cli.vocabulary.option import declared
+from goodput_cli.vocabulary.text import clock, duration, iso, number, period, plural, seconds_text
 
 MOST_ROWS = 500
 """How many rows a table of the report holds; the pages of the single commands hold more."""
@@ -255,7 +256,8 @@ def definitions() -> list[tuple[str, Look | None, str]]:
 
 def method(analysis: Analysis) -> list[tuple[str, str]]:
     """Which question was asked, with which options, of which logs."""
-    how, job, window = analysis.method, analysis.job, analysis.window
+    job, window = analysis.job, analysis.window
+    choices = [(one.option, getattr(analysis.method, one.name)) for one in declared(Method)]
     reference = facts.reference_text(analysis)
     rows = [
         ("window", f"{iso(window.start_ns)} to {iso(window.end_ns)}"),
@@ -263,14 +265,9 @@ def method(analysis: Analysis) -> list[tuple[str, str]]:
         ("log formats", " + ".join(job.formats) or "none"),
         ("progress from", "steps" if analysis.timeline.records is not None else "checkpoints"),
         ("reference", reference or "none"),
-        ("data loading", how.data_loading),
-        ("saves", "asynchronous" if how.async_saves else "block training"),
-        ("stall factor", exact(how.stall_factor) if how.stall_factor else "off"),
-        ("hindsight", "a step redone later is wasted" if how.hindsight else "as it was known at the end of the window"),
+        *((one.label, text) for one, value in choices if (text := one.phrase(value))),
     ]
     rows += [("excluded", period(start, end)) for start, end in analysis.timeline.rules.exclusions]
-    if how.exclude_stopped:
-        rows.append(("excluded", "planned stops"))
     sources = analysis.table.sources
     rows += [("source", source) for source in sources[:_MOST_SOURCES]]
     if len(sources) > _MOST_SOURCES:

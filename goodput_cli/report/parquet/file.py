@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.vocabulary.text import iso, well_formed
 
 if TYPE_CHECKING:
@@ -52,15 +53,12 @@ def chunks(size: int) -> Iterator[slice]:
 
 def about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
     """What a table of an analysis says about itself: the job, the window, the headline and the method behind it."""
-    window, rules = analysis.window, analysis.timeline.rules
+    window = analysis.window
     method = {
         "reference_step_time_seconds": analysis.reference.step_time_seconds,
         "reference_origin": analysis.reference.origin,
-        "data_loading": "blocking" if rules.data_blocking else "overlapped",
-        "async_saves": rules.async_saves,
-        "stall_factor": rules.stall_factor,
-        "excluded": [[iso(start), iso(end)] for start, end in rules.exclusions],
-        "exclude_stopped": rules.exclude_stopped,
+        **asdict(analysis.method),
+        "excluded": [[iso(start), iso(end)] for start, end in analysis.timeline.rules.exclusions],
     }
     return {
         "schema_version": str(SCHEMA_VERSION),
