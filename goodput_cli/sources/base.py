@@ -22,9 +22,6 @@ FILE_SCHEME = "file"
 """A JSON object of a log."""
 
 
-"""A JSON object of a log."""
-
-
 Record = dict[str, Any]
 """A JSON object of a log."""
 
