@@ -1,0 +1,103 @@
+"""One life of a replay: how far its budget goes from the position at which it resumed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from goodput_cli.analysis.advice.policy import Policy
+from goodput_cli.analysis.advice.record import Record
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a budget goes from one position. whole: the last position whose step and save were completed; position:
+    where it stands; used: ns. made: of saves that had to wait for each other, the position of each and when (ns of the
+    run) it can be used; None where the policy alone says what was saved."""
+
+    whole: int
+    position: int
+    used: int
+    made: list[tuple[int, int]] | None = None
+
+
+class Run:
+    """The clock of one life of the record from a place and a position on."""
+
+    def __init__(self, record: Record, policy: Policy, life: int, place: int, position: int) -> None:
+        self._record, self._policy, self.life = record, policy, life
+        self.place, self.position = place, position
+        self._one = record.lives[life]
+        self._begin = self._one.work.upto(place) + self._extra(position)
+        self._paid = policy.paid(life, position)
+
+    def _extra(self, position: int) -> int:
+        one, any_ = self._one, self._record.latest_extra
+        own = one.extra.upto(min(max(position, one.first), one.stop))
+        if not any_.total[-1]:
+            return own
+        upto = any_.upto
+        return upto(min(position, one.first)) + own + upto(max(position, one.stop)) - upto(one.stop)
+
+    def trained(self, position: int) -> int:
+        """ns until the step before a position is complete, without any save."""
+        place = self.place + position - self.position
+        return self._one.work.upto(place) + self._extra(position) - self._begin
+
+    def done(self, position: int) -> int:
+        """The same with all saves of the policy, the one at the position included."""
+        return self.trained(position) + self._policy.paid(self.life, position) - self._paid
+
+    def cost(self, position: int) -> int:
+        """ns of the save at a position."""
+        return self._policy.paid(self.life, position) - self._policy.paid(self.life, position - 1)
+
+    def within(self, budget: int | None, end: int) -> Reach:
+        """How far a budget (ns; None: any) goes, at most to the end position."""
+        if self._policy.waits:
+            return self._within_waiting(budget, end)
+        if budget is None:
+            return Reach(end, end, self.done(end))
+        ahead = range(self.position + 1, end + 1)
+        whole = self.position + bisect_right(ahead, budget, key=self.done)
+        used = self.done(whole) if whole > self.position else 0
+        if whole < end:
+            step = self.trained(whole + 1) + used - (self.trained(whole) if whole > self.position else 0)
+            if step <= budget:
+                return Reach(whole, whole + 1, step)
+        return Reach(whole, whole, used)
+
+    def _within_waiting(self, budget: int | None, end: int) -> Reach:
+        """Save by save: none is made while the one before can not be used yet."""
+        most = self.done(end) if budget is None else budget
+        made: list[tuple[int, int]] = []
+        paid, ready, low = 0, 0, self.position
+        while True:
+            free = self._first(lambda at, paid=paid, ready=ready: self.trained(at) + paid >= ready, low + 1, end)
+            save = self._next_save(max(free, low + 1), end)
+            reached = end if save is None else save
+            if self.trained(reached) + paid > most:
+                position = self._first(lambda at, paid=paid: self.trained(at) + paid > most, low + 1, reached) - 1
+                return Reach(position, position, self.trained(position) + paid, made)
+            if save is None:
+                return Reach(end, end, self.trained(end) + paid, made)
+            cost = self.cost(save)
+            if self.trained(save) + paid + cost > most:
+                return Reach(save - 1, save, self.trained(save) + paid, made)
+            paid += cost
+            ready = self.trained(save) + paid + self._policy.delay(self.life, save)
+            made.append((save, ready))
+            low = save
+            if save == end:
+                return Reach(end, end, self.trained(end) + paid, made)
+
+    def _first(self, meets: Callable[[int], bool], low: int, high: int) -> int:
+        """The first position from `low` on that meets a condition which then holds; high + 1 if none up to there."""
+        return low + bisect_left(range(low, high + 1), True, key=meets)
+
+    def _next_save(self, low: int, end: int) -> int | None:
+        """The first position in [low, end] at which the policy saves."""
+        before = self._policy.count(self.life, low - 1)
+        found = self._first(lambda at: self._policy.count(self.life, at) > before, low, end)
+        return found if found <= end else None
