@@ -67,6 +67,7 @@ class Life:
     completed ones. clean: it was stopped as planned. resumed: the position at which the next life began. kept: training
     (evals included) that is in the job's final progress. undetermined: of the time before death, what the ledger calls
     undetermined. unseen_death: nothing logged its end. ledger_startup: the part of `startup` that the ledger knows.
+    began_at: the line that shows it.
     """
 
     attempt: int
@@ -86,6 +87,7 @@ class Life:
     undetermined: int = 0
     unseen_death: bool = False
     ledger_startup: int = 0
+    began_at: str | None = None
 
     @property
     def death(self) -> int:
@@ -124,7 +126,7 @@ class Amounts:
     """Sums of the ledger, ns, for the levers that leave lives as they are.
 
     before: by part, for each life, what stands before it (before the first: what disruptions of the lead hold); only
-    passages that were disruptions count. failed_starts: starts that never trained. disruptions: how many, and `lost`
+    passages that were disruptions count. failed_starts: attempt and ns of starts that never trained. disruptions: how many, and `lost`
     what they cost. custom: by label. slow: lost in slow regimes, kept steps only (with a reference: the slowdown);
     None where nothing shows it.
     """
@@ -139,7 +141,7 @@ class Amounts:
     custom: Mapping[str, int]
     disruptions: int
     lost: int
-    failed_starts: tuple[int, ...]
+    failed_starts: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class Record:
     kept_steps: int
     amounts: Amounts
     deaths: Death = "middle"
+    background: bool = False
     ends: tuple[Ending, ...] = ()
 
     @property

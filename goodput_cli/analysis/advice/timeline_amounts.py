@@ -137,11 +137,11 @@ def _passages(timeline: Timeline) -> dict[str, I64]:
     return {**parts, "undetermined": down.get((Category.UNDETERMINED, -1), nothing)}
 
 
-def _failed_starts(timeline: Timeline, lives: Sequence[Span]) -> list[int]:
-    """Attempts that others follow and that never trained: ns from the first start of each to that of the next."""
+def _failed_starts(timeline: Timeline, lives: Sequence[Span]) -> list[tuple[int, int]]:
+    """Attempts that others follow and that never trained: number, and ns from the first start of each to that of the next."""
     lived = {life.attempt for life in lives}
     begin = timeline.attempts.begin
-    return [int(begin[one + 1] - begin[one]) for one in timeline.disruptions.tolist() if one not in lived]
+    return [(one, int(begin[one + 1] - begin[one])) for one in timeline.disruptions.tolist() if one not in lived]
 
 
 def _slow(timeline: Timeline) -> int | None:

@@ -116,8 +116,16 @@ class _Reader:
                 kept_steps=int(np.ceil(self._stretches.kept).sum()),
                 amounts=ledger.amounts,
                 deaths=self._death,
+                background=self._background,
             )
         )
+
+    @property
+    def _background(self) -> bool:
+        """Whether Orbax lines say that saves go on behind their blocking part."""
+        table = self._timeline.table
+        used = np.unique(table.detail[table.kind == Kind.SAVE])
+        return any(("synchronous", False) in table.details[detail] for detail in used[used >= 0].tolist())
 
     @property
     def _asynchronous(self) -> bool:
@@ -428,8 +436,16 @@ class _Reader:
             saves=self._saves_of(attempt),
             clean=bool(self._timeline.endings.how[attempt] == End.CLEAN) and followed,
             resumed=int(self._began[self._lived[place + 1]]) if followed else None,
+            began_at=self._began_at(attempt),
             kept=int((plain * own.kept[rows] // count + extra * own.kept[rows] // count).sum()),
         )
+
+    def _began_at(self, attempt: int) -> str | None:
+        progress, low = self._timeline.progress, self._bounds[attempt]
+        row = -1 if progress is None else int(progress.load_row[attempt])
+        if row < 0 and low < self._bounds[attempt + 1]:
+            row = int(self._timeline.judged.stretches.row[low])
+        return self._timeline.table.where(row) if row >= 0 else None
 
     def _trace(self, life: Life) -> Trace:
         timeline, own, attempt = self._timeline, self._stretches, life.attempt
