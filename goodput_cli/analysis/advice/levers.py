@@ -139,7 +139,7 @@ def _interval(question: Question) -> Iterator[Found]:
 
 def _async_saves(question: Question) -> Iterator[Found]:
     record, exposure, today = question.record, question.exposure, question.interval.today
-    if record.asynchronous or record.background or not record.cost or today is None or record.every is None:
+    if record.asynchronous or not record.cost or today is None or record.every is None:
         return
     saving = Saving(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
     if exposure.failures == 0 and exposure.mtbf_given is None:
@@ -228,15 +228,14 @@ def _restart(question: Question) -> Iterator[Found]:
 
 def _downtime(question: Question) -> Iterator[Found]:
     amounts, spare = question.record.amounts, question.spare_ns
-    down = amounts.before["down"]
     yield Found(
         "downtime", "downtime halved", "a failure is noticed and the job scheduled twice as fast",
-        "after every disruption", "exact", ns=half(sum(down)), settings={"factor": 2},
+        "after every disruption", "exact", ns=half(sum(amounts.before["down"])), settings={"factor": 2},
     )  # fmt: skip
     yield Found(
         "spares", f"spares after {spare / 1e9:g} s", "a spare takes over, and nothing is queued",
         f"after {spare / 1e9:g} s; a start that led nowhere counts as downtime", "exact",
-        ns=sum(max(ns - spare, 0) for ns in down) + sum(amounts.before["queued"]),
+        ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
         settings={"spare_seconds": spare / 1e9},
     )  # fmt: skip
 

@@ -84,6 +84,7 @@ class _Replay:
         self._usable: list[_Usable] = []
         self._path: list[tuple[int, int]] = []
         self._saves = self._saved = self._wraps = 0
+        self._state: tuple[int, int, list[tuple[int, int]]] | None = None
         self._most_deaths = max(MOST_DEATHS, 2 * len(lives))
 
     def run(self) -> Replayed:
@@ -123,9 +124,17 @@ class _Replay:
                 self._forget_pending(begun, ns)
                 return _Died(life, ns, reach.position)
             self._wraps += 1
+            if self._seen_before(reach.position, budget - spent - reach.used):
+                return _Died(life, None)
             spent += reach.used
             place, position, life = place + reach.position - position, reach.position, 0
         return _Died(life, None)
+
+    def _seen_before(self, position: int, left: int) -> bool:
+        """Whether the job stood just so when the record began again the time before: then it never ends."""
+        state = (position, left, [(usable.low, usable.high) for usable in self._usable])
+        again, self._state = state == self._state, state
+        return again
 
     def _note(self, run: Run, reach: Reach, spent: int) -> None:
         """What was saved on the way."""
@@ -190,7 +199,7 @@ class _Replay:
         return position
 
     def _forget_above(self, position: int) -> None:
-        while self._usable and self._usable[-1].low > position:
+        while self._usable and self._usable[-1].low >= position:  # the next life begins with one at the position itself
             self._usable.pop()
         if self._usable:
             top = self._usable[-1]

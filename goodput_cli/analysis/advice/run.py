@@ -33,12 +33,13 @@ class Run:
         self._paid = policy.paid(life, position)
 
     def _extra(self, position: int) -> int:
+        """Evals below a position: the life's own where it recorded the step, else those of the latest that did."""
         one, any_ = self._one, self._record.latest_extra
-        own = one.extra.upto(min(max(position, one.first), one.stop))
-        if not any_.total[-1]:
-            return own
-        upto = any_.upto
-        return upto(min(position, one.first)) + own + upto(max(position, one.stop)) - upto(one.stop)
+        if one.first <= position <= one.stop or not any_.total[-1]:
+            return one.extra.upto(position)
+        if position < one.first:
+            return any_.upto(position) - any_.upto(one.first)
+        return one.extra.total[-1] + any_.upto(position) - any_.upto(one.stop)
 
     def trained(self, position: int) -> int:
         """ns until the step before a position is complete, without any save."""

@@ -86,6 +86,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
         sums = np.zeros(len(lives) + 1, dtype=np.int64)
         np.add.at(sums, gap, np.where(disrupted, amount, 0))
         before[name] = tuple(sums[:-1].tolist())
+    outages = [(int(gap[at]), int(parts["down"][at])) for at in np.flatnonzero(disrupted & (gap < len(lives))).tolist()]
     window = np.array([timeline.start]), np.array([timeline.end])
     total = {key: int(value[0]) for key, value in timeline.ledger.between(*window).items()}
     unknown = not_recorded(timeline)
@@ -97,6 +98,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
     slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
     amounts = Amounts(
         before=before,
+        outages=tuple(outages),
         restore=total.get((Category.RESTORE, -1), 0),
         saved=total.get((Category.SAVE, -1), 0),
         wasted=total.get((Category.WASTED, -1), 0) + sum(life.undetermined for life in lives),

@@ -160,8 +160,11 @@ def _shortened(record: Record, plan: Plan) -> _Shortened:
             target = startups if part == "startup" else gaps
             target[place] -= ns
     if plan.spares is not None:
-        for place, (down, queued) in enumerate(zip(parts["down"], parts["queued"], strict=True)):
-            gaps[place] -= max(down - plan.spares, 0) + queued
+        for place, down in record.amounts.outages:
+            taken = min(max(down - plan.spares, 0), parts["down"][place])
+            parts["down"][place] -= taken
+            gaps[place] -= taken
+        gaps = [gap - queued for gap, queued in zip(gaps, parts["queued"], strict=True)]
     return _Shortened(gaps, startups, exact)
 
 
