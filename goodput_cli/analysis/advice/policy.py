@@ -6,9 +6,12 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.record import Record
 from goodput_cli.analysis.advice.sums import Jumps, jumps
+
+I64 = NDArray[np.int64]
 
 
 class Policy(Protocol):
@@ -100,33 +103,30 @@ class Every:
         return step > self._origin and step % self.every == 0
 
     @cached_property
-    def _corrections(self) -> tuple[Jumps, list[Jumps | None]]:
+    def _corrections(self) -> tuple[Jumps, dict[int, Jumps]]:
         """What recorded saves cost beyond the usual cost: of any life, and what single lives differ from that."""
         known = self._record.first_saves
-        extra = jumps(known.made_at[:0], known.cost[:0])
         if self._fixed:
-            return extra, [None] * len(self._record.lives)
+            return jumps(known.made_at[:0], known.cost[:0]), {}
         here = self._at_a_save(known.made_at)
-        extra = jumps(known.made_at[here], known.cost[here] - self._usual)
-        return extra, [self._of_life(index) for index in range(len(self._record.lives))]
+        own: dict[int, Jumps] = {}
+        for life, (made_at, differs) in self._record.unlike_first.items():
+            mine = self._at_a_save(made_at)
+            if mine.any():
+                own[life] = jumps(made_at[mine], differs[mine])
+        return jumps(known.made_at[here], known.cost[here] - self._usual), own
 
-    def _at_a_save(self, made_at: np.ndarray[tuple[int], np.dtype[np.int64]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _at_a_save(self, made_at: I64) -> NDArray[np.bool_]:
         step = made_at - self._behind
         rule = (step % self.every == 0) & (step > self._origin)
         return np.asarray(rule | (made_at == self._record.end))
-
-    def _of_life(self, life: int) -> Jumps | None:
-        known, own = self._record.first_saves, self._record.lives[life].saves
-        differs = own.cost - known.cost[np.searchsorted(known.made_at, own.made_at)]
-        here = self._at_a_save(own.made_at) & (differs != 0)
-        return jumps(own.made_at[here], differs[here]) if here.any() else None
 
     def count(self, life: int, position: int) -> int:
         return self._multiples(position) + (self._saves_at_end and position >= self._record.end)
 
     def paid(self, life: int, position: int) -> int:
         known, own = self._corrections
-        beyond = own[life]
+        beyond = own.get(life)
         paid = self._usual * self.count(life, position) + known.upto(position)
         return paid if beyond is None else paid + beyond.upto(position)
 

@@ -218,6 +218,18 @@ class Record:
         return SaveColumns(at, cost, np.full(len(at), self.latency, dtype=np.int64))
 
     @cached_property
+    def unlike_first(self) -> Mapping[int, tuple[I64, I64]]:
+        """By life, for those that saved anywhere at another cost than the first save there: the positions, and by how
+        much (ns) it differs."""
+        known, found = self.first_saves, {}
+        for index, life in enumerate(self.lives):
+            differs = life.saves.cost - known.cost[np.searchsorted(known.made_at, life.saves.made_at)]
+            here = np.flatnonzero(differs)
+            if len(here):
+                found[index] = (life.saves.made_at[here], differs[here])
+        return found
+
+    @cached_property
     def latest_extra(self) -> Ramp:
         """Evals by position, as the latest life had them that trained a step there."""
         return latest_extra(self.lives)
