@@ -16,7 +16,7 @@ from goodput_cli.analysis.advice.results import EarlyDeaths, IfCost, IntervalAdv
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3
 _SURE = 0.95
-_LEAST_STEPS = 20
+LEAST_STEPS = 20
 _EARLY = 0.1
 _CHANCE = 0.01
 _COSTS = (1.0, 5.0, 15.0, 60.0)
@@ -172,8 +172,8 @@ def _refused(record: Record) -> tuple[str, str] | None:
         return "save_cost_unknown", (
             "no line says how long a save blocks; log `step_finished` before `checkpoint_saved`, or give --save-seconds"
         )
-    if record.kept_steps < _LEAST_STEPS:
-        return "too_short", f"{record.kept_steps} steps were kept; {_LEAST_STEPS} are needed"
+    if record.kept_steps < LEAST_STEPS:
+        return "too_short", f"{record.kept_steps} steps were kept; {LEAST_STEPS} are needed"
     if len(record.lives) < 2 and record.kept_steps < 2 * record.every:
         return "too_short", (
             f"one attempt of {record.kept_steps} steps, saved every {record.every}: two intervals, or a second attempt, "

@@ -69,7 +69,7 @@ class Question:
 
 def levers(question: Question, price: Price) -> tuple[Lever, ...]:
     """All that buy something, the most first."""
-    made = [_made(found, question.record, price) for found in _all(question)]
+    made = [_made(found, question.record, price) for found in all_levers(question)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
@@ -119,7 +119,8 @@ def half(total: int) -> int:
     return share_saved(total, _TWICE)
 
 
-def _all(question: Question) -> Iterator[Found]:
+def all_levers(question: Question) -> Iterator[Found]:
+    """Every lever that the record has something for, small ones too."""
     for find in _FINDERS:
         yield from find(question)
 
