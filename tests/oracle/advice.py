@@ -18,7 +18,7 @@ from .claims import claims_beside_training
 from .events import Event, read
 from .job import Job, Options, understand
 from .life import Pairing, lost_end
-from .lineage import Stretch
+from .lineage import Stretch, lineage, strides
 from .training import WASTED, Training, train
 
 Span = tuple[int, int]
@@ -186,7 +186,7 @@ class Reader:
             return
         credited = ends.get("credited")
         resumed_at = self.training.credited_end.get(index)
-        count = int(self.credited_steps(index)) if resumed_at is not None else 1
+        count = self.credited_steps(index) if resumed_at is not None else 1
         shown = [begin for begin, _ in saves.get(step.number + count - 1, []) if begin >= step.time]
         if resumed_at is None and not shown:
             life.complete, life.seen = False, step.time
@@ -195,12 +195,13 @@ class Reader:
         self.add(life, saves, None, step.time, end, count)
 
     def credited_steps(self, index: int) -> int:
-        """How many steps the last record stands for: up to where the next in the lineage began, if it got so far."""
-        last = self.job.attempts[index].steps[-1].number
-        later = [attempt.steps[0].number for attempt in self.job.attempts[index + 1 :] if attempt.steps]
-        above = [step for step in later if step > last]
-        kept = next((stretch for stretch in self.stretches(index) if stretch.role == "credited"), None)
-        return (above[0] - last) if kept is not None and above else 1
+        """How many steps the last record stands for: up to where the lineage resumed, if it came so far."""
+        attempts = self.job.attempts
+        spans = [(one.steps[0].number, one.steps[-1].number) if one.steps else None for one in attempts]
+        stride = strides(attempts)
+        resumed, last = lineage(spans, stride).get(index), attempts[index].steps[-1].number
+        assert resumed is not None
+        return resumed - last if last >= resumed - stride[index] else 1
 
     def job_s_last_step(self, life: Life, step: Event, saves: dict[int, list[Span]]) -> None:
         final = next((s for s in self.stretches(life.attempt) if s.role == "final"), None)
@@ -257,7 +258,8 @@ class Reader:
     def unit(self) -> int:
         """Usual step time of the job."""
         plain = [s for s in self.training.stretches if s.is_sample]
-        for chosen in ([s for s in plain if not s.first], plain, self.training.stretches):
+        timed = [s for s in self.training.stretches if s.role == "plain"]
+        for chosen in ([s for s in plain if not s.first], plain, timed):
             paces = [Fraction(s.net) / s.steps for s in chosen]
             if paces:
                 return max(round(median(paces) or 0), 1)

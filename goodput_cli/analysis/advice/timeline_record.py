@@ -368,9 +368,11 @@ class _Reader:
 
     @cached_property
     def _unit(self) -> int:
-        """Usual step time (ns) of the job."""
-        judged = self._timeline.judged
-        for chosen in (judged.sample & ~judged.stretches.opening, judged.sample, judged.stretches.steps > 0):
+        """Usual step time (ns) of the job; of wasted training where nothing was kept; 1 where no step was timed."""
+        judged, timed = self._timeline.judged, np.ones(len(self._timeline.judged.stretches), dtype=bool)
+        if self._step_log:
+            timed[self._bounds[1:][self._bounds[1:] > self._bounds[:-1]] - 1] = False
+        for chosen in (judged.sample & ~judged.stretches.opening & timed, judged.sample & timed, timed):
             if chosen.any():
                 return max(round(float(np.median(self._net[chosen] / judged.stretches.steps[chosen]))), 1)
         return 1
