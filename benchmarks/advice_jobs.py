@@ -54,7 +54,8 @@ def record_of_job(job: Job, random: np.random.Generator) -> Record:
     course = Course(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
     lives = [settled(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
     lives = [
-        replace(life, kept=step * ((life.stop if life.resumed is None else life.resumed) - life.first)) for life in lives
+        replace(life, kept=step * ((life.stop if life.resumed is None else life.resumed) - life.first))
+        for life in lives
     ]
     productive = sum(life.kept for life in lives)
     none = dict.fromkeys(PARTS, (0,) * len(lives))

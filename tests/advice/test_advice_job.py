@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.advice_jobs import Job, record_of_job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_logs, messy_logs, unchanged_answers
 from test_properties import analyse, slowly
 
 import goodput_cli
+from benchmarks.advice_jobs import Job, record_of_job
 from goodput_cli.analysis.advice.advise import Options, advise, check_replay
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import interval_advice
@@ -200,7 +200,9 @@ def test_order_and_copies_change_nothing(lines: Sequence[str], data: st.DataObje
 
 @pytest.mark.parametrize(("shape", "today", "most"), [(1.0, 55, 1.0), (0.6, 60, 6.0)])
 @pytest.mark.parametrize("failures", [4, 20])
-def test_what_is_best_already_is_hardly_ever_to_be_changed(shape: float, today: int, most: float, failures: int) -> None:
+def test_what_is_best_already_is_hardly_ever_to_be_changed(
+    shape: float, today: int, most: float, failures: int
+) -> None:
     """Simulated jobs (see `python -m benchmarks.advice` for the whole table); no job is told anything far off."""
     random, jobs, told = np.random.default_rng(11), 40, 0
     for _ in range(jobs):

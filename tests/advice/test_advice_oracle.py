@@ -32,7 +32,6 @@ def engine(lines: Sequence[str]) -> Record | None:
 
 
 @few
-
 @given(st.one_of(step_logs(), messy_logs()))
 def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
     found, expected = engine(lines), oracle.record(lines)

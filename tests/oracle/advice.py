@@ -124,7 +124,9 @@ class Reader:
         life.death = self.death(index)
         for stretch in self.stretches(index):
             if stretch.role == "plain":
-                self.add(life, self.saves_of(index, life.death), stretch, stretch.start, stretch.end, int(stretch.steps))
+                self.add(
+                    life, self.saves_of(index, life.death), stretch, stretch.start, stretch.end, int(stretch.steps)
+                )
         self.last_step(life, steps[-1])
         self.note_saves(life)
         return life
@@ -232,7 +234,9 @@ class Reader:
             end = interval.end
             if end is None:
                 t1 = self.job.t1 if interval.owner == self.job.last else None
-                end = lost_end(interval, self.job.attempts[interval.owner], self.training.life(self.job, interval.owner), t1)
+                end = lost_end(
+                    interval, self.job.attempts[interval.owner], self.training.life(self.job, interval.owner), t1
+                )
             if end is not None and end > interval.start:
                 found.append((interval.start, end))
         return found

@@ -38,7 +38,7 @@ class Options:
     plan: Plan | None = None
 
 
-def advise(record: Record, options: Options = Options(), others: Mapping[Death, Record] | None = None) -> Advice:  # noqa: B008
+def advise(record: Record, options: Options = Options(), others: Mapping[Death, Record] | None = None) -> Advice:
     """others: the records for each assumed moment of death, where none was logged."""
     exposure = exposure_of(record, options.mtbf)
     fidelity = check_replay(record)
@@ -161,7 +161,9 @@ def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelit
             f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where {early.expected:.1f} "
             "are expected: the formulas of Young and Daly do not hold, but the curve does"
         ), early.count))  # fmt: skip
-    found += _of_kind(record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored")
+    found += _of_kind(
+        record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
+    )
     found += _of_kind(record, Kind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows")
     if advice.reason == "never_ends":
         found.append(Diagnostic("never_ends", "warning", str(advice.say)))

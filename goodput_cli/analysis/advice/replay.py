@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goodput_cli.analysis.advice.policy import AsRecorded, Policy
+from goodput_cli.analysis.advice.policy import Policy
 from goodput_cli.analysis.advice.record import Kind, Record
 from goodput_cli.analysis.advice.run import Reach, Run
 

@@ -105,7 +105,9 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
         data=known(Category.DATA_LOADING_SYNC),
         stalls=known(Category.STALL),
         slow=slow,
-        custom={timeline.table.labels[label]: ns for (category, label), ns in total.items() if category == Category.CUSTOM},
+        custom={
+            timeline.table.labels[label]: ns for (category, label), ns in total.items() if category == Category.CUSTOM
+        },
         disruptions=len(timeline.disruptions),
         lost=lost - taken,
         failed_starts=tuple(_failed_starts(timeline, lives)),

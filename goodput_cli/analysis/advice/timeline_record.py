@@ -28,8 +28,9 @@ I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 
-def record_of(timeline: Timeline, name: str, death: Death = "middle", save_ns: int | None = None,
-              every: int | None = None) -> Record:
+def record_of(
+    timeline: Timeline, name: str, death: Death = "middle", save_ns: int | None = None, every: int | None = None
+) -> Record:
     """The record of one job.
 
     death: where a life is taken to have ended whose end nothing logged. save_ns: what a save blocks, if the log does

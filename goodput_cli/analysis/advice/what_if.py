@@ -238,7 +238,9 @@ def _scenario(
 ) -> Scenario:  # fmt: skip
     if ns is None:
         facts = None if done is None else replay_facts(record, done)
-        return Scenario(plan.changes, how, float("-inf"), None, -100 * record.productive / record.window, 0.0, facts, None, None)
+        return Scenario(
+            plan.changes, how, float("-inf"), None, -100 * record.productive / record.window, 0.0, facts, None, None
+        )
     saved = record.window - ns
     points, goodput = points_of(record, saved / 1e9)
     facts = None if done is None else replay_facts(record, replace(done, ns=ns))
