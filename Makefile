@@ -33,6 +33,7 @@ lint: $(INSTALLED_DEV) ## Run the linters
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(INSTALLED_DEV) ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)

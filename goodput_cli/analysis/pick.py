@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.build import is_step_log
+from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable
-from goodput_cli.timeline.attempts import find_attempts
-from goodput_cli.timeline.build import is_step_log
-from goodput_cli.timeline.order import Ordered, in_order
-from goodput_cli.timeline.runs import find_runs
 
 _LISTED = 10
 
@@ -46,17 +46,17 @@ def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[s
     return in_order(events), name, formats
 
 
-def pick_run(given: Ordered, run: int | str) -> Ordered:
+def pick_run(whole: Ordered, run: int | str) -> Ordered:
     """The events of one run of a job (accounting §10): a number from 1, or "last"."""
-    ordered = given.table
-    attempts = find_attempts(ordered, is_step_log(ordered))
-    starts = find_runs(ordered, attempts)
+    table = whole.table
+    attempts = find_attempts(table, is_step_log(table))
+    starts = find_runs(table, attempts)
     number = len(starts) if run == "last" else _run_number(run)
     if not 1 <= number <= len(starts):
         raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
     first = starts[number - 1] if number > 1 else 0
-    stop = starts[number] if number < len(starts) else len(ordered)
-    chosen = ordered.take(np.arange(first, stop))
+    stop = starts[number] if number < len(starts) else len(table)
+    chosen = table.take(np.arange(first, stop))
     return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
 
 

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-    from goodput_cli.analysis.disruption_rows import Disruptions
-    from goodput_cli.analysis.reliability import Reliability
+    from goodput_cli.accounting.build import Timeline
+    from goodput_cli.analysis.disruptions.reliability import Reliability
+    from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.events.schema import EventTable
-    from goodput_cli.timeline.build import Timeline
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
@@ -301,13 +301,13 @@ class Analysis:
     @cached_property
     def segments(self) -> pd.DataFrame:
         """The segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
-        from goodput_cli.analysis.frames import segment_frame
+        from goodput_cli.analysis.goodput.frames import segment_frame
 
         return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
 
     @cached_property
     def events(self) -> pd.DataFrame:
         """The job's events in time order as a DataFrame (needs pandas)."""
-        from goodput_cli.analysis.frames import event_frame
+        from goodput_cli.analysis.goodput.frames import event_frame
 
         return event_frame(self.table)

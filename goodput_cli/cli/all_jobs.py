@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goodput_cli.api import Question
+    from goodput_cli.api.analyze import Question
 
 _ASKED = (
     "reference_step_time", "start", "end", "as_of", "exclude", "exclude_stopped", "timezone", "data_loading",
@@ -19,7 +19,7 @@ _SHOWN_EVERY = 25
 
 def question_for_each(given: Mapping[str, Any]) -> Question:
     """What is asked of each job, from a session's question."""
-    from goodput_cli.api import make_question
+    from goodput_cli.api.analyze import make_question
 
     return make_question(**{name: given[name] for name in _ASKED if name in given})
 

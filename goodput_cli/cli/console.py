@@ -10,7 +10,7 @@ from typing import TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Depth, Page
-from goodput_cli.report.text import safe
+from goodput_cli.vocabulary.text import safe
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 160

@@ -10,12 +10,13 @@ from typing import Any
 
 import click
 
-from goodput_cli.analysis import when
-from goodput_cli.analysis.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, option
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
+from goodput_cli.vocabulary import when
+from goodput_cli.vocabulary.zones import load_zone
 
 _WHAT = "What"
 MAX_DAYS = 36_500
@@ -86,7 +87,7 @@ def warn_threshold(text: str) -> ThresholdExpression:
 TEXT = Checked("text", str)
 TIME = Checked("time", when.parse_when, keep_text=True)
 SPAN = Checked("start/end", when.parse_span, keep_text=True)
-ZONE = Checked("zone", when.parse_zone, keep_text=True)
+ZONE = Checked("zone", load_zone, keep_text=True)
 STEP_TIME = Checked("seconds|auto", positive_seconds_or_auto)
 FACTOR = Checked("number", factor)
 DAYS = Checked("days", days)

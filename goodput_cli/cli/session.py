@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 import click
 
+from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.cli.console import say, tell
 from goodput_cli.cli.memory import keep_freed_memory
 from goodput_cli.cli.options import method_options, output_options, source_options, time_options
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.diagnostics import Diagnostic, problems
+from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
 from goodput_cli.report.messages import diagnostic_lines, strict_lines
-from goodput_cli.report.sheet import Sheet
-from goodput_cli.report.sheets import load_sheet_renderer
-from goodput_cli.report.text import safe
+from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.comparison import Comparison
+    from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.results import Analysis, Threshold
     from goodput_cli.events.schema import EventLog
 
@@ -55,7 +55,7 @@ class Session(Generic[Answer]):
 
     def analyze(self, **more: Any) -> Analysis:
         """Read the sources and analyse one job; `more` are further arguments of `goodput_cli.analyze`."""
-        from goodput_cli.api import analyze
+        from goodput_cli.api.analyze import analyze
 
         with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             question = {**self.question, **more}
@@ -63,7 +63,7 @@ class Session(Generic[Answer]):
 
     def compare(self, **more: Any) -> Comparison:
         """Read every side and hold them against each other; `more` are further arguments of `sides.compare`."""
-        from goodput_cli.sides import compare
+        from goodput_cli.api.compare import compare
 
         with reading_progress(wanted=self._shows_progress, then="accounting") as progress:
             question = {**self.question, **more}

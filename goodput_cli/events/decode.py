@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.block import LazyRecords
+from goodput_cli.diagnostics.collector import Notes
+from goodput_cli.events.columnar.block import LazyRecords
+from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity, identities_of
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
 from goodput_cli.events.lines import Parsed
-from goodput_cli.events.notes import Notes
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
 from goodput_cli.events.schema import NONE, EventLog
-from goodput_cli.events.templates import Columns
 from goodput_cli.events.timestamps import TimestampReader
 
 MANY_SHAPES = 64

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from goodput_cli.events.columnar.templates import Templates
 from goodput_cli.events.lines import CUT_OFF, BadLineError, LineReader, Parsed, Record, parse
-from goodput_cli.events.templates import Templates
 from goodput_cli.sources.base import RawBatch
 
 MAX_OPEN_BYTES = 1 << 26

@@ -17,8 +17,8 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from goodput_cli.events.block import Block
-from goodput_cli.events.templates import Columns, Templates
+from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.templates import Columns, Templates
 from goodput_cli.sources.base import RawBatch
 
 NOT_JSON = "not JSON"

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import ObjectReader, document_reader
 from goodput_cli.events.lines import LineReader, Parsed
 from goodput_cli.events.schema import EventLog
-from goodput_cli.events.timestamps import load_zone
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, Wanted
 from goodput_cli.sources.follow import follow
+from goodput_cli.vocabulary.zones import load_zone
 
 
 class LiveLog:

@@ -8,15 +8,15 @@ from typing import BinaryIO
 
 import numpy as np
 
-from goodput_cli.collection import garbage_collection_paused
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.events.columnar.templates import Templates
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import ObjectReader, document_reader
 from goodput_cli.events.lines import LineReader, Parsed
 from goodput_cli.events.schema import EventLog
-from goodput_cli.events.templates import Templates
-from goodput_cli.events.timestamps import load_zone
+from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Wanted, source_for
+from goodput_cli.vocabulary.zones import load_zone
 
 
 def read_events(

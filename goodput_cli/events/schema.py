@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from goodput_cli.diagnostics import Diagnostic
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 NS_PER_SECOND = 1_000_000_000
 NO_STEP = np.iinfo(np.int64).min

@@ -6,15 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.errors import UsageError
-from goodput_cli.events.layouts import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.timestamp_columns import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.values import MAX_NS
 
 _EPOCH = datetime(1970, 1, 1)
@@ -23,25 +22,7 @@ _SECONDS_PER_MINUTE = 60
 _BEYOND_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 _DATE_AND_TIME = re.compile(r"\d{4}(?:-\d\d-|\d\d)\d\d[Tt ]\d\d:?\d\d", re.ASCII)
 _UTC_MARK = re.compile(r"(.*\d) ?(?:z|UTC)", re.IGNORECASE)  # what `fromisoformat` does not know
-_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 _CACHE_SIZE = 100_000
-
-
-def load_zone(name: str) -> tzinfo:
-    """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
-    from zoneinfo import ZoneInfo
-
-    if name.upper() in ("UTC", "Z"):
-        return UTC
-    offset = _OFFSET.fullmatch(name)
-    try:
-        if offset:
-            sign = -1 if offset[1] == "-" else 1
-            return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3])))
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        hint = "use a name such as UTC, Europe/Berlin or America/Los_Angeles, or an offset such as +05:30"
-        raise UsageError(f"unknown time zone {name!r}; {hint}") from error
 
 
 class Instant(NamedTuple):

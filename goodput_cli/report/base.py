@@ -55,17 +55,17 @@ class BuiltIn(NamedTuple):
 
 
 _BUILT_IN = {
-    "table": BuiltIn("goodput_cli.report.table", ("txt",)),
-    "json": BuiltIn("goodput_cli.report.json_report", ("json",)),
-    "csv": BuiltIn("goodput_cli.report.csv_report", ("csv",)),
-    "markdown": BuiltIn("goodput_cli.report.markdown", ("md", "markdown")),
-    "html": BuiltIn("goodput_cli.report.html_report", ("html", "htm")),
-    "svg": BuiltIn("goodput_cli.report.svg_picture", ("svg",)),
-    "png": BuiltIn("goodput_cli.report.png_picture", ("png",), binary=True),
-    "junit": BuiltIn("goodput_cli.report.junit", ("xml",)),
-    "openmetrics": BuiltIn("goodput_cli.report.openmetrics", ("prom", "om")),
-    "parquet": BuiltIn("goodput_cli.report.parquet_segments", ("parquet", "segments.parquet"), binary=True),
-    "parquet-events": BuiltIn("goodput_cli.report.parquet_events", ("events.parquet",), binary=True),
+    "table": BuiltIn("goodput_cli.report.formats.table", ("txt",)),
+    "json": BuiltIn("goodput_cli.report.formats.json", ("json",)),
+    "csv": BuiltIn("goodput_cli.report.formats.csv", ("csv",)),
+    "markdown": BuiltIn("goodput_cli.report.formats.markdown", ("md", "markdown")),
+    "html": BuiltIn("goodput_cli.report.formats.html", ("html", "htm")),
+    "svg": BuiltIn("goodput_cli.report.formats.svg", ("svg",)),
+    "png": BuiltIn("goodput_cli.report.formats.png", ("png",), binary=True),
+    "junit": BuiltIn("goodput_cli.report.formats.junit", ("xml",)),
+    "openmetrics": BuiltIn("goodput_cli.report.formats.openmetrics", ("prom", "om")),
+    "parquet": BuiltIn("goodput_cli.report.formats.parquet", ("parquet", "segments.parquet"), binary=True),
+    "parquet-events": BuiltIn("goodput_cli.report.formats.parquet_events", ("events.parquet",), binary=True),
 }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from goodput_cli.analysis.goodput.phrases import pin_option, threshold_line
 from goodput_cli.analysis.results import Analysis, Threshold
-from goodput_cli.diagnostics import Diagnostic, problems
-from goodput_cli.report.facts import pin_option, threshold_line
-from goodput_cli.report.text import safe, shorten
+from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
+from goodput_cli.vocabulary.text import safe, shorten
 
 PLACES = 3
 """How many places of a diagnostic are shown if not all are asked for."""

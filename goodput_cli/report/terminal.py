@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 
 from goodput_cli.report.base import Page
-from goodput_cli.report.palette import LOOKS
+from goodput_cli.vocabulary.palette import LOOKS
 
 NARROWEST = 72
 """Columns that every table takes for granted."""

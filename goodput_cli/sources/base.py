@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 
 GZIP_MAGIC = b"\x1f\x8b"

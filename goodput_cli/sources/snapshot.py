@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import orjson
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.endings import MANIFEST_ENDING, PARQUET_ENDING

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.diagnostics import MAX_PLACES
+from goodput_cli.diagnostics.collector import Notes
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES
+from goodput_cli.events.columnar.numbers import Numerals
+from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.growing import constant
-from goodput_cli.events.notes import Notes
-from goodput_cli.events.numerals import Numerals
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
-from goodput_cli.events.templates import Columns
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
+from goodput_cli.diagnostics.collector import Notes
 from goodput_cli.events.formats.base import Format
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
-from goodput_cli.events.notes import Notes
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 

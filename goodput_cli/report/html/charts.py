@@ -17,8 +17,8 @@ from typing import Any
 
 from goodput_cli.errors import UsageError
 from goodput_cli.report.html.columns import ChartColumns
-from goodput_cli.report.palette import LOOKS
-from goodput_cli.timeline.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.palette import LOOKS
 
 try:
     import altair as alt

@@ -17,7 +17,7 @@ from typing import Any
 
 from goodput_cli import __version__
 from goodput_cli.errors import UsageError
-from goodput_cli.report.text import finite, safe, shorten
+from goodput_cli.vocabulary.text import finite, safe, shorten
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined

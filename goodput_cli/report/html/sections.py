@@ -7,21 +7,21 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 from goodput_cli import __version__
-from goodput_cli.analysis.codes import code_texts
-from goodput_cli.analysis.disruption_rows import Disruption
-from goodput_cli.analysis.picture import tiled_windows
+from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
+from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Saves
-from goodput_cli.analysis.steps import StepReport, step_report
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.analysis.rolling.sheet import rolling_sheet
+from goodput_cli.analysis.steps.sheet import steps_sheet
+from goodput_cli.analysis.steps.statistics import StepReport, step_report
+from goodput_cli.diagnostics.codes import code_texts
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report import facts
-from goodput_cli.report.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
-from goodput_cli.report.disruptions_sheet import disruptions_sheet
-from goodput_cli.report.palette import LOOKS, Look
-from goodput_cli.report.rolling_sheet import rolling_sheet
-from goodput_cli.report.sheet_html import HtmlTable, html_table
-from goodput_cli.report.steps_sheet import steps_sheet
-from goodput_cli.report.text import clock, duration, exact, iso, number, period, plural, seconds_text
+from goodput_cli.report.sheets.html import HtmlTable, html_table
+from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
+from goodput_cli.vocabulary.palette import LOOKS, Look
+from goodput_cli.vocabulary.text import clock, duration, exact, iso, number, period, plural, seconds_text
 
 MOST_ROWS = 500
 """How many rows a table of the report holds; the pages of the single commands hold more."""

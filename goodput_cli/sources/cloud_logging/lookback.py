@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.sources.base import ReadContext
 from goodput_cli.sources.cloud_logging.pages import PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery, rfc3339

@@ -13,15 +13,15 @@ from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, scheme_of
 from goodput_cli.sources.blocks import line_blocks
 from goodput_cli.sources.inflate import until_damaged
-from goodput_cli.sources.object_store.ahead import read_ahead
 from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, RefusedError, StoredObject
 from goodput_cli.sources.object_store.names import choose, fixed_part, has_magic
-from goodput_cli.sources.object_store.retry import GaveUpError, try_again
+from goodput_cli.sources.read_ahead import read_ahead
+from goodput_cli.sources.retry import GaveUpError, Patience, try_again
 
 Result = TypeVar("Result")
 
@@ -29,6 +29,7 @@ WORKERS = 16
 PART_BYTES = 4 << 20
 HELD_PARTS = 24
 """Parts being fetched or waiting to be read: 96 MiB at the most."""
+PATIENCE = Patience(first=0.5, longest=30.0, tries=5)
 MAX_REPLACED = 3
 """How often an object may be replaced while it is read before that is an error."""
 
@@ -151,7 +152,7 @@ class _Place:
 
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:
-            return try_again(work, self.stop)
+            return try_again(work, PATIENCE, self.stop)
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:

@@ -1,0 +1,1 @@
+"""Where every second goes: docs/accounting.md as pure functions on NumPy columns."""

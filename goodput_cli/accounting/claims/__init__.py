@@ -1,0 +1,1 @@
+"""Claims (accounting §5): which span of time an event wants."""
