@@ -21,10 +21,8 @@ def honesty(job: Job, today: int, best: int, jobs: int = JOBS, seed: int = 1) ->
     the worst true gain (points) where told to change, and how often the 95 % range touches the true plateau."""
     random = np.random.default_rng(seed)
     told, kept, gains, touched = 0, 0, [], 0
-    top = true_goodput(job, best)
-    plateau = [
-        every for every in range(1, 6 * best) if true_goodput(job, every, 4000) >= true_goodput(job, best, 4000) - 0.1
-    ]
+    top, good = true_goodput(job, best), true_goodput(job, best, 4000) - 0.1
+    plateau = [every for every in range(1, 6 * best) if true_goodput(job, every, 4000) >= good]
     before = true_goodput(job, today)
     for _ in range(jobs):
         record = record_of_job(replace(job, every=today), random)
@@ -69,9 +67,8 @@ def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
         replay(record, Every(record, every))
     ended = time.process_time()
     print(f"{record.end} steps, {len(record.lives)} lives, exact: {exact}")
-    print(
-        f"the record {begun_all - begun:.3f} s, {len(intervals)} intervals {ended - begun_all:.2f} s of processor time (target 2 s)"
-    )
+    print(f"the record {begun_all - begun:.3f} s of processor time, {len(intervals)} intervals", end=" ")
+    print(f"{ended - begun_all:.2f} s (target 2 s)")
 
 
 if __name__ == "__main__":

@@ -124,7 +124,8 @@ def test_curve(name: str) -> None:
 def test_without_a_cost_no_interval() -> None:
     advice = interval("07-async.jsonl").advice
     assert (advice.verdict, advice.reason, advice.every_steps) == ("refused", "save_cost_unknown", None)
-    assert [(row.cost_seconds, row.every_steps, row.plateau_steps) for row in advice.if_cost][0] == (1.0, 7, (6, 9))
+    first = advice.if_cost[0]
+    assert (first.cost_seconds, first.every_steps, first.plateau_steps) == (1.0, 7, (6, 9))
 
 
 def test_without_saves_no_interval() -> None:

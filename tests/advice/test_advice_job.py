@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import any_logs, messy_logs, unchanged_answers
-from test_properties import analyse, slowly
 
 import goodput_cli
 from benchmarks.advice_jobs import Job, record_of_job
@@ -28,6 +26,8 @@ from goodput_cli.analysis.advice.results import Advice
 from goodput_cli.analysis.advice.timeline_record import record_of
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
 from goodput_cli.errors import NotEnoughData, UsageError
+from tests.accounting.test_properties import analyse, slowly
+from tests.strategies import any_logs, messy_logs, unchanged_answers
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 EXAMPLES = Path(__file__).parent / "examples"
@@ -98,7 +98,8 @@ def test_one_change_is_its_lever(log: str, change: str, lever: str) -> None:
     if found is None:
         assert job.scenario.seconds < 0.0005 * job.recorded.seconds
         return
-    assert (job.scenario.ns, job.scenario.points) == (found.ns, pytest.approx(found.points))
+    assert job.scenario.ns == found.ns
+    assert job.scenario.points == pytest.approx(found.points)
 
 
 @pytest.mark.parametrize("change", ["restart=/1", "down=90d", "spares=90d", "evals=/1", "save-every=200"])
@@ -185,7 +186,7 @@ def test_every_log_replays_as_it_was(lines: Sequence[str], save_ns: int | None, 
 
 @few
 @given(any_logs(), st.data())
-def test_order_and_copies_change_nothing(lines: Sequence[str], data: st.DataObject) -> None:
+def test_order_and_copies_change_nothing(lines: list[str], data: st.DataObject) -> None:
     changed = data.draw(unchanged_answers(lines))
     one, other = analyse(lines), analyse(*changed)
     if one is None or other is None:

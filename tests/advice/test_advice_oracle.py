@@ -7,10 +7,6 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import advice as oracle
-from oracle import advice_replay as plainly
-from strategies import messy_logs, step_logs
-from test_properties import analyse, slowly
 
 from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
 from goodput_cli.analysis.advice.policy import AsRecorded, Every
@@ -18,6 +14,10 @@ from goodput_cli.analysis.advice.record import Record
 from goodput_cli.analysis.advice.replay import replay
 from goodput_cli.analysis.advice.timeline_record import record_of
 from goodput_cli.errors import NotEnoughData
+from tests.accounting.test_properties import analyse, slowly
+from tests.oracle import advice as oracle
+from tests.oracle import advice_replay as plainly
+from tests.strategies import messy_logs, step_logs
 
 INTERVALS = (1, 2, 3, 5)
 few = settings(slowly, max_examples=60)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 from .amounts import Books
 from .attempts import median
@@ -103,7 +104,7 @@ class Reader:
         lives = [life for index in range(len(self.job.attempts)) if (life := self.life(index)) is not None]
         if not lives:
             return None
-        for life, following in zip(lives, lives[1:], strict=False):
+        for life, following in pairwise(lives):
             life.resumed = following.first
             life.clean = self.job.clean[life.attempt] is not None
         self.end_position(lives)
@@ -179,7 +180,7 @@ class Reader:
         return steps[-1].number + max(extra - 1, 0)
 
     def last_step(self, life: Life, step: Event) -> None:
-        """It is complete if it was credited, if the job's end says so, if the job still runs, or if its save shows it."""
+        """It is complete if it was credited, if it is the job's last, or if its save shows its end."""
         index = life.attempt
         ends = {stretch.role: stretch for stretch in self.stretches(index)}
         saves = self.saves_of(index, life.death)
@@ -286,7 +287,8 @@ class Reader:
     def kept_stop(self, life: Life) -> int:
         position = life.first
         for stretch in self.stretches(life.attempt):
-            position += int(stretch.steps if stretch.role != "plain" else stretch.kept)
+            credited = stretch.role == "credited"
+            position += self.credited_steps(life.attempt) if credited else int(stretch.kept)
         return position
 
     def shift(self, lives: list[Life]) -> int:

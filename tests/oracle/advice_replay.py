@@ -24,7 +24,6 @@ def as_recorded(record: Record) -> Save:
 
 
 def every(record: Record, steps: int, usual: int) -> Save:
-    known = as_recorded(record)
     origin = record.lives[0].first
 
     def cost(index: int, position: int) -> int | None:
@@ -38,14 +37,14 @@ def every(record: Record, steps: int, usual: int) -> Save:
             return usual if shown is None else shown
         return None
 
-    assert known is not None
     return cost
 
 
 def replay(record: Record, save: Save) -> tuple[int | None, Path]:
     """Length (ns; None: never ends) and, of each death, where it came and where the next life began."""
     lives, last = record.lives, record.last
-    position, usable, path = lives[0].first, {lives[0].first}, []
+    position, usable = lives[0].first, {lives[0].first}
+    path: Path = []
     index, place, wraps = 0, 0, 0
     clock = lives[0].begin - record.job.t0 + lives[0].startup
     budget: float = budget_of(record, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
@@ -22,7 +22,7 @@ from goodput_cli.analysis.advice.results import (
     SaveFacts,
 )
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _LEAST_REPLAYED = 0.9
 _SPARE_NS = 60 * 10**9
@@ -34,7 +34,7 @@ class Options:
 
     mtbf: float | None = None
     spare_ns: int = _SPARE_NS
-    price: Price = Price()
+    price: Price = field(default_factory=Price)
     plan: Plan | None = None
 
 
@@ -77,7 +77,8 @@ def check_replay(record: Record) -> Fidelity:
     if difference:
         return Fidelity(False, difference, f"the record replayed as it was differs by {difference / 1e9:g} s")
     if done.path != path:
-        wrong = next(index for index, (one, other) in enumerate(zip((*done.path, None), (*path, None))) if one != other)
+        pairs = zip((*done.path, None), (*path, None), strict=False)
+        wrong = next(index for index, (one, other) in enumerate(pairs) if one != other)
         return Fidelity(False, difference, f"in the record replayed as it was life {wrong + 1} ends elsewhere")
     return Fidelity(True, 0, None)
 
@@ -157,10 +158,11 @@ def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelit
         found.append(Diagnostic("few_failures", "info", message))
     early = early_deaths(exposure)
     if early is not None and early.unusual:
-        found.append(Diagnostic("early_failures", "info", (
-            f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where {early.expected:.1f} "
-            "are expected: the formulas of Young and Daly do not hold, but the curve does"
-        ), early.count))  # fmt: skip
+        message = (
+            f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where "
+            f"{early.expected:.1f} are expected: the formulas of Young and Daly do not hold, but the curve does"
+        )
+        found.append(Diagnostic("early_failures", "info", message, early.count))
     found += _of_kind(
         record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
     )

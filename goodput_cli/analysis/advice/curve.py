@@ -131,7 +131,7 @@ class Curve:
         self.exposure, self.saving = exposure, saving
         self.intervals = np.asarray(intervals, dtype=np.int64)
         self._training = self.intervals * exposure.pace
-        self.periods: F64 = self._training + saving.cost
+        self.periods: F64 = np.asarray(self._training + saving.cost, dtype=np.float64)
         self.lost = lost_at_end(exposure.lives[:, None], self.periods[None, :], saving.latency)
         self.half = lost_at_end(np.array([[exposure.budgets]]), self.periods[None, :], saving.latency)[0]
 

@@ -83,7 +83,8 @@ def interval_advice(record: Record, exposure: Exposure) -> Interval:
     if refused is not None:
         costs = _if_cost(record, exposure) if refused[0] == "save_cost_unknown" else ()
         return Interval(replace(_nothing(exposure, "refused", *refused), if_cost=costs))
-    assert record.cost is not None and record.every is not None
+    assert record.cost is not None
+    assert record.every is not None
     saving = Saving(record.cost, record.latency / 1e9)
     intervals = candidates(exposure, record.kept_steps, record.every, saving)
     curve, today = Curve(exposure, intervals, saving), Curve(exposure, [record.every], saving)
@@ -146,8 +147,8 @@ def _bound_only(record: Record, exposure: Exposure, curve: Curve, today: Curve, 
     old = float(today.goodput(today.average)[0])
     hours = exposure.budgets / 3600
     say = (
-        f"no failure was seen: not more often than every {drawn.best[0]} steps, as far as {hours:.1f} h without one can "
-        f"tell; {_MORE}"
+        f"no failure was seen: not more often than every {drawn.best[0]} steps, as far as {hours:.1f} h without one "
+        f"can tell; {_MORE}"
     )
     nothing = _nothing(exposure, "unclear", "no_failure", say)
     recorded = 100 * record.productive / record.window
@@ -176,8 +177,8 @@ def _refused(record: Record) -> tuple[str, str] | None:
         return "too_short", f"{record.kept_steps} steps were kept; {LEAST_STEPS} are needed"
     if len(record.lives) < 2 and record.kept_steps < 2 * record.every:
         return "too_short", (
-            f"one attempt of {record.kept_steps} steps, saved every {record.every}: two intervals, or a second attempt, "
-            "are needed"
+            f"one attempt of {record.kept_steps} steps, saved every {record.every}: two intervals, or a second "
+            "attempt, are needed"
         )
     return None
 

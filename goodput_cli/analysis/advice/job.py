@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import get_args
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.advise import Options, advise
 from goodput_cli.analysis.advice.record import Death
 from goodput_cli.analysis.advice.results import Advice
 from goodput_cli.analysis.advice.timeline_record import record_of
-from goodput_cli.timeline.build import Timeline
 
 
 def advise_job(

@@ -175,7 +175,7 @@ def _newest_checkpoint(question: Question) -> Iterator[Found]:
     shorter = replay(record, AsRecorded(record), Changes(newest=True)).ns
     if shorter is not None:
         yield Found(
-            "newest_checkpoint", "newest checkpoint used", "the newest complete checkpoint is restored, never an older one",
+            "newest_checkpoint", "newest checkpoint used", "the newest complete checkpoint is restored, none older",
             "newer checkpoints could be read, and going back was not meant", "replay", ns=record.window - shorter,
         )  # fmt: skip
 
@@ -252,11 +252,10 @@ def _custom(question: Question) -> Iterator[Found]:
     groups = {"evals": evals} if evals else {}
     groups |= {f"custom:{label}": [label] for label in sorted(custom) if label not in evals}
     for name, labels in groups.items():
-        total = sum(custom[label] for label in labels)
+        total, label = sum(custom[one] for one in labels), f"half as many {', '.join(labels)}"
         if total > _LABEL_SHARE * window:
             yield Found(
-                name, f"half as many {', '.join(labels)}", f"half as many {', '.join(labels)}", "each as long as before",
-                "exact", ns=half(total), settings={"factor": 2},
+                name, label, label, "each as long as before", "exact", ns=half(total), settings={"factor": 2},
             )  # fmt: skip
 
 

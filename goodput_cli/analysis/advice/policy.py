@@ -46,21 +46,21 @@ class AsRecorded:
     def paid(self, life: int, position: int) -> int:
         if self._cost is not None:
             return self._cost * self.count(life, position)
-        own, low, high = self._own(life, position)
+        own, low, high = self._own(life)
         paid = self._any.jumps.upto
         return paid(min(position, low)) + own.upto(min(position, high)) + paid(max(position, high)) - paid(high)
 
     def count(self, life: int, position: int) -> int:
-        own, low, high = self._own(life, position)
+        own, low, high = self._own(life)
         count = self._any.jumps.count
         return count(min(position, low)) + own.count(min(position, high)) + count(max(position, high)) - count(high)
 
-    def _own(self, life: int, position: int) -> tuple[Jumps, int, int]:
+    def _own(self, life: int) -> tuple[Jumps, int, int]:
         one = self._record.lives[life]
         return one.saves.jumps, one.first, one.stop
 
     def last(self, life: int, low: int, high: int) -> int | None:
-        own, first, stop = self._own(life, high)
+        own, first, stop = self._own(life)
         parts = ((self._any.jumps, stop, high), (own, first, stop), (self._any.jumps, low, first))
         for saves, begin, end in parts:
             found = saves.last(max(begin, low), min(end, high))
@@ -121,7 +121,7 @@ class Every:
         rule = (step % self.every == 0) & (step > self._origin)
         return np.asarray(rule | (made_at == self._record.end))
 
-    def count(self, life: int, position: int) -> int:
+    def count(self, life: int, position: int) -> int:  # noqa: ARG002
         return self._multiples(position) + (self._saves_at_end and position >= self._record.end)
 
     def paid(self, life: int, position: int) -> int:
@@ -130,7 +130,7 @@ class Every:
         paid = self._usual * self.count(life, position) + known.upto(position)
         return paid if beyond is None else paid + beyond.upto(position)
 
-    def last(self, life: int, low: int, high: int) -> int | None:
+    def last(self, life: int, low: int, high: int) -> int | None:  # noqa: ARG002
         if high >= self._record.end:
             if self._saves_at_end and low < self._record.end:
                 return self._record.end
@@ -139,5 +139,5 @@ class Every:
         found = step + self._behind
         return found if found > low and step > self._origin else None
 
-    def delay(self, life: int, position: int) -> int:
+    def delay(self, life: int, position: int) -> int:  # noqa: ARG002
         return self._delay

@@ -126,9 +126,9 @@ class Amounts:
     """Sums of the ledger, ns, for the levers that leave lives as they are.
 
     before: by part, for each life, what stands before it (before the first: what disruptions of the lead hold); only
-    passages that were disruptions count. outages: of each of these, the life behind it and its downtime. failed_starts: attempt and ns of starts that never trained. disruptions: how many, and `lost`
-    what they cost. custom: by label. slow: lost in slow regimes, kept steps only (with a reference: the slowdown);
-    None where nothing shows it.
+    passages that were disruptions count. outages: of each of these, the life behind it and its downtime. failed_starts:
+    attempt and ns of starts that never trained. disruptions: how many, and `lost` what they cost. custom: by label.
+    slow: lost in slow regimes, kept steps only (with a reference: the slowdown); None where nothing shows it.
     """
 
     before: Mapping[str, tuple[int, ...]]

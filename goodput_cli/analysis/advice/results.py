@@ -9,7 +9,7 @@ from typing import Literal
 
 from goodput_cli.analysis.advice.formulas import Formulas
 from goodput_cli.analysis.advice.record import Death
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 Verdict = Literal["keep", "change", "unclear", "refused"]
 How = Literal["exact", "replay", "average", "bound"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from goodput_cli.analysis.advice.policy import Policy
@@ -92,11 +91,11 @@ class Run:
         made: list[tuple[int, int]] = []
         paid, ready, low = 0, 0, self.position
         while True:
-            free = self._first(lambda at, paid=paid, ready=ready: self.trained(at) + paid >= ready, low + 1, end)
+            free = low + 1 + bisect_left(range(low + 1, end + 1), ready - paid, key=self.trained)
             save = self._next_save(max(free, low + 1), end)
             reached = end if save is None else save
             if self.trained(reached) + paid > most:
-                position = self._first(lambda at, paid=paid: self.trained(at) + paid > most, low + 1, reached) - 1
+                position = low + bisect_right(range(low + 1, reached), most - paid, key=self.trained)
                 return Reach(position, position, self.trained(position) + paid, made)
             if save is None:
                 return Reach(end, end, self.trained(end) + paid, made)
@@ -110,12 +109,9 @@ class Run:
             if save == end:
                 return Reach(end, end, self.trained(end) + paid, made)
 
-    def _first(self, meets: Callable[[int], bool], low: int, high: int) -> int:
-        """The first position from `low` on that meets a condition which then holds; high + 1 if none up to there."""
-        return low + bisect_left(range(low, high + 1), True, key=meets)
-
     def _next_save(self, low: int, end: int) -> int | None:
         """The first position in [low, end] at which the policy saves."""
         before = self._policy.count(self.life, low - 1)
-        found = self._first(lambda at: self._policy.count(self.life, at) > before, low, end)
+        ahead = range(low, end + 1)
+        found = low + bisect_right(ahead, before, key=lambda position: self._policy.count(self.life, position))
         return found if found <= end else None

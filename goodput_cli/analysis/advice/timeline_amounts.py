@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import search
 from goodput_cli.analysis.advice.record import Amounts
-from goodput_cli.analysis.disruptions import find_disruptions
-from goodput_cli.analysis.evidence import not_recorded
-from goodput_cli.analysis.regimes import slow_regimes
-from goodput_cli.analysis.steps import timed_steps
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import CATEGORIES, Category
-from goodput_cli.timeline.columns import search
-from goodput_cli.timeline.endings import End
+from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.goodput.not_recorded import not_recorded
+from goodput_cli.analysis.steps.slow_regimes import slow_regimes
+from goodput_cli.analysis.steps.statistics import timed_steps
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
 _PARTS: dict[str, tuple[Category, ...]] = {
@@ -125,7 +125,7 @@ def _startup(timeline: Timeline) -> list[int]:
 
 def _passages(timeline: Timeline) -> dict[str, I64]:
     """ns of each part between the training of each attempt and that of the next; as a disruption has them."""
-    attempts, stretches = timeline.attempts, timeline.judged.stretches
+    attempts, stretches = timeline.attempts, timeline.training.spans
     begin = attempts.up.copy()
     bounds = search(stretches.attempt, np.arange(len(begin) + 1))
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
@@ -142,7 +142,7 @@ def _passages(timeline: Timeline) -> dict[str, I64]:
 
 
 def _failed_starts(timeline: Timeline, lives: Sequence[Span]) -> list[tuple[int, int]]:
-    """Attempts that others follow and that never trained: number, and ns from the first start of each to that of the next."""
+    """Attempts that others follow and that never trained: number, and ns from its first start to the next one's."""
     lived = {life.attempt for life in lives}
     begin = timeline.attempts.begin
     return [(one, int(begin[one + 1] - begin[one])) for one in timeline.disruptions.tolist() if one not in lived]

@@ -10,6 +10,11 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.claims.priority import Priority
+from goodput_cli.accounting.columns import search
+from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.deaths import Course, Trace, settled, usual_startup
 from goodput_cli.analysis.advice.endings import with_endings
 from goodput_cli.analysis.advice.record import Death, Life, Record, SaveColumns, latest_extra
@@ -18,11 +23,7 @@ from goodput_cli.analysis.advice.sums import median_share, ramp, sparse_ramp
 from goodput_cli.analysis.advice.timeline_amounts import Clock, Span, amounts_of
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Kind
-from goodput_cli.timeline.build import Timeline
-from goodput_cli.timeline.categories import Category, Rank
-from goodput_cli.timeline.columns import search
-from goodput_cli.timeline.endings import End
-from goodput_cli.timeline.sweep import sweep
+from goodput_cli.vocabulary.categories import Category
 
 I64 = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -73,7 +74,7 @@ class _Reader:
 
     @cached_property
     def _bounds(self) -> NDArray[np.intp]:
-        return search(self._timeline.judged.stretches.attempt, np.arange(len(self._timeline.attempts) + 1))
+        return search(self._timeline.training.spans.attempt, np.arange(len(self._timeline.attempts) + 1))
 
     @cached_property
     def _began(self) -> I64:
@@ -86,7 +87,7 @@ class _Reader:
         timeline = self._timeline
         if not self._lived:
             raise NotEnoughData(
-                "nothing was trained in this job, so that nothing can be advised; `goodput analyze` says where it stands"
+                "nothing was trained in this job, so that nothing can be advised; `goodput analyze` says how it is"
             )
         counted = self._clock.length(timeline.start, timeline.end)
         lives, last, end = self._lives(), *self._end
@@ -147,7 +148,7 @@ class _Reader:
         saved = np.concatenate((orbax, pairs[:, 1], alone))
         start, end = self._clock.counted(table.time[first]), self._clock.counted(table.end[saved])
         start[len(orbax) + len(pairs) :] = end[len(orbax) + len(pairs) :]
-        seen = timeline.given.table.end[orbax] == table.end[orbax]
+        seen = timeline.ordered.table.end[orbax] == table.end[orbax]
         completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
         completed[: len(orbax)], measured[len(orbax) + len(pairs) :] = seen, False
         return SavedLines(owner[saved].astype(np.int64), table.step[saved], start, end, end, completed, measured)
@@ -233,7 +234,7 @@ class _Reader:
         offsets: list[int] = []
         saved = np.isin(table.step, self._lines.step[self._lines.completed])
         restores = np.flatnonzero((table.kind == Kind.RESTORE) & (attempts.of_row >= 0) & saved)
-        owner, begin = attempts.of_row[restores], self._timeline.judged.stretches.start
+        owner, begin = attempts.of_row[restores], self._timeline.training.spans.start
         for attempt in self._lived:
             before = restores[(owner == attempt) & (table.time[restores] <= begin[self._bounds[attempt]])]
             if len(before):
@@ -251,7 +252,7 @@ class _Reader:
         progress, bounds = timeline.progress, self._bounds
         for attempt in self._lived:
             if bounds[attempt] < bounds[attempt + 1]:
-                begin[attempt] = timeline.judged.stretches.start[bounds[attempt]]
+                begin[attempt] = timeline.training.spans.start[bounds[attempt]]
             elif progress is not None:
                 load = int(progress.load_row[attempt])
                 begin[attempt] = timeline.table.time[load] if load >= 0 else progress.position[attempt]
@@ -270,15 +271,17 @@ class _Reader:
 
     @cached_property
     def _stretches(self) -> _Stretches:
-        judged = self._timeline.judged
-        own = judged.stretches
+        training = self._timeline.training
+        own = training.spans
         start, end = self._clock.counted(own.start), self._clock.counted(own.end)
         complete = np.ones(len(own), dtype=bool)
-        kept = np.where(judged.credited | judged.whole, own.stop - own.first, np.floor(judged.kept)).astype(np.int64)
-        kept[judged.kept <= 0] = 0
+        kept = np.where(training.credited | training.whole, own.stop - own.first, np.floor(training.kept_steps)).astype(
+            np.int64
+        )
+        kept[training.kept_steps <= 0] = 0
         if self._step_log:
             last = self._bounds[1:][self._bounds[1:] > self._bounds[:-1]] - 1
-            complete[last] = judged.credited[last]
+            complete[last] = training.credited[last]
             self._seen_by_its_save(last[own.attempt[last] < len(self._bounds) - 2], start, end, complete)
         return _Stretches(
             start, end, own.first.astype(np.int64), own.stop.astype(np.int64), own.attempt.astype(np.int64),
@@ -288,7 +291,7 @@ class _Reader:
     def _seen_by_its_save(self, last: NDArray[np.intp], start: I64, end: I64, complete: Mask) -> None:
         """The last step of a dead attempt, whose end nothing else shows, was complete when its save began, if that was
         completed; what came before that, an eval for one, belongs to it."""
-        own, lines = self._timeline.judged.stretches, self._lines
+        own, lines = self._timeline.training.spans, self._lines
         for place in last.tolist():
             attempt = int(own.attempt[place])
             mine = np.flatnonzero((lines.attempt == attempt) & (lines.step == own.stop[place] - 1) & lines.completed)
@@ -313,23 +316,23 @@ class _Reader:
     @cached_property
     def _net(self) -> I64:
         """Net time of each stretch, of wasted ones too: what nothing but their being wasted claims."""
-        claims, own = self._timeline.segments.claims, self._timeline.judged.stretches
-        others = claims.take(np.asarray(claims.rank != Rank.WASTED))
+        claims, own = self._timeline.segments.claims, self._timeline.training.spans
+        others = claims.take(np.asarray(claims.rank != Priority.WASTED))
         return sweep(others, self._timeline.start, self._timeline.end).net_between(own.start, own.end)
 
     @cached_property
     def _startup(self) -> I64:
         """Start-up time (ns) at the beginning of each stretch: the test of accounting §4, for wasted ones too."""
-        timeline, judged = self._timeline, self._timeline.judged
-        startup = np.zeros(len(judged.stretches), dtype=np.int64)
+        timeline, training = self._timeline, self._timeline.training
+        startup = np.zeros(len(training.spans), dtype=np.int64)
         if self._asynchronous:
             return startup
-        first = np.flatnonzero(judged.stretches.opening & ~judged.credited & self._stretches.complete)
-        owner = judged.stretches.attempt[first]
+        first = np.flatnonzero(training.spans.opening & ~training.credited & self._stretches.complete)
+        owner = training.spans.attempt[first]
         seen = timeline.attempts.started[owner] | (owner > 0)
         first, owner = first[seen], owner[seen]
-        steps = judged.stretches.steps[first].astype(np.float64)
-        usual, deviation = timeline.usual.usual[owner], timeline.usual.deviation[owner]
+        steps = training.spans.steps[first].astype(np.float64)
+        usual, deviation = timeline.usual_step.median[owner], timeline.usual_step.deviation[owner]
         with np.errstate(invalid="ignore"):
             out = self._net[first] / steps > usual + 3 * deviation
         first = first[out]
@@ -370,12 +373,12 @@ class _Reader:
     @cached_property
     def _unit(self) -> int:
         """Usual step time (ns) of the job; of wasted training where nothing was kept; 1 where no step was timed."""
-        judged, timed = self._timeline.judged, np.ones(len(self._timeline.judged.stretches), dtype=bool)
+        training, timed = self._timeline.training, np.ones(len(self._timeline.training.spans), dtype=bool)
         if self._step_log:
             timed[self._bounds[1:][self._bounds[1:] > self._bounds[:-1]] - 1] = False
-        for chosen in (judged.sample & ~judged.stretches.opening & timed, judged.sample & timed, timed):
+        for chosen in (training.sample & ~training.spans.opening & timed, training.sample & timed, timed):
             if chosen.any():
-                return max(round(float(np.median(self._net[chosen] / judged.stretches.steps[chosen]))), 1)
+                return max(round(float(np.median(self._net[chosen] / training.spans.steps[chosen]))), 1)
         return 1
 
     # --- lives
@@ -447,7 +450,7 @@ class _Reader:
         progress, low = self._timeline.progress, self._bounds[attempt]
         row = -1 if progress is None else int(progress.load_row[attempt])
         if row < 0 and low < self._bounds[attempt + 1]:
-            row = int(self._timeline.judged.stretches.row[low])
+            row = int(self._timeline.training.spans.row[low])
         return self._timeline.table.where(row) if row >= 0 else None
 
     def _trace(self, life: Life) -> Trace:

@@ -12,8 +12,8 @@ from goodput_cli.analysis.advice.policy import AsRecorded, Every, Policy
 from goodput_cli.analysis.advice.record import RESTART, Record
 from goodput_cli.analysis.advice.replay import Changes, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
-from goodput_cli.analysis.when import parse_duration
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.when import parse_duration
 
 
 @dataclass(frozen=True)
