@@ -58,12 +58,14 @@ def record_of_job(job: Job, random: np.random.Generator) -> Record:
         for life in lives
     ]
     productive = sum(life.kept for life in lives)
+    end = max(life.stop for life in lives)
+    last = max(index for index, life in enumerate(lives) if life.stop == end)
     none = dict.fromkeys(PARTS, (0,) * len(lives))
     return with_endings(
         Record(
             name="simulated", window=clock - gap, productive=productive, step_log=True, shift=0, every=job.every,
             cost=job.cost, cost_given=False, latency=0, asynchronous=False, shows_saves=True, unit=step, start=0,
-            lives=tuple(lives), end=lives[-1].stop, last=len(lives) - 1, kept_steps=lives[-1].stop,
+            lives=tuple(lives), end=end, last=last, kept_steps=lives[-1].stop,
             amounts=Amounts(none, (), 0, 0, 0, None, None, None, {}, job.failures, 0, ()),
         )
     )  # fmt: skip
