@@ -44,13 +44,13 @@ def record_of_job(job: Job, random: np.random.Generator) -> Record:
     position, clock = 0, gap
     budgets = job.lives(random)
     for index, budget in enumerate(budgets):
-        last = index == len(budgets) - 1
+        censored = index == len(budgets) - 1
         life, seen = _lived(position, clock, budget, step, cost, job.every)
         position = int(life.saves.made_at[-1]) if len(life.saves) else life.first
-        lives.append(life if last else replace(life, resumed=position))
+        lives.append(life if censored else replace(life, resumed=position))
         death = clock + budget
-        traces.append(Trace(seen, 0, death, seen if last else death, death, not last, True, 1))
-        clock = (seen if last else death) + gap
+        traces.append(Trace(seen, 0, death, seen if censored else death, death, not censored, True, 1))
+        clock = (seen if censored else death) + gap
     course = Course(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
     lives = [settled(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
     lives = [
