@@ -8,6 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+I64 = NDArray[np.int64]
+"""Instants and lengths of time in ns, steps, counts."""
+F64 = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+"""Which rows are chosen."""
+Words = NDArray[np.uint64]
+"""Eight characters each."""
+Characters = NDArray[np.uint8]
 Rows = NDArray[np.signedinteger[Any]]
 """Rows of a table or places in a column, in 32 or 64 bits."""
 BLOCK = 1 << 16

@@ -32,13 +32,13 @@ def positions(mask: NDArray[np.bool_]) -> Rows:
     """`numpy.flatnonzero` in as many bits as it takes."""
     if len(mask) <= BLOCK:
         return np.flatnonzero(mask).astype(row_type(len(mask)))
-    found = np.empty(np.count_nonzero(mask), dtype=row_type(len(mask)))
+    result = np.empty(np.count_nonzero(mask), dtype=row_type(len(mask)))
     size = 0
     for start, stop in blocks(len(mask)):
         here = np.flatnonzero(mask[start:stop])
-        np.add(here, start, out=found[size : size + len(here)], casting="same_kind")
+        np.add(here, start, out=result[size : size + len(here)], casting="same_kind")
         size += len(here)
-    return found
+    return result
 
 
 def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
@@ -51,13 +51,13 @@ def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
     return made
 
 
-def search(values: NDArray[Any], wanted: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
+def search(values: NDArray[Any], targets: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
     """`numpy.searchsorted`, which would first copy a whole column that is narrower than what is looked for."""
-    wanted = np.asarray(wanted)
-    if wanted.dtype != values.dtype and len(values) > _FEW:
+    targets = np.asarray(targets)
+    if targets.dtype != values.dtype and len(values) > _FEW:
         bounds = np.iinfo(values.dtype)
-        wanted = np.clip(wanted, bounds.min, bounds.max).astype(values.dtype)
-    return np.asarray(np.searchsorted(values, wanted, side))
+        targets = np.clip(targets, bounds.min, bounds.max).astype(values.dtype)
+    return np.asarray(np.searchsorted(values, targets, side))
 
 
 def next_row(rows: Rows, after: int | None) -> int | None:
@@ -115,17 +115,17 @@ def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
     return heads
 
 
-def places(values: NDArray[Any], wanted: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
+def places(values: NDArray[Any], targets: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
     """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted, and only
     among the values that lie between them."""
-    if len(wanted) < _FEW or not is_sorted(wanted):
-        return np.asarray(np.searchsorted(values, wanted, side))
-    low, high = np.searchsorted(values, wanted[[0, -1]], side).tolist()
+    if len(targets) < _FEW or not is_sorted(targets):
+        return np.asarray(np.searchsorted(values, targets, side))
+    low, high = np.searchsorted(values, targets[[0, -1]], side).tolist()
     between = values[low:high]
-    if len(between) * 4 > len(wanted):
-        return np.asarray(low + np.searchsorted(between, wanted, side))
-    first_behind = np.searchsorted(wanted, between, "right" if side == "left" else "left")
-    return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(wanted) + 1)[: len(wanted)]))
+    if len(between) * 4 > len(targets):
+        return np.asarray(low + np.searchsorted(between, targets, side))
+    first_behind = np.searchsorted(targets, between, "right" if side == "left" else "left")
+    return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(targets) + 1)[: len(targets)]))
 
 
 def first_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
@@ -135,36 +135,36 @@ def first_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
 
 def last_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
     """The last one."""
-    found = np.full(count, -1, dtype=np.intp)
-    found[owner] = rows
-    return found
+    result = np.full(count, -1, dtype=np.intp)
+    result[owner] = rows
+    return result
 
 
 _STRIDES = 3
 """How many places `places_behind` goes on before it searches."""
 
 
-def places_behind(values: NDArray[Any], place: NDArray[np.intp], wanted: NDArray[Any]) -> NDArray[np.intp]:
+def places_behind(values: NDArray[Any], place: NDArray[np.intp], targets: NDArray[Any]) -> NDArray[np.intp]:
     """`numpy.searchsorted` from the right, where most are known to lie at `place` or a little behind it, and none
     before. The last of the sorted values is above all that is wanted."""
-    found = place.copy()
+    result = place.copy()
     for _ in range(_STRIDES):
-        further = values[found] <= wanted
+        further = values[result] <= targets
         if not further.any():
-            return found
-        found += further
-    beyond = np.flatnonzero(values[found] <= wanted)
-    found[beyond] = np.searchsorted(values, wanted[beyond], side="right")
-    return found
+            return result
+        result += further
+    beyond = np.flatnonzero(values[result] <= targets)
+    result[beyond] = np.searchsorted(values, targets[beyond], side="right")
+    return result
 
 
-def places_within(values: NDArray[Any], start: Rows, stop: Rows, wanted: NDArray[Any]) -> NDArray[np.intp]:
+def places_within(values: NDArray[Any], start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
     """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
     low, high = start.astype(np.intp), stop.astype(np.intp)
     searching = np.flatnonzero(low < high)
     while len(searching):
         middle = (low[searching] + high[searching]) // 2
-        right = values[middle] <= wanted[searching]
+        right = values[middle] <= targets[searching]
         low[searching[right]] = middle[right] + 1
         high[searching[~right]] = middle[~right]
         searching = searching[low[searching] < high[searching]]

@@ -1,4 +1,4 @@
-"""The ground (accounting §5): kept training and unclaimed time of dead attempts, which lie below the claims."""
+"""Kept time and dead time (accounting §5): what has the time that nothing claims."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.columns import is_sorted
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept import KeptTraining
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import Category
-
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class KeptAndDeadTime:
-    """What lies under the cover: intervals in time order that do not overlap, each of one category. piece: position
-    of the kept piece it is of, -1 for unclaimed time of a dead attempt."""
+    """Intervals in time order that do not overlap, each of one category; claims take precedence over them."""
 
     start: I64
     end: I64
+    """ns."""
     category: NDArray[np.int8]
-    piece: NDArray[np.intp]
+    """`Category`: recovery for dead time; training, start-up or stall for kept time."""
+    span: NDArray[np.intp]
+    """Row of the kept training that it is of, -1 for dead time."""
 
 
 def kept_and_dead_time(
     kept_training: KeptTraining, first: int, stop: int, claimed_time: ClaimedTime, dead_time: tuple[I64, I64]
 ) -> KeptAndDeadTime:
-    """The pieces at first .. stop - 1, each cut into startup, training and stall by its net time, and some tails of
-    dead attempts (start and end, ns)."""
+    """Kept training of the rows first .. stop - 1, each cut into start-up, training and stall by its net time.
+
+    dead_time: start and end (ns) of unclaimed time of dead attempts, which is recovery.
+    """
     start, end = kept_training.start[first:stop], kept_training.end[first:stop]
     late, startup = kept_training.startup.part(first, stop)
     stalled, stall = kept_training.stall.part(first, stop)
@@ -48,11 +51,11 @@ def kept_and_dead_time(
     )
     begins, ends = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
     category = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int8) for part in parts])
-    piece = np.concatenate([part[3] for part in parts])
-    some = (begins < ends) & ((piece >= 0) | (category == Category.RECOVERY))
+    span = np.concatenate([part[3] for part in parts])
+    some = (begins < ends) & ((span >= 0) | (category == Category.RECOVERY))
     if not some.all():
-        begins, ends, category, piece = begins[some], ends[some], category[some], piece[some]
+        begins, ends, category, span = begins[some], ends[some], category[some], span[some]
     if is_sorted(begins):
-        return KeptAndDeadTime(begins, ends, category, piece)
+        return KeptAndDeadTime(begins, ends, category, span)
     order = np.argsort(begins, kind="stable")
-    return KeptAndDeadTime(begins[order], ends[order], category[order], piece[order])
+    return KeptAndDeadTime(begins[order], ends[order], category[order], span[order])

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct, positions, search
 from goodput_cli.accounting.segments import Segments
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.vocabulary.categories import Category
 
-I64 = NDArray[np.int64]
 Key = tuple[Category, int]
 """A category, and the code of its label (-1 for categories without labels)."""
 _SLOWED = frozenset({Category.PRODUCTIVE, Category.SLOWDOWN})
@@ -86,15 +85,15 @@ class Ledger:
         if len(account.segments) == 0:
             return np.zeros(len(time), dtype=np.int64)
         place = search(account.segments, segment, side="right") - 1
-        known = np.maximum(place, 0)
-        row = account.segments[known]
+        at_or_first = np.maximum(place, 0)
+        row = account.segments[at_or_first]
         length = self._edges[row + 1] - self._edges[row]
-        amount = self._amounts(account.segments, account.amount, known)
+        amount = self._amounts(account.segments, account.amount, at_or_first)
         passed = np.minimum(np.maximum(time - self._edges[row], 0), length)
         part = np.rint(amount * (passed / np.maximum(length, 1))).astype(np.int64)
         part = np.where(amount == length, passed, part)
         inside = np.where(passed == length, amount, part)
-        return np.where(place >= 0, self._before(account, known) + inside, 0)
+        return np.where(place >= 0, self._before(account, at_or_first) + inside, 0)
 
     def _at(self, time: I64) -> NDArray[np.intp]:
         return search(self._edges[:-1], time, side="right") - 1
@@ -123,8 +122,8 @@ class Ledger:
             upto = self._upto(account, time, segment)
             return upto[len(start) :] - upto[: len(start)]
 
-        wanted = only if only is None or _SLOWED.isdisjoint(only) else _SLOWED.union(only)
-        keys = self.keys if wanted is None else [key for key in self.keys if key[0] in wanted]
+        categories = only if only is None or _SLOWED.isdisjoint(only) else _SLOWED.union(only)
+        keys = self.keys if categories is None else [key for key in self.keys if key[0] in categories]
         amounts = {key: within(self._accounts[key]) if key in self._accounts else nothing for key in keys}
         if self.has_slowdown and (Category.PRODUCTIVE, -1) in amounts:
             slow = within(self._slowdown)

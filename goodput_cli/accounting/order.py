@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct, is_sorted, of_kind, positions, union
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
-
-Mask = NDArray[np.bool_]
 
 _AFTER_AN_END = 64
 """Added to the rank of what begins an attempt at the very instant at which another one ended."""
@@ -25,11 +23,13 @@ ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHE
 
 @dataclass(frozen=True)
 class Ordered:
-    """Events of one job in the order of accounting §1, each once. `duplicates`: the rows of `original` left out."""
+    """Events of one job in the order of accounting §1, each once."""
 
     table: EventTable
     original: EventTable
+    """The same with the events that were left out."""
     duplicates: Rows
+    """Rows of `original` that were left out."""
 
 
 def in_order(table: EventTable) -> Ordered:

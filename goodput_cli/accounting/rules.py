@@ -1,4 +1,8 @@
-"""What the user can choose about the accounting, and the rounding that every computed amount goes through."""
+"""What the user can choose about the accounting.
+
+A new choice is a field of `Method`, and the place in the accounting that uses it: the command line, the arguments of
+the library, settings, JSON and the reports follow from the field. No NumPy here, as `--help` reads this.
+"""
 
 from __future__ import annotations
 
@@ -6,43 +10,75 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
+from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.text import exact
 
-I64 = NDArray[np.int64]
+DataLoading = Literal["overlapped", "blocking"]
+HOW, WHEN = "How", "When"
+_read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 to switch it off", least=0)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the accounting is made: choices that are the same whatever the job, and part of every answer.
+
+    The reference step time is not among them: an answer says it in its own words (`results.Reference`).
+    """
+
+    data_loading: DataLoading = option(
+        "overlapped",
+        HOW,
+        "Whether loading data inside a step is badput.",
+        choices=("overlapped", "blocking"),
+        label="data loading",
+        settings={"show_default": True},
+    )
+    """`blocking`: data loading inside a step claims its time."""
+    async_saves: bool = option(
+        False,
+        HOW,
+        "Checkpoints are saved in the background: no badput.",
+        label="saves",
+        phrase=lambda on: "asynchronous" if on else "block training",
+    )
+    """Saves of a checkpoint log claim nothing."""
+    stall_factor: float = option(
+        5.0,
+        HOW,
+        "A step beyond X times the usual is a stall; 0 = off.  [default: 5]",
+        metavar="X",
+        read=_read_factor,
+        label="stall factor",
+        phrase=lambda factor: exact(factor) if factor else "off",
+    )
+    """A kept step is stalled for what it takes beyond so many usual step times; 0 = off."""
+    exclude_stopped: bool = option(
+        False,
+        HOW,
+        "Take out the time between a clean end and a start.",
+        label="excluded",
+        phrase=lambda on: "planned stops" if on else "",
+    )
+    """Planned stops are taken out of the window."""
+    hindsight: bool = option(
+        True,
+        WHEN,
+        "As it was known at the window's end; accounts for the job once more for every end.",
+        negative=True,
+        follows="every",
+        label="hindsight",
+        phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
+    )
+    """A step that was redone after the window is wasted in it; without, all is as it was known when it ended."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Choices of one analysis.
+    """What the accounting of one job goes by."""
 
-    reference_ns: reference step time in ns (exact), "auto", or None. Checkpoint logs take "auto" for None.
-    exclusions: windows (start, end) in ns that the user took out. exclude_stopped: take planned stops out as well.
-    data_blocking: data loading inside steps claims its time. async_saves: saves of a checkpoint log claim nothing.
-    stall_factor: a kept step longer than this many usual steps is stalled beyond the usual; 0 = off.
-    """
-
+    method: Method = Method()
     reference_ns: Fraction | Literal["auto"] | None = None
+    """The reference step time in ns, exact. A checkpoint log takes "auto" for None (accounting §6)."""
     exclusions: tuple[tuple[int, int], ...] = ()
-    exclude_stopped: bool = False
-    data_blocking: bool = False
-    async_saves: bool = False
-    stall_factor: float = 5.0
-
-
-def round_half_even(value: Fraction | float) -> int:
-    """A computed amount as whole ns, half to even (accounting §1)."""
-    return round(value)
-
-
-def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
-    """`count` x `unit_ns` as whole ns, half to even, exact for whole counts where the unit is a Fraction.
-
-    Counts beyond what a product in floating point can hold (amounts above 2^53 ns are 104 days) are split into the
-    whole ns of the unit, multiplied as integers, and the rest.
-    """
-    unit = Fraction(unit_ns)
-    whole_unit = unit.numerator // unit.denominator
-    whole_count = np.floor(count)
-    rest = (count - whole_count) * whole_unit + count * float(unit - whole_unit)
-    return whole_count.astype(np.int64) * whole_unit + np.rint(rest).astype(np.int64)
+    """Windows [start, end) in ns that the user took out."""

@@ -1,4 +1,4 @@
-"""Segments: the cover above, kept training and unclaimed time of dead attempts below, and `other` for the rest."""
+"""Segments (accounting §5): every instant of the job window in exactly one category."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from goodput_cli.accounting.columns import places, row_type, run_heads, union
 from goodput_cli.accounting.kept_time import kept_and_dead_time
 from goodput_cli.accounting.sweep import ClaimedTime, Claims
 from goodput_cli.accounting.training.kept import KeptTraining
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
 
-I64 = NDArray[np.int64]
 NOBODY = -1
 _FIRST_CLAIM = -2
 
@@ -76,21 +75,21 @@ class Segments:
         end_row[training] = self.kept_training.spans.end_rows(holder[training])
         return row, end_row
 
-    def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_piece: NDArray[Any] | None, none: int) -> I64:
+    def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_span: NDArray[Any] | None, none: int) -> I64:
         holder = self.holder[segments]
         values = np.full(len(holder), none, dtype=np.int64)
         claimed = np.flatnonzero(holder < NOBODY)
         values[claimed] = of_claim[_FIRST_CLAIM - holder[claimed]]
-        if of_piece is not None:
+        if of_span is not None:
             training = np.flatnonzero(holder >= 0)
-            values[training] = of_piece[holder[training]]
+            values[training] = of_span[holder[training]]
         return values
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Segments of a part of the time, up to where the next part begins. training: where (ns) the ground of each begins,
-    which tells two tails that touch; the lowest number where it lies on none."""
+    """Segments of a part of the time, up to where the next part begins. below: where (ns) the kept or dead time of each
+    begins, which tells two dead times that touch apart; the lowest number where there is none."""
 
     start: I64
     category: NDArray[np.int8]
@@ -117,11 +116,11 @@ def partition(
     end: int,
     at_once: int = 1 << 16,
 ) -> Segments:
-    """Cut [start, end) into segments: the cover first, then the ground, then `other`.
+    """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
 
-    tails: start and end of unclaimed time of dead attempts, in time order. at_once: how many pieces are worked on
-    together: they are in time order and do not overlap, so that a log of any length is cut part by part. Where the
-    parts meet makes no difference.
+    dead_time: start and end (ns) of unclaimed time of dead attempts, in time order. at_once: how many training spans
+    are worked on together: they are in time order and do not overlap, so a log of any length is cut part by part. Where
+    the parts meet makes no difference.
     """
     edges, category = GrowingColumn(np.int64), GrowingColumn(np.int8)
     holder = GrowingColumn(row_type(len(kept_training) + len(claims) + 2))
@@ -152,7 +151,7 @@ def _cells(
     dead_time: tuple[I64, I64],
     window: tuple[int, int],
 ) -> _Cells:
-    """The segments of a part of the time, in which the chosen pieces [first, stop) begin."""
+    """The segments of a part of the time, in which the rows [first, stop) of the kept training begin."""
     start, end = window
     dead = _within(*dead_time, start, end)
     below = kept_and_dead_time(kept_training, *chosen, claimed_time, (dead_time[0][dead], dead_time[1][dead]))
@@ -162,14 +161,14 @@ def _cells(
     cells = union(*inside, np.array([start]))
     over, under = _holder(begins, ends, cells), _holder(below.start, below.end, cells)
     under[over >= 0] = -1
-    claimed, grounded = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
-    claim, on = claimed_time.claim[above][over[claimed]], under[grounded]
+    claimed, unclaimed = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
+    claim, on = claimed_time.claim[above][over[claimed]], under[unclaimed]
     holder = np.full(len(cells), NOBODY, dtype=np.intp)
-    holder[claimed], holder[grounded] = _FIRST_CLAIM - claim, below.piece[on]
+    holder[claimed], holder[unclaimed] = _FIRST_CLAIM - claim, below.span[on]
     category = np.full(len(cells), Category.OTHER, dtype=np.int8)
-    category[claimed], category[grounded] = claims.category[claim], below.category[on]
+    category[claimed], category[unclaimed] = claims.category[claim], below.category[on]
     begin = np.full(len(cells), np.iinfo(np.int64).min)
-    begin[grounded] = below.start[on]
+    begin[unclaimed] = below.start[on]
     new = np.flatnonzero(run_heads(holder) | run_heads(category) | run_heads(begin))
     return _Cells(cells[new], category[new], holder[new], begin[new])
 
@@ -187,7 +186,7 @@ def _holder(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
 
 
 def _with_slowdown(segments: Segments) -> Segments:
-    """Spread each piece's slowdown evenly over its productive segments; what is rounded adds up to it exactly."""
+    """Spread each span's slowdown evenly over its productive segments; the rounded shares add up to it exactly."""
     kept_training = segments.kept_training
     if not kept_training.slowdown.any():
         return segments

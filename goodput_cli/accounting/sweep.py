@@ -1,4 +1,4 @@
-"""One sweep, first match wins (accounting §5): claims that overlap become a cover that does not."""
+"""One sweep (accounting §5): of claims that overlap, the one with the lowest priority number gets the time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import places, places_behind, row_type, run_heads
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
-I64 = NDArray[np.int64]
 _FEW = 1 << 12
 _LONG_AGO = np.iinfo(np.int64).min // 2
 """Before every instant; differences to it fit."""
@@ -23,23 +21,25 @@ _LONG_AGO = np.iinfo(np.int64).min // 2
 
 @dataclass(frozen=True)
 class Claims:
-    """k claims of time. Columns of length k:
-
-    start, end: int64 ns. rank: int8, `Priority`. category: int8, `Category`. label: int32, code or NONE.
-    attempt: int32 or -1. first, stop: int64, the steps first <= s < stop it is about, or `NO_STEP`. row, end_row: the
-    events that bound it, -1 where none does.
-    """
+    """k claims of time ("from here to there this job was doing that"): columns of length k."""
 
     start: I64
     end: I64
-    rank: NDArray[np.int8]
+    """ns."""
+    priority: NDArray[np.int8]
+    """`Priority`: of claims that overlap, the lowest number wins."""
     category: NDArray[np.int8]
+    """`Category`."""
     label: NDArray[np.int32]
+    """Code of the user's label, NONE without."""
     attempt: NDArray[np.int32]
+    """The attempt that it is of, from 0; -1 for none."""
     first: I64
     stop: I64
+    """The steps first <= s < stop that it is about, or `NO_STEP`."""
     row: NDArray[np.intp]
     end_row: NDArray[np.intp]
+    """Rows of the events that bound it, -1 where none does."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -66,7 +66,7 @@ _DTYPES: tuple[type[np.generic], ...] = (
 def claim(
     start: object,
     end: object,
-    rank: int,
+    priority: int,
     category: object,
     *,
     label: object = NONE,
@@ -76,8 +76,8 @@ def claim(
     row: object = -1,
     end_row: object = -1,
 ) -> Claims:
-    """Claims of one rank; scalars are repeated."""
-    values = (start, end, rank, category, label, attempt, first, stop, row, end_row)
+    """Claims of one priority; scalars are repeated."""
+    values = (start, end, priority, category, label, attempt, first, stop, row, end_row)
     lengths = {len(value) for value in values if isinstance(value, np.ndarray) and value.ndim}
     if len(lengths) != 1:
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))
@@ -115,17 +115,19 @@ def join(parts: Iterable[Claims]) -> Claims:
 
 @dataclass(frozen=True)
 class ClaimedTime:
-    """What the sweep leaves: intervals in time order that do not overlap, and the claim (position) that each is of."""
+    """What the sweep leaves of the claims: intervals in time order that do not overlap."""
 
     start: I64
     end: I64
+    """ns."""
     claim: Rows
+    """Position of the claim that holds each."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def net_clock(self, time: I64) -> I64:
-        """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still inside the cover."""
+        """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still in claimed time."""
         return self._clock(time, places(self.start, time, side="right"))
 
     def net_between(self, start: I64, end: I64) -> I64:
@@ -169,15 +171,15 @@ class ClaimedTime:
 
 
 def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
-    """Give each instant of [start, end) to the claim with the lowest rank; of equals, to the one that started later
-    (of those that started together, to the shorter one; then to the earlier row)."""
+    """Give each instant of [start, end) (ns) to the claim with the lowest priority number; of equals, to the one that
+    started later (of those that started together, to the shorter one; then to the earlier row)."""
     edges, opens, closes = _edges(claims, start, end)
     if len(edges) < 2:
         nothing = np.zeros(0, dtype=np.int64)
         return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
-    for rank in np.flatnonzero(np.bincount(claims.rank)).tolist():
-        mine = _in_order(claims, np.flatnonzero(claims.rank == rank))
+    for priority in np.flatnonzero(np.bincount(claims.priority)).tolist():
+        mine = _in_order(claims, np.flatnonzero(claims.priority == priority))
         if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
             cells, of_claim = _cells_inside(opens[mine], closes[mine])
         else:
@@ -250,11 +252,11 @@ def _last_above(values: I64, place: NDArray[np.intp], limit: I64) -> NDArray[np.
         wider = highest[-1].copy()
         np.maximum(wider[width:], highest[-1][:-width], out=wider[width:])
         highest.append(wider)
-    found = place.copy()
+    last = place.copy()
     for level in range(len(highest) - 1, -1, -1):
-        jumps = _below(highest[level], found, limit)
-        found = np.where(jumps, np.maximum(found - 2**level, -1), found)
-    return found
+        jumps = _below(highest[level], last, limit)
+        last = np.where(jumps, np.maximum(last - 2**level, -1), last)
+    return last
 
 
 def _below(values: I64, place: NDArray[np.intp], limit: I64) -> Mask:

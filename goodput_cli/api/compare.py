@@ -1,8 +1,8 @@
-"""`goodput_cli.api.compare.compare(...)`: two runs or more side by side, from logs and from saved answers of `analyze`.
+"""`goodput_cli.compare(...)`: two runs or more side by side, from logs and from saved answers of `analyze`.
 
-from goodput_cli.api.compare import compare
-found = compare(["before.json", "run.jsonl"], changes=["goodput:-2pp"])
-for pair in found.pairs:
+import goodput_cli
+comparison = goodput_cli.compare(["before.json", "run.jsonl"], changes=["goodput:-2pp"])
+for pair in comparison.pairs:
     print(pair.side.name, float(pair.points), pair.thresholds)
 """
 
@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
+from goodput_cli.api.options import Reading, SharedOptions, Source, addresses, spelled_out, split
+from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison, Side
-    from goodput_cli.analysis.compare.summary import Summary
     from goodput_cli.analysis.compare.thresholds import ChangeExpression
-    from goodput_cli.api.analyze import Question, Source
+    from goodput_cli.analysis.question import Question
+    from goodput_cli.analysis.summary import Summary
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
-    from goodput_cli.sources.base import Progress, Wanted
 
 CLOUD_LOGGING = "cloud-logging://"
 _GIVE_EVERYTHING = ("file", "gs", "s3")
@@ -31,31 +31,27 @@ _GIVE_EVERYTHING = ("file", "gs", "s3")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One side as it is asked for. alone: whether job_name and run were given for this side and not for all."""
+class PlannedSide:
+    """One side before it is read."""
 
     source: str
     job_name: str | None
     run: str | None
     job_alone: bool
+    """Whether the job was named for this side, and not for all."""
     run_alone: bool
+    """Whether the run was named for this side, and not for all."""
 
 
+@spelled_out(SharedOptions)
 def compare(
-    sources: Sequence[Source],
+    sources: Source | Sequence[Source],
     *,
-    job_name: Sequence[str] = (),
-    run: Sequence[int | str] = (),
+    job_name: str | Sequence[str] = (),
+    run: int | str | Sequence[int | str] = (),
     baseline: Source | None = None,
     changes: Sequence[ChangeExpression | str] = (),
-    timezone: str = "UTC",
-    stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
-    log_name: str | None = None,
-    lookback_days: float | None = None,
-    use_cache: bool = True,
-    notice: Callable[[str], None] | None = None,
-    **question: Any,
+    **options: Unpack[SharedOptions],
 ) -> Comparison:
     """Analyse each side and hold the others against the baseline.
 
@@ -69,30 +65,22 @@ def compare(
     """
     from goodput_cli.analysis.compare.compare import compare_sides
     from goodput_cli.analysis.compare.thresholds import parse_change
-    from goodput_cli.api.analyze import make_question
-    from goodput_cli.sources.base import Wanted
 
-    expressions = [parse_change(given) if isinstance(given, str) else given for given in changes]
-    asked = plan_sides(
-        [os.fspath(source) for source in sources],
-        job_name,
-        [str(one) for one in run],
+    expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
+    planned = plan_sides(
+        addresses(sources),
+        [job_name] if isinstance(job_name, str) else job_name,
+        [str(one) for one in ([run] if isinstance(run, int | str) else run)],
         None if baseline is None else os.fspath(baseline),
     )
-    reader = _Reader(
-        make_question(timezone=timezone, **question),
-        Wanted(None, log_name, lookback_days, use_cache),
-        stdin,
-        progress,
-        notice,
-    )
-    sides = _named(list(reader.sides(asked)))
+    reading, question = split(options)
+    sides = _with_own_names(list(_Reader(question, reading).sides(planned)))
     return compare_sides(sides[0], sides[1:], expressions)
 
 
 def plan_sides(
     sources: Sequence[str], job_names: Sequence[str], runs: Sequence[str], baseline: str | None
-) -> list[Asked]:
+) -> list[PlannedSide]:
     """What each side is, the baseline first. `UsageError` where that cannot be told, or there is only one."""
     named = list(sources)
     if baseline is not None and baseline not in named:
@@ -100,10 +88,10 @@ def plan_sides(
     if not named and job_names:
         named = [CLOUD_LOGGING]
     count = max(len(named), len(job_names), len(runs))
-    for what, given in (("SOURCE", named), ("--job-name", job_names), ("--run", runs)):
-        if len(given) not in ((1, count) if what == "SOURCE" else (0, 1, count)):
+    for what, values in (("SOURCE", named), ("--job-name", job_names), ("--run", runs)):
+        if len(values) not in ((1, count) if what == "SOURCE" else (0, 1, count)):
             raise UsageError(
-                f"{len(given)} x {what} for {count} sides: give one for all sides, or one for each in their order"
+                f"{len(values)} x {what} for {count} sides: give one for all sides, or one for each in their order"
             )
     if count < 2:
         raise UsageError(
@@ -111,7 +99,7 @@ def plan_sides(
             "--job-name or --run twice"
         )
     sides = [
-        Asked(
+        PlannedSide(
             source=named[at % len(named)],
             job_name=job_names[at % len(job_names)] if job_names else None,
             run=runs[at % len(runs)] if runs else None,
@@ -127,89 +115,70 @@ def plan_sides(
 class _Reader:
     """Reads each source once and makes the sides of it."""
 
-    def __init__(
-        self,
-        question: Question,
-        wanted: Wanted,
-        stdin: BinaryIO | None,
-        progress: Progress | None,
-        notice: Callable[[str], None] | None,
-    ) -> None:
+    def __init__(self, question: Question, reading: Reading) -> None:
         self._question = question
-        self._wanted = wanted
-        self._stdin = stdin
-        self._progress = progress
-        self._notice = notice
+        self._reading = reading
 
-    def sides(self, asked: Sequence[Asked]) -> Iterator[Side]:
-        """The sides in the order in which they are asked for; names are those of the jobs."""
+    def sides(self, planned: Sequence[PlannedSide]) -> Iterator[Side]:
+        """The sides in their order; names are those of the jobs."""
         read: dict[tuple[str, str | None], Summary | EventLog] = {}
-        last = {_key(one): at for at, one in enumerate(asked)}
-        for at, one in enumerate(asked):
-            key = _key(one)
+        last = {_key(side): at for at, side in enumerate(planned)}
+        for at, side in enumerate(planned):
+            key = _key(side)
             if key not in read:
-                read[key] = self._read(one)
+                read[key] = self._read(side)
             try:
-                yield self._side(one, read[key])
+                yield self._side(side, read[key])
             except (UsageError, NotEnoughData) as error:
-                raise _told_where(error, one.source) from error
+                raise type(error)(f"{side.source}: {error}") from error
             if last[key] == at:
                 del read[key]  # a log may be large, and the next one too
 
-    def _read(self, asked: Asked) -> Summary | EventLog:
-        from dataclasses import replace
-
-        from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
+    def _read(self, planned: PlannedSide) -> Summary | EventLog:
         from goodput_cli.events.read import decode_batches
         from goodput_cli.sources.base import ReadContext, source_for
         from goodput_cli.sources.single import single_answer
         from goodput_cli.vocabulary.zones import load_zone
 
-        notices: list[Diagnostic] = []
-        wanted = replace(self._wanted, job_name=asked.job_name)
-        context = ReadContext(notices.append, self._stdin, self._progress, wanted=wanted, notice=self._notice)
-        answer, batches = single_answer(source_for(asked.source).read(asked.source, context))
+        diagnostics: list[Diagnostic] = []
+        how = replace(self._reading, job_name=planned.job_name)
+        context = ReadContext(diagnostics.append, how.stdin, how.progress, wanted=how.wanted, notice=how.notice)
+        answer, batches = single_answer(source_for(planned.source).read(planned.source, context))
         if answer is not None:
-            return summary_of_saved(answer, asked.source)
-        return decode_batches([batches], load_zone(self._question.timezone), context, notices)
+            from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
 
-    def _side(self, asked: Asked, read: Summary | EventLog) -> Side:
-        from dataclasses import replace
+            return summary_of_saved(answer, planned.source)
+        return decode_batches([batches], load_zone(self._question.timezone), context, diagnostics)
 
+    def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
+        from goodput_cli.analysis.account import analyze_log
         from goodput_cli.analysis.compare.compare import Side
-        from goodput_cli.analysis.compare.summary import Summary, summary_of
-        from goodput_cli.api.analyze import analyze_log
+        from goodput_cli.analysis.summary import Summary, summary_of
 
         if isinstance(read, Summary):
-            _check_saved(asked, read)
-            return Side(read.job, asked.source, True, None, read)
-        analysis = analyze_log(read, replace(self._question, run=asked.run), asked.job_name)
-        return Side(analysis.job.name, asked.source, False, asked.run, summary_of(analysis))
+            _check_saved(planned, read)
+            return Side(read.job, planned.source, True, None, read)
+        analysis = analyze_log(read, replace(self._question, run=planned.run), planned.job_name)
+        return Side(analysis.job.name, planned.source, False, planned.run, summary_of(analysis))
 
 
-def _key(asked: Asked) -> tuple[str, str | None]:
+def _key(planned: PlannedSide) -> tuple[str, str | None]:
     from goodput_cli.sources.base import scheme_of
 
-    return asked.source, None if scheme_of(asked.source) in _GIVE_EVERYTHING else asked.job_name
+    return planned.source, None if scheme_of(planned.source) in _GIVE_EVERYTHING else planned.job_name
 
 
-def _check_saved(asked: Asked, saved: Summary) -> None:
+def _check_saved(planned: PlannedSide, saved: Summary) -> None:
     """A saved answer is of one job and of the run that it was made of: no other can be had from it."""
-    if asked.job_alone and asked.job_name != saved.job:
-        raise NotEnoughData(f"is a saved answer about job {saved.job!r}, not {asked.job_name!r}")
-    if asked.run_alone:
+    if planned.job_alone and planned.job_name != saved.job:
+        raise NotEnoughData(f"is a saved answer about job {saved.job!r}, not {planned.job_name!r}")
+    if planned.run_alone:
         raise UsageError("is a saved answer, which is of one run; give --run once, it holds for the logs")
 
 
-def _told_where(error: GoodputError, source: str) -> GoodputError:
-    return type(error)(f"{source}: {error}")
-
-
-def _named(sides: list[Side]) -> list[Side]:
+def _with_own_names(sides: list[Side]) -> list[Side]:
     """The sides with names that tell them apart: the job's where that does, else where it was read, then the run,
     then which of them it is."""
-    from dataclasses import replace
-
     names = [side.name for side in sides]
     names = _where_alike(names, ["stdin" if side.source == "-" else side.source for side in sides])
     names = _where_alike(

@@ -1,7 +1,7 @@
-"""`goodput_cli.api.fetch.fetch(...)`: the logs behind any sources as one local file that every command reads.
+"""`goodput_cli.fetch(...)`: the logs behind any sources as one local file that every command reads.
 
-from goodput_cli.api.fetch import fetch
-fetch(["cloud-logging://my-project/goodput_llm"], "run.jsonl.gz")
+import goodput_cli
+goodput_cli.fetch(["cloud-logging://my-project/goodput_llm"], "run.jsonl.gz")
 """
 
 from __future__ import annotations
@@ -9,52 +9,52 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import Unpack
 
 import orjson
 
+from goodput_cli.api.options import LogOptions, Reading, Source, addresses, spelled_out
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
-from goodput_cli.events.lines import LineReader, Parsed
+from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import snapshot
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Wanted, source_for
 from goodput_cli.sources.snapshot import Manifest
-
-if TYPE_CHECKING:
-    from goodput_cli.sources.base import Progress
+from goodput_cli.vocabulary.text import iso_of_nine_digits
 
 _NOT_COMPARED = ("lookback_truncated",)
 """Diagnostics of an earlier reading that are replaced by those of the newest."""
 
 
+class FetchOptions(LogOptions, total=False):
+    """How to read, and the job of which the log in Cloud Logging is wanted."""
+
+    job_name: str | None
+
+
 @dataclass
-class _Gathered:
+class _Fetched:
     """Lines as they come, and what the sources say about themselves."""
 
     lines: list[bytes] = field(default_factory=list)
-    found: list[Diagnostic] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
     newest: dict[str, str] = field(default_factory=dict)
     complete: bool = False
 
 
+@spelled_out(FetchOptions)
 def fetch(
-    sources: Sequence[str],
+    sources: Source | Sequence[Source],
     output: str | os.PathLike[str],
     *,
     update: bool = False,
     force: bool = False,
-    job_name: str | None = None,
-    log_name: str | None = None,
-    lookback_days: float | None = None,
-    use_cache: bool = True,
-    stdin: BinaryIO | None = None,
-    progress: Progress | None = None,
-    notice: Callable[[str], None] | None = None,
+    **options: Unpack[FetchOptions],
 ) -> Manifest:
     """Write everything that `sources` hold to `output` (`*.jsonl.gz`, `*.jsonl` or `*.parquet`), with its manifest.
 
@@ -66,20 +66,24 @@ def fetch(
     """
     path = Path(output)
     snapshot.check_name(path)
-    before = _before(path, sources, job_name, update=update, force=force)
-    sources = tuple(sources) or (before.sources if before else ())
-    wanted = _wanted(before, Wanted(job_name, log_name, lookback_days, use_cache))
+    reading = Reading(**options)
+    named = addresses(sources)
+    before = _before(path, named, reading.job_name, update=update, force=force)
+    uris = tuple(named) or (before.sources if before else ())
+    wanted = _wanted(before, reading.wanted)
     fetched_ns = time.time_ns()
-    gathered = _Gathered()
-    context = ReadContext(gathered.found.append, stdin, progress, wanted=wanted, notice=notice)
+    fetched = _Fetched()
+    context = ReadContext(
+        fetched.diagnostics.append, reading.stdin, reading.progress, wanted=wanted, notice=reading.notice
+    )
     try:
-        found = [source_for(uri).read(uri, context) for uri in sources]
-        context.begin(len(found))
-        _gather(found, gathered, context)
+        readers = [source_for(uri).read(uri, context) for uri in uris]
+        context.begin(len(readers))
+        _gather(readers, fetched, context)
     finally:
-        if gathered.complete or (gathered.lines and (before is not None or not path.exists())):
-            manifest = _write(path, before, gathered, sources, wanted, fetched_ns)
-            if not gathered.complete:
+        if fetched.complete or (fetched.lines and (before is not None or not path.exists())):
+            manifest = _write(path, before, fetched, uris, wanted, fetched_ns)
+            if not fetched.complete:
                 context.say(f"What was read until then is in {path}; --update goes on.")
     return manifest
 
@@ -104,55 +108,55 @@ def _before(path: Path, sources: Sequence[str], job_name: str | None, *, update:
     return before
 
 
-def _wanted(before: Manifest | None, asked: Wanted) -> Wanted:
+def _wanted(before: Manifest | None, wanted: Wanted) -> Wanted:
     if before is None:
-        return asked
+        return wanted
     newest = min(before.newest_ns.values(), default=None)
     known = before.complete and newest is not None
     return Wanted(
         before.job_name,
         before.log_name,
         before.lookback_days,
-        asked.use_cache,
+        wanted.use_cache,
         since_ns=newest if known else None,
         received_ns=before.fetched_ns if known else None,
     )
 
 
-def _gather(found: Iterable[Iterator[Batch]], gathered: _Gathered, context: ReadContext) -> None:
-    for batches in found:
-        for lines in _lines(batches, gathered):
-            gathered.lines += lines
+def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: ReadContext) -> None:
+    for batches in readers:
+        for lines in _lines(batches, fetched):
+            fetched.lines += lines
             context.add_lines(len(lines))
-    gathered.complete = True
+    fetched.complete = True
     context.finish()
 
 
-def _lines(batches: Iterator[Batch], gathered: _Gathered) -> Iterator[list[bytes]]:
+def _lines(batches: Iterator[Batch], fetched: _Fetched) -> Iterator[list[bytes]]:
     """The lines of a source; a document that is not one record a line becomes one."""
     reader = None
     source = ""
     for batch in batches:
         if isinstance(batch, RecordBatch):
-            yield _entries(batch, gathered)
+            yield _entries(batch, fetched)
             continue
         if reader is None or batch.first_line == 1:
             if reader is not None:
-                yield _parsed(reader.finish(), source, gathered)
-            reader, source = document_reader(batch.data), batch.source
-        if isinstance(reader, LineReader):
+                yield _parsed(reader.finish(), source, fetched)
+            reader, source = document_reader(batch), batch.source
+        if reader.by_line:
             yield _as_they_are(batch)
         else:
-            yield _parsed(reader.feed(batch), source, gathered)
+            yield _parsed(reader.feed(batch), source, fetched)
     if reader is not None:
-        yield _parsed(reader.finish(), source, gathered)
+        yield _parsed(reader.finish(), source, fetched)
 
 
-def _entries(batch: RecordBatch, gathered: _Gathered) -> list[bytes]:
+def _entries(batch: RecordBatch, fetched: _Fetched) -> list[bytes]:
     for record in batch.records:
         name, time_ = record.get("logName"), record.get("timestamp")
         if isinstance(name, str) and isinstance(time_, str):
-            gathered.newest[name] = max(gathered.newest.get(name, ""), time_)
+            fetched.newest[name] = max(fetched.newest.get(name, ""), time_)
     return [orjson.dumps(record) for record in batch.records]
 
 
@@ -161,21 +165,22 @@ def _as_they_are(batch: RawBatch) -> list[bytes]:
     return [line for line in lines if line.strip()]
 
 
-def _parsed(parsed: Parsed, source: str, gathered: _Gathered) -> list[bytes]:
+def _parsed(parsed: Parsed, source: str, fetched: _Fetched) -> list[bytes]:
     if parsed.bad:
         places = tuple(f"{source}:{line}" for line, _ in parsed.bad)
         message = "parts of a document that hold no record; not in the snapshot"
-        gathered.found.append(Diagnostic("malformed_lines", "error", message, len(places), places))
+        fetched.diagnostics.append(Diagnostic.of("malformed_lines", message, len(places), places))
     return [json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() for record in parsed.records]
 
 
 def _write(
-    path: Path, before: Manifest | None, gathered: _Gathered, sources: Sequence[str], wanted: Wanted, fetched_ns: int
+    path: Path, before: Manifest | None, fetched: _Fetched, sources: Sequence[str], wanted: Wanted, fetched_ns: int
 ) -> Manifest:
-    lines, found, newest = gathered.lines, gathered.found, _newest_ns(gathered.newest)
+    lines, diagnostics, newest = fetched.lines, fetched.diagnostics, _newest_ns(fetched.newest)
     if before is not None:
         lines = _joined(_old_lines(path), lines)
-        found = [*(one for one in before.diagnostics if one.code not in _NOT_COMPARED or wanted.since_ns), *found]
+        earlier = (one for one in before.diagnostics if one.code not in _NOT_COMPARED or wanted.since_ns)
+        diagnostics = [*earlier, *diagnostics]
         newest = {name: max(before.newest_ns.get(name, 0), ns) for name, ns in {**before.newest_ns, **newest}.items()}
     size = snapshot.write_lines(path, lines)
     log = read_events([str(path)])
@@ -184,15 +189,15 @@ def _write(
         job_name=wanted.job_name,
         log_name=wanted.log_name,
         lookback_days=wanted.lookback_days,
-        start=_text(int(log.table.time.min())) if len(log.table) else None,
-        end=_text(int(log.table.end.max())) if len(log.table) else None,
+        start=iso_of_nine_digits(int(log.table.time.min())) if len(log.table) else None,
+        end=iso_of_nine_digits(int(log.table.end.max())) if len(log.table) else None,
         lines=len(lines),
-        fetched_at=_text(fetched_ns),
-        complete=gathered.complete,
+        fetched_at=iso_of_nine_digits(fetched_ns),
+        complete=fetched.complete,
         newest_ns=newest,
         fetched_ns=fetched_ns,
         bytes=size,
-        diagnostics=tuple({(one.code, one.message): one for one in merge(found)}.values()),
+        diagnostics=tuple({(one.code, one.message): one for one in merge(diagnostics)}.values()),
     )
     snapshot.write_manifest(path, manifest)
     return manifest
@@ -221,10 +226,3 @@ def _newest_ns(newest: dict[str, str]) -> dict[str, int]:
     clock = TimestampReader(load_zone("UTC"))
     instants = {name: clock.read(text) for name, text in newest.items()}
     return {name: instant.ns for name, instant in instants.items() if instant is not None}
-
-
-def _text(ns: int) -> str:
-    from datetime import UTC, datetime
-
-    seconds, fraction = divmod(ns, 10**9)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"

@@ -1,46 +1,29 @@
-"""`reconcile_job(...)`: our account of a job beside that of the system its log was written for.
-
-For recorder logs that is the reference library, ml-goodput-measurement, which is run on the same events. For
-checkpoint logs it is the resiliency calculator, whose documented formula is worked out here.
-"""
+"""`goodput_cli.reconcile(...)`: our account of a job beside that of the system its log was written for."""
 
 from __future__ import annotations
 
-from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
-from goodput_cli.accounting.columns import rows_of
-from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation, reconcile_checkpoints
-from goodput_cli.analysis.reconcile.reconcile import Reconciliation, events_seen, reconcile
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.errors import NotEnoughData
-from goodput_cli.reference_library.run import ask_library, require_library
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
 
-SLOW_EVENTS = 20_000
-"""From how many events on the reference library takes so long that people should be told: it looks at every custom
-event for every step."""
+from goodput_cli.api.analyze import analyze
+from goodput_cli.api.options import JobOptions, Source, spelled_out
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation
+    from goodput_cli.analysis.reconcile.reconcile import Reconciliation
 
 
-def is_checkpoint_log(analysis: Analysis) -> bool:
-    """Whether the resiliency calculator stands on the other side.
+@spelled_out(JobOptions)
+def reconcile(
+    sources: Source | Sequence[Source], *, timeout: float = 600.0, **options: Unpack[JobOptions]
+) -> Reconciliation | CheckpointReconciliation:
+    """Analyse a job, and set both accounts of it side by side with the rules that explain each difference.
 
-    NotEnoughData where neither system could account for the job: a log of nothing but saves and restores.
+    timeout: seconds that the reference library may take. The others are those of `goodput_cli.analyze`, and so are the
+    errors. UsageError also where the reference library is needed and not installed, GoodputError when the time is
+    over. What the library itself refuses is part of the answer.
     """
-    if analysis.timeline.attempts.step_log or "recorder" in analysis.job.formats:
-        return False
-    if not rows_of(analysis.table.kind, PROGRESS_KINDS).size and not analysis.reference.job_started_count:
-        raise NotEnoughData(
-            "the log holds neither steps nor starts: there is no other system that could account for it"
-        )
-    return True
+    analysis = analyze(sources, **options)
+    from goodput_cli.analysis.reconcile.run import reconcile_job
 
-
-def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:
-    """Both accounts of a job, and the rules that explain each difference.
-
-    timeout: seconds that the reference library may take. Raises UsageError where it is needed and not installed,
-    GoodputError when the time is over. What the library itself refuses is part of the answer.
-    """
-    if is_checkpoint_log(analysis):
-        return reconcile_checkpoints(analysis)
-    require_library()
-    timeline = analysis.timeline
-    return reconcile(analysis, ask_library(events_seen(timeline), analysis.job.name, timeline.end, timeout))
+    return reconcile_job(analysis, timeout)

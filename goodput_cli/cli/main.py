@@ -14,7 +14,7 @@ import click
 from goodput_cli.cli.console import prepare_streams, say
 from goodput_cli.cli.interrupts import INTERRUPTED, WORD
 from goodput_cli.cli.lazy import Elsewhere, LazyGroup
-from goodput_cli.errors import GoodputError
+from goodput_cli.errors import GoodputError, to_install
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 DISTRIBUTION = "goodput-cli"
@@ -73,6 +73,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         say("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
         return GoodputError.exit_code
+    except ImportError as error:
+        return _say_missing(error)
     except Exception as error:
         return _say_bug(error)
 
@@ -107,6 +109,17 @@ def _say_wrong_usage(error: click.UsageError) -> None:
         say(error.ctx.get_usage())
         say(f"Try '{error.ctx.command_path} --help' for help.\n")
     say(f"Error: {safe_lines(error.format_message())}")
+
+
+def _say_missing(error: ImportError) -> int:
+    """A package of others that should have been installed with this one; what is missing of ours is a bug."""
+    package = (error.name or "goodput_cli").partition(".")[0]
+    if package == "goodput_cli":
+        return _say_bug(error)
+    say(
+        f"Error: the package {package}, which goodput needs, is missing or broken; install goodput anew: {to_install()}"
+    )
+    return GoodputError.exit_code
 
 
 def _say_bug(error: Exception) -> int:

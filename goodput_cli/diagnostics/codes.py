@@ -1,24 +1,33 @@
 """Every diagnostic code: how grave it is, what it means, what it does to the numbers, and what to do about it.
 
-The single source: `goodput check` prints these texts and docs/diagnostics.md documents them. A test sees to it that
-no code is emitted that does not stand here.
+The only place that says so: `Diagnostic.of` takes the severity from here and refuses a code without a row,
+`goodput check` prints these texts, and docs/diagnostics.md is made of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
-from goodput_cli.diagnostics.diagnostic import Severity
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+"""The gravest first."""
 
 
 @dataclass(frozen=True)
 class Code:
-    """One diagnostic. severity: `info` changes no number, `warning` may, `error` lost data. The texts are sentences."""
+    """What is known of a diagnostic before it occurs. The texts are sentences."""
 
     severity: Severity
+    """`error` lost data, `warning` may change a number, `info` changes none."""
     meaning: str
+    """What was noticed."""
     effect: str
+    """What that does to the numbers."""
     advice: str
+    """What to do about it."""
+    mild: Severity | None = None
+    """How grave its mild cases are, where it has some: the meaning says which."""
 
 
 _READING = {
@@ -185,9 +194,19 @@ _ACCOUNTING = {
     ),
     "reference_too_slow": Code(
         "warning",
-        "Steps are faster than the reference step time.",
+        "Steps are faster than the reference step time. Less than 1 % faster is a mild case.",
         "Goodput is overstated (it may exceed 100 %) and training_slowdown is negative.",
         "Measure the reference again and give a smaller --reference-step-time.",
+        mild="info",
+    ),
+    "unrecorded_steps": Code(
+        "warning",
+        "The job resumed above the last step that an attempt recorded. Steps that fit into the time before its end, at "
+        "most 5 minutes of them, are a mild case: the writer lost its last lines, and the checkpoint proves the steps.",
+        "In mild cases these steps count as trained behind the last recorded one; otherwise only one step does.",
+        "A writer that sends its lines at once loses none. Otherwise look for the log of a missing attempt, or for a "
+        "checkpoint of another job.",
+        mild="info",
     ),
     "input_bound": Code(
         "warning",
@@ -337,6 +356,13 @@ CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_
 """Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
+
+
+def severity_of(code: str, mild: bool = False) -> Severity:
+    """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no row here."""
+    if code not in CODES:
+        raise ValueError(f"no diagnostic is called {code!r}: a new one needs a row in goodput_cli/diagnostics/codes.py")
+    return (CODES[code].mild if mild else None) or CODES[code].severity
 
 
 def code_texts(code: str) -> Code:

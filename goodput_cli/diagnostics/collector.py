@@ -1,27 +1,14 @@
-"""What was noticed while reading, kept compactly until the end: millions of bad lines must not fill the memory."""
+"""Diagnostics of the reading, kept compactly until its end: millions of bad lines must not fill the memory."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
-from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic, Severity
-
-SEVERITIES: dict[str, Severity] = {
-    "malformed_lines": "error",
-    "bad_value": "error",
-    "missing_job_name": "error",
-    "unplaced_duration": "error",
-    "unrecognised_lines": "warning",
-    "unknown_event": "warning",
-    "format_plugin_failed": "warning",
-    "ambiguous_local_time": "warning",
-    "nonexistent_local_time": "warning",
-    "naive_timestamps": "info",
-    "unknown_keys": "info",
-}
-"""Every code that decoding can give, with its severity."""
+from goodput_cli.diagnostics.codes import severity_of
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 
 MAX_NAMES = 50
 """How many different names of a log (keys, event types) get a diagnostic of their own, per code."""
@@ -34,16 +21,21 @@ _SLACK = 4
 
 
 @dataclass
-class _Note:
+class _Collected:
+    """What was noticed under one code and message."""
+
     count: int = 0
+    """How often."""
     places: array[int] = field(default_factory=lambda: array("q"))
+    """`_WIDTH` numbers a place, one place after the other."""
 
 
-class Notes:
-    """Collects findings by code and message; `diagnostics` turns them into sentences with places."""
+class DiagnosticCollector:
+    """Collects what is noticed by code and message; `diagnostics` gives each its severity and its places."""
 
     def __init__(self) -> None:
-        self._notes: dict[tuple[str, str], _Note] = {}
+        self._collected: dict[tuple[str, str], _Collected] = {}
+        """By code and message."""
         self._names: dict[str, set[str]] = {}
 
     def add(
@@ -55,17 +47,18 @@ class Notes:
         entries: Sequence[int] = (),
         count: int | None = None,
     ) -> None:
-        """One finding at each of `lines` of a source; `entries`: codes of their Cloud Logging entries, if they have.
+        """Something noticed at each of `lines` of a source; `entries`: codes of their Cloud Logging entries, if they
+        have. Raises ValueError for a code without a row in the table of codes.
 
-        count: how many findings there are, if only the first MAX_PLACES lines are given.
+        count: how often it was noticed, if only the first MAX_PLACES lines are given.
         """
-        note = self._notes.setdefault((code, message), _Note())
-        note.count += len(lines) if count is None else count
         limit = _limit(code)
+        same = self._collected.setdefault((code, message), _Collected())
+        same.count += len(lines) if count is None else count
         for at, line in enumerate(lines[:limit]):
-            note.places.extend((source, line, entries[at] if entries else -1))
-        if len(note.places) > _SLACK * limit * _WIDTH:
-            note.places = array("q", [number for place in _first(note.places, limit) for number in place])
+            same.places.extend((source, line, entries[at] if entries else -1))
+        if len(same.places) > _SLACK * limit * _WIDTH:
+            same.places = array("q", [number for place in _first(same.places, limit) for number in place])
 
     def bounded(self, code: str, name: str) -> str:
         """A name taken from a log, fit for a message: shortened, and `(others)` once there are too many of them."""
@@ -78,16 +71,15 @@ class Notes:
 
     def diagnostics(self, sources: Sequence[str], entries: Sequence[tuple[str, str, str]]) -> tuple[Diagnostic, ...]:
         """Everything noticed, in order of code and message, places in order of source and line."""
-        found = sorted(self._notes.items(), key=lambda item: item[0])
-        places = {key: _first(note.places, _limit(key[0])) for key, note in found}
-        return tuple(
-            Diagnostic(key[0], SEVERITIES[key[0]], key[1], note.count, tuple(_places(places[key], sources, entries)))
-            for key, note in found
-        )
+        diagnostics = []
+        for (code, message), same in sorted(self._collected.items(), key=itemgetter(0)):
+            places = _places(_first(same.places, _limit(code)), sources, entries)
+            diagnostics.append(Diagnostic.of(code, message, same.count, tuple(places)))
+        return tuple(diagnostics)
 
 
 def _limit(code: str) -> int:
-    return FEW_PLACES if SEVERITIES[code] == "info" else MAX_PLACES
+    return FEW_PLACES if severity_of(code) == "info" else MAX_PLACES
 
 
 def _first(flat: array[int], limit: int) -> list[tuple[int, int, int]]:

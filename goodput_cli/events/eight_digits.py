@@ -1,15 +1,15 @@
 """Eight digits at a time: the text of a column of numbers lies in 64-bit words, and a few operations read them all.
 
+This is known as SWAR, "SIMD within a register": each byte of a word is a lane, and no operation carries into the next.
+
 Words are little endian: the first character is the lowest byte.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Words = NDArray[np.uint64]
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import I64, Words
 
 DIGITS = 8
 """How many characters a word holds."""
@@ -28,16 +28,11 @@ def mask_of(start: int, stop: int) -> int:
     return sum(0xFF << (8 * at) for at in range(start, stop))
 
 
-def word_of(text: bytes) -> int:
-    """Up to eight characters as a word."""
-    return int.from_bytes(text, "little")
-
-
 KEEP_FIRST = np.array([mask_of(0, count) for count in range(DIGITS + 1)], dtype=_WORD)
 """By count: a mask of the first so many characters."""
 
 
-def digit_values(words: Words, kept: NDArray[np.uint64] | np.uint64) -> Words:
+def digit_values(words: Words, kept: Words | np.uint64) -> Words:
     """The value of each character, a byte each, 0 where it is not kept; what is no digit is no byte below 10."""
     return (words ^ np.uint64(ZEROS)) & kept
 

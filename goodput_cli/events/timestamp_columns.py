@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from goodput_cli.events.eight_digits import DIGITS, Words, digit_values, mask_of
+from goodput_cli.arrays import I64, Characters, Mask, Words
+from goodput_cli.events.eight_digits import DIGITS, digit_values, mask_of
 from goodput_cli.events.schema import NS_PER_SECOND
 
 _LAYOUT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|([+-])(\d\d):?(\d\d))?", re.ASCII)
@@ -27,16 +27,13 @@ _WORD = np.dtype("<u8")
 _PAIRS = np.uint64(mask_of(0, 2) | mask_of(3, 5) | mask_of(6, 8))
 _BYTE = np.uint64(0xFF)
 
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class LayoutColumn:
     """Timestamps of one layout. rows: int64[k], their positions. ns: int64[k] since 1970, local time if naive."""
 
-    rows: Longs
-    ns: Longs
+    rows: I64
+    ns: I64
     naive: bool
 
 
@@ -56,14 +53,14 @@ def read_layouts(texts: Sequence[Any]) -> Iterator[LayoutColumn]:
             yield _read_grid(grid, rows, layout)
 
 
-def read_characters(grid: Bytes) -> Iterator[LayoutColumn]:
+def read_characters(grid: Characters) -> Iterator[LayoutColumn]:
     """The same for texts of one length that differ in digits only, given as characters uint8[n, length]."""
     layout = _LAYOUT.fullmatch(grid[0].tobytes().decode("latin-1")) if len(grid) else None
     if layout:
         yield _read_grid(grid, np.arange(len(grid), dtype=np.int64), layout, alike=True)
 
 
-def _read_grid(grid: Bytes, rows: Longs, layout: re.Match[str], *, alike: bool = False) -> LayoutColumn:
+def _read_grid(grid: Characters, rows: I64, layout: re.Match[str], *, alike: bool = False) -> LayoutColumn:
     """alike: whether digits are known to stand where the first one has digits, and nothing else differs."""
     fits = _same_zone(grid, layout) if alike else _same_layout(grid, layout)
     day, exists = _days(grid)
@@ -76,7 +73,7 @@ def _read_grid(grid: Bytes, rows: Longs, layout: re.Match[str], *, alike: bool =
     return LayoutColumn(rows[fits], ns[fits], layout[2] is None)
 
 
-def _days(grid: Bytes) -> tuple[Longs, NDArray[np.bool_]]:
+def _days(grid: Characters) -> tuple[I64, Mask]:
     """Days since 1970 of the dates, and whether there is such a day. Neighbours mostly have the same one."""
     year, month, day = _three_pairs(grid, _DATE)
     year += _digits(grid, 0, _DATE) * 100
@@ -94,7 +91,7 @@ def _days(grid: Bytes) -> tuple[Longs, NDArray[np.bool_]]:
 _END_YEAR = 2255
 
 
-def _same_layout(grid: Bytes, layout: re.Match[str]) -> NDArray[np.bool_]:
+def _same_layout(grid: Characters, layout: re.Match[str]) -> Mask:
     """bool[n]: digits where the first timestamp has digits, and the same signs and zone as it has elsewhere."""
     zone_start = layout.start(2) if layout[2] else grid.shape[1]
     first = grid[0]
@@ -102,19 +99,19 @@ def _same_layout(grid: Bytes, layout: re.Match[str]) -> NDArray[np.bool_]:
     is_digit[zone_start:] = False
     digits = grid[:, is_digit]
     digits_fit = ((digits >= _ZERO) & (digits <= _NINE)).all(axis=1)
-    fits: NDArray[np.bool_] = digits_fit & (grid[:, ~is_digit] == first[~is_digit]).all(axis=1)
+    fits: Mask = digits_fit & (grid[:, ~is_digit] == first[~is_digit]).all(axis=1)
     return fits
 
 
-def _same_zone(grid: Bytes, layout: re.Match[str]) -> NDArray[np.bool_]:
+def _same_zone(grid: Characters, layout: re.Match[str]) -> Mask:
     """bool[n]: the same offset as the first timestamp has; it holds digits too."""
     if not layout[3]:
         return np.ones(len(grid), dtype=np.bool_)
-    fits: NDArray[np.bool_] = (grid[:, layout.start(2) :] == grid[0, layout.start(2) :]).all(axis=1)
+    fits: Mask = (grid[:, layout.start(2) :] == grid[0, layout.start(2) :]).all(axis=1)
     return fits
 
 
-def _three_pairs(grid: Bytes, at: int) -> tuple[Longs, Longs, Longs]:
+def _three_pairs(grid: Characters, at: int) -> tuple[I64, I64, I64]:
     """The numbers in `dd?dd?dd` at a place: eight characters are one word, and neighbours in it are added at once."""
     words: Words = grid[:, at : at + DIGITS].view(_WORD)[:, 0]
     values = digit_values(words, _PAIRS)
@@ -123,14 +120,14 @@ def _three_pairs(grid: Bytes, at: int) -> tuple[Longs, Longs, Longs]:
     return first, second, third
 
 
-def _digits(grid: Bytes, start: int, end: int) -> Longs:
+def _digits(grid: Characters, start: int, end: int) -> I64:
     value = np.zeros(len(grid), dtype=np.int64)
     for place in range(start, end):
         value = value * 10 + (grid[:, place].astype(np.int64) - _ZERO)
     return value
 
 
-def _fraction(grid: Bytes, layout: re.Match[str]) -> Longs:
+def _fraction(grid: Characters, layout: re.Match[str]) -> I64:
     if not layout[1]:
         return np.zeros(len(grid), dtype=np.int64)
     start, end = layout.span(1)

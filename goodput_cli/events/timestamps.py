@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.timestamp_columns import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.values import MAX_NS
@@ -37,9 +37,9 @@ class Instant(NamedTuple):
 class Instants:
     """n timestamps. ns: int64[n], 0 where not good. good, naive: bool[n]. odd: positions by code of a diagnostic."""
 
-    ns: NDArray[np.int64]
-    good: NDArray[np.bool_]
-    naive: NDArray[np.bool_]
+    ns: I64
+    good: Mask
+    naive: Mask
     odd: dict[str, list[int]]
 
 
@@ -54,7 +54,7 @@ class TimestampReader:
         """`read` of each of `texts`; those of an ordinary layout are read together."""
         return self._read_all(len(texts), read_layouts(texts), lambda: texts)
 
-    def read_grid(self, characters: NDArray[np.uint8], texts: Callable[[], Sequence[Any]]) -> Instants:
+    def read_grid(self, characters: Characters, texts: Callable[[], Sequence[Any]]) -> Instants:
         """The same for texts of one length given as uint8[n, length]; `texts` gives them as such if it has to."""
         return self._read_all(len(characters), read_characters(characters), texts)
 
@@ -96,14 +96,14 @@ class TimestampReader:
             ns += int(extra[1].ljust(3, "0"))
         return Instant(ns, naive, oddity) if 0 <= ns < MAX_NS else None
 
-    def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> NDArray[np.int64]:
+    def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> I64:
         """ns int64[n] east of UTC for local times; adds the positions of odd ones to `odd`."""
         minutes, inverse = np.unique(column.ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND), return_inverse=True)
         found = [self._offset(int(minute)) for minute in minutes]
         for at, (_, oddity) in enumerate(found):
             if oddity:
                 odd[oddity].extend(column.rows[inverse == at].tolist())
-        east: NDArray[np.int64] = np.array([offset for offset, _ in found], dtype=np.int64)[inverse]
+        east: I64 = np.array([offset for offset, _ in found], dtype=np.int64)[inverse]
         return east * NS_PER_SECOND
 
     def _offset(self, minute: int) -> tuple[int, str | None]:

@@ -11,9 +11,8 @@ from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.report.terminal import colour_of
-from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, title
 from goodput_cli.vocabulary.text import clock
-from goodput_cli.vocabulary.titles import title
 
 _SECOND, _MINUTE, _HOUR, _DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9
 _TICKS = (
@@ -53,15 +52,15 @@ def _cells(strip: Strip, page: Page) -> Text:
 
 
 def _sign(category: str, page: Page) -> str:
-    if category != "productive":
-        return LOOKS[category].letter
+    if category != Category.PRODUCTIVE.id:
+        return BY_NAME[category].look.letter
     if page.colour:
         return " "
-    return "━" if page.unicode else LOOKS[category].letter
+    return "━" if page.unicode else BY_NAME[category].look.letter
 
 
 def _style(category: str, page: Page) -> str:
-    return f"{_ink_on(LOOKS[category].colour)} on {colour_of(category, page)}" if page.colour else ""
+    return f"{_ink_on(BY_NAME[category].look.colour)} on {colour_of(category, page)}" if page.colour else ""
 
 
 def _ink_on(colour: str) -> str:
@@ -105,7 +104,7 @@ def _label(instant: int, step: int) -> str:
 
 def _legend(strip: Strip, page: Page) -> Iterator[tuple[str, str, str]]:
     """Sign, style and words of what the strip shows: categories in the fixed order, then disruptions."""
-    for name in LOOKS:
+    for name in CATEGORIES:
         if name in strip.categories:
             yield _sign(name, page), _style(name, page), title(name)
     if any(strip.disruptions):

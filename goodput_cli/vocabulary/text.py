@@ -11,6 +11,9 @@ from datetime import datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1)  # UTC
 _MS, _SECOND, _MINUTE, _HOUR = 1_000_000, 10**9, 60 * 10**9, 3600 * 10**9
+_YEAR_SECONDS = 365.25 * 86_400
+_ROUGH_UNITS = ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h"), (3 * _YEAR_SECONDS, 86_400, "days"))
+"""Up to which number of seconds a unit is used, its seconds, and its name."""
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
 """Unicode categories that act on a terminal or cannot be seen: controls, bidi and zero-width marks, surrogates."""
@@ -73,6 +76,15 @@ def duration(ns: int) -> str:
         return f"{hours} h {minutes:02d} min"
     days, hours = divmod(_rounded(ns, _HOUR), 24)
     return f"{days} d {hours:02d} h"
+
+
+def rough_duration(ns: float) -> str:
+    """The size of a length of time in one unit, for a sentence: `12.5 s`, `25 min`, `3.2 h`, `40 days`, `55 years`."""
+    seconds = abs(ns) / _SECOND
+    for limit, unit, name in _ROUGH_UNITS:
+        if seconds < limit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / _YEAR_SECONDS:.3g} years"
 
 
 def change(ns: int) -> str:
@@ -142,9 +154,19 @@ def iso(ns: int) -> str:
     return f"{moment}.{digits}Z" if digits else f"{moment}Z"
 
 
+def iso_to_the_second(ns: int) -> str:
+    """An instant as ISO-8601 in UTC with `Z`, cut to whole seconds."""
+    return iso(ns - ns % _SECOND)
+
+
+def iso_of_nine_digits(ns: int) -> str:
+    """An instant as ISO-8601 in UTC with `Z` and all nine fractional digits: such texts sort as the instants do."""
+    return f"{iso_to_the_second(ns)[:-1]}.{ns % _SECOND:09d}Z"
+
+
 def clock(ns: int) -> tuple[str, str]:
     """Date and time of day (UTC, to the second) as people read them."""
-    day, _, time = iso(ns - ns % _SECOND).removesuffix("Z").partition("T")
+    day, _, time = iso_to_the_second(ns).removesuffix("Z").partition("T")
     return day, time
 
 

@@ -67,11 +67,6 @@ class When:
     kind: Kind
     value: int = 0
 
-    @property
-    def needs_job(self) -> bool:
-        """Whether the job must be known to resolve it."""
-        return self.kind in ("before_end", "after_start", "attempt")
-
     def resolve(self, anchors: Anchors) -> int:
         """The instant in ns since 1970 UTC. `UsageError`: no such attempt; a wall-clock time that the zone skips or
         has twice."""
@@ -111,9 +106,11 @@ class Span:
         return start, end
 
 
-def parse_when(value: str | datetime | int) -> When:
+def parse_when(value: str | datetime | int | When) -> When:
     """A time from text (see `ACCEPTED`), a datetime (without a zone: in the zone of the question) or ns since 1970 UTC.
     `UsageError` names the text and what is accepted."""
+    if isinstance(value, When):
+        return value
     if isinstance(value, datetime):
         return _from_datetime(str(value), value)
     if isinstance(value, int):
@@ -151,8 +148,10 @@ def parse_duration(text: str, *, whole: str | None = None) -> int:
     return round(total)
 
 
-def parse_span(text: str) -> Span:
+def parse_span(text: str | Span) -> Span:
     """`START/END`, each a time. `UsageError` names the text and what is accepted."""
+    if isinstance(text, Span):
+        return text
     parts = text.split("/")
     if len(parts) != 2 or not all(part.strip() for part in parts):
         raise UsageError(f"{text!r} is not a window; write START/END, each {ACCEPTED}")

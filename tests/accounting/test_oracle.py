@@ -237,11 +237,11 @@ def test_a_credited_step_ends_at_its_logged_termination_in_proportion() -> None:
 
 
 def test_a_credited_step_that_did_not_reach_gets_one_step_time() -> None:
-    answer = account([start(0), *steps(0, 4, 10), start(100), *steps(8, 3, 110), end(140)])
+    answer = account([start(0), *steps(0, 4, 10), start(100), *steps(34, 3, 110), end(140)])
     assert seconds(answer) == {"other": 20, "productive": 70, RECOVERY: 50}
 
 
-def test_a_stretch_kept_in_part_is_wasted_behind_its_kept_net_time() -> None:
+def test_a_span_kept_in_part_is_wasted_behind_its_kept_net_time() -> None:
     lines = [start(0), *steps(0, 4, 0, 100, 10), save(25, 270, 10), start(400), *steps(25, 4, 400, 100, 10), end(800)]
     found = seconds(account(lines))
     assert found == {"productive": 245 + 400, WASTED: 55, RECOVERY: 100}

@@ -22,7 +22,7 @@ from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.read import read_events
-from goodput_cli.events.schema import EventTable
+from goodput_cli.events.schema import EventTable, LogFormat
 from loggen import Ending, Entry, Life, Scenario, Truth, log_bytes
 from tests.support.story import (
     account,
@@ -375,7 +375,7 @@ def _calls(scenario: Scenario) -> _Counted:
     return counted
 
 
-def _account_for(events: EventTable, name: str, formats: tuple[str, ...]) -> Analysis:
+def _account_for(events: EventTable, name: str, formats: tuple[LogFormat, ...]) -> Analysis:
     timeline = build_timeline(in_order(events), Rules())
     assert timeline is not None
     return analyse_window(timeline, name, formats, timeline.start, timeline.end)

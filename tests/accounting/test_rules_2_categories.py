@@ -154,8 +154,8 @@ def test_stall_factor_0_is_off() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "stall"), [(160, 0), (240, 200)])
-def test_a_stretch_of_several_steps_is_held_against_as_many_usual_steps(seconds: float, stall: float) -> None:
-    # Steps 3, 4, 5 and 6 are one stretch: 40 s would be usual, up to 200 s is slow.
+def test_a_span_of_several_steps_is_held_against_as_many_usual_steps(seconds: float, stall: float) -> None:
+    # Steps 3, 4, 5 and 6 are one span: 40 s would be usual, up to 200 s is slow.
     late = 40 + seconds
     story = account(start(0), steps(0, 4, at=10), steps(7, 3, at=late), end(late + 30))
     stalled = {"stall": stall} if stall else {}

@@ -84,10 +84,11 @@ def test_a_rank_that_starts_again_begins_a_new_attempt() -> None:
     assert story.seconds == ledger(recovery=6, restore=10, productive=20)
 
 
-def test_a_burst_is_over_at_the_first_checkpoint_event() -> None:
+def test_a_burst_is_over_at_the_first_save() -> None:
     story = account(
-        started(0, rank=0), loaded(0, 10), started(12, rank=1), loaded(0, 22), saved(20, 42), job_finished(42)
-    )
+        started(0, rank=0), loaded(0, 10), saved(5, 11), started(12, rank=1), loaded(0, 22), saved(20, 42),
+        job_finished(42),
+    )  # fmt: skip
     assert story.attempts == 2
 
 
@@ -340,7 +341,7 @@ def test_a_repeated_save_behind_the_end_of_a_checkpoint_log_adds_nothing() -> No
     down = night(terminated(40), saved(20, 41, rank=1))
     assert down.disruptions == 1
     assert down.seconds == ledger(restore=20, productive=40, save=1, wasted=9, recovery=10)
-    # A step above all before is news: the attempt was still alive, and how it died is not logged.
+    # A step above all before is progress: the attempt was still alive, and how it died is not logged.
     alive = night(terminated(40), saved(30, 41, rank=1))
     assert alive.seconds["disruption_undetermined"] == 9
 

@@ -110,7 +110,7 @@ def test_in_a_checkpoint_log_the_attempt_must_have_reached_the_step_itself() -> 
     assert story.seconds == ledger(restore=30, productive=80, wasted=10, recovery=20)
 
 
-# Stretches of step logs
+# Spans of step logs
 
 
 def test_every_tenth_step_logged() -> None:
@@ -120,7 +120,7 @@ def test_every_tenth_step_logged() -> None:
     assert story.kept_steps == 90
 
 
-def test_a_stretch_kept_in_part_is_split_in_proportion_to_its_steps_the_kept_part_first() -> None:
+def test_a_span_kept_in_part_is_split_in_proportion_to_its_steps_the_kept_part_first() -> None:
     log = told(start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140))
     whole = account(log)
     assert whole.seconds == ledger(productive=65, wasted=15, recovery=40, other=20)
@@ -166,8 +166,8 @@ def test_else_at_the_next_start() -> None:
     assert story.kept_steps == 50 + 6 + 30
 
 
-def test_the_credited_time_of_a_first_stretch_stands_before_other_attempts_times() -> None:
-    # Attempt 1 shows one stretch, of 20 s: 10 s of start-up by what is usual elsewhere; its last step gets 20 s.
+def test_the_credited_time_of_a_first_span_stands_before_other_attempts_times() -> None:
+    # Attempt 1 shows one span, of 20 s: 10 s of start-up by what is usual elsewhere; its last step gets 20 s.
     story = account(start(0), steps(0, 2, at=10, every=20), start(100), steps(2, 4, at=110), end(150))
     assert story.seconds == ledger(startup=10, productive=70, recovery=50, other=20)
 
@@ -215,7 +215,7 @@ def test_all_of_it_is_productive_if_the_job_shows_no_usual_step_time() -> None:
     assert account(start(0), step(0, 10), end(60)).seconds == ledger(productive=50, other=10)
 
 
-def test_its_own_first_stretch_shows_one() -> None:
+def test_its_own_first_span_shows_one() -> None:
     assert account(start(0), steps(0, 2, at=10), end(100)).seconds == ledger(productive=20, other=80)
 
 
@@ -232,15 +232,15 @@ def test_for_data_loading_it_is_a_step_either_way() -> None:
     assert (in_progress.overlapped, ended.overlapped) == (3, 3)
 
 
-# Stretches of checkpoint logs
+# Spans of checkpoint logs
 
 
-def test_a_stretch_runs_from_one_checkpoint_event_to_the_next_higher_step() -> None:
+def test_a_span_runs_from_one_checkpoint_event_to_the_next_higher_step() -> None:
     story = account(
         started(0), loaded(0, 10), saved(20, 30), saved(20, 31), finished(20, 32), saved(40, 50), job_finished(50),
         reference=1,
     )  # fmt: skip
-    # Other ranks' reports of step 20 add nothing: the second stretch began when 20 was first saved.
+    # Other ranks' reports of step 20 add nothing: the second span began when 20 was first saved.
     assert story.seconds == ledger(restore=10, productive=40)
 
 
@@ -304,11 +304,11 @@ def test_or_at_its_first_record_if_that_is_not_above_the_save() -> None:
         started(60), saved(30, 80), saved(40, 90), job_finished(90),
         reference=1,
     )  # fmt: skip
-    # The first life keeps steps up to 30: half of its second stretch.
+    # The first life keeps steps up to 30: half of its second span.
     assert story.seconds == ledger(restore=10, productive=40, wasted=10, recovery=10, other=20)
 
 
-def test_after_the_last_stretch_it_is_wasted_up_to_a_logged_termination() -> None:
+def test_after_the_last_span_it_is_wasted_up_to_a_logged_termination() -> None:
     story = account(
         started(0), loaded(0, 10), saved(20, 30), terminated(45),
         started(60), loaded(20, 70), saved(40, 90), job_finished(90),
@@ -373,13 +373,13 @@ def test_startup_is_net_time() -> None:
     assert story.seconds == ledger({"WARM": 20}, productive=60, other=10)
 
 
-def test_startup_stands_at_the_beginning_of_the_stretch() -> None:
+def test_startup_stands_at_the_beginning_of_the_span() -> None:
     log = told(start(0), step(0, 10), steps(1, 5, at=70), end(120))
     assert account(log, window=(10, 60)).seconds == ledger(startup=50)
     assert account(log, window=(60, 70)).seconds == ledger(productive=10)
 
 
-def test_what_startup_leaves_of_a_stretch_kept_in_part_is_split() -> None:
+def test_what_startup_leaves_of_a_span_kept_in_part_is_split() -> None:
     # Steps 0..9 take 60 s where 10 s are usual; of the 10 s half are kept.
     story = account(
         start(0), step(0, 10), step(10, 70), step(20, 80),

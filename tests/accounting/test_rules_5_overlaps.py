@@ -94,7 +94,7 @@ def test_downtime_is_before_an_init_of_the_life_that_ended() -> None:
     assert story.seconds == ledger(recovery=60, productive=60, other=20)
 
 
-# 6 wasted stretches
+# 6 wasted spans
 
 
 def test_wasted_training_is_wasted_with_all_that_happened_in_it() -> None:
@@ -162,7 +162,7 @@ def test_prep_is_before_data_loading() -> None:
     assert story.seconds == ledger(prep=4, loading=4, productive=60, other=2)
 
 
-# 14 kept stretches, 15 unclaimed time of dead attempts, 16 other
+# 14 kept spans, 15 unclaimed time of dead attempts, 16 other
 
 
 def test_data_loading_that_blocks_is_before_kept_training() -> None:

@@ -9,24 +9,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import orjson
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.compare.compare import Contribution, Pair, Side, compare_sides
-from goodput_cli.analysis.compare.metrics import FACTS, measure
 from goodput_cli.analysis.compare.phrases import fact_words
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
 from goodput_cli.analysis.compare.sheet import compare_sheet
-from goodput_cli.analysis.compare.summary import Summary, summary_of
 from goodput_cli.analysis.compare.thresholds import parse_change
-from goodput_cli.analysis.goodput.thresholds import DIMENSIONS, parse_threshold
-from goodput_cli.analysis.goodput.thresholds import measure as measure_threshold
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
+from goodput_cli.analysis.measures import MEASURES, value_of
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.api.compare import compare
-from goodput_cli.report.base import Page
+from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.formats.json import render
-from goodput_cli.report.sheets.registry import load_sheet_renderer
 from tests.accounting.test_properties import analyse, questions, slowly
 from tests.strategies import any_logs, messy_logs
 from tests.support.story import (
@@ -70,7 +67,7 @@ def contribution(made: Pair, category: str, label: str | None = None) -> Contrib
 
 
 def fact(made: Pair, name: str) -> tuple[Any, Any, Any]:
-    (found,) = (one for one in made.changes if one.fact.name == name)
+    (found,) = (one for one in made.changes if one.measure.name == name)
     return found.baseline, found.value, found.change
 
 
@@ -145,14 +142,14 @@ def test_there_is_nothing_to_average_without_a_disruption() -> None:
     made = pair(FAST_SAVES, SLOW_SAVES)
     for name in ("mtbf", "mean_downtime", "mean_wasted", "mean_steps_lost"):
         assert fact(made, name) == (None, None, None)
-        assert FACTS[name].nothing(FAST_SAVES.summary)
-    assert not FACTS["steps.p99"].nothing(FAST_SAVES.summary)
+        assert MEASURES[name].is_empty(FAST_SAVES.summary)
+    assert not MEASURES["steps.p99"].is_empty(FAST_SAVES.summary)
 
 
 def test_what_is_absent_is_said_in_its_own_words() -> None:
     without = side("without", start(0), steps(0, 9, at=20), end(120))
     made = pair(FAST_SAVES, without)
-    words = {one.fact.name: fact_words(made, one) for one in made.changes}
+    words = {one.measure.name: fact_words(made, one) for one in made.changes}
     assert words["mtbf"] == ("none", "none", "")
     assert words["saves.interval"] == ("none", "not recorded", "not recorded")
     assert words["saves.count"] == ("1", "not recorded", "not recorded")
@@ -248,11 +245,11 @@ def test_a_name_measures_the_same_in_one_log_and_in_a_comparison(lines: list[str
     analysis = analyse(lines, **question)
     if analysis is not None:
         summary = summary_of(analysis)
-        for name, dimension in DIMENSIONS.items():
+        for name in MEASURES:
             asked = parse_threshold(f"{name}>0")
-            value = measure(summary, name, None, asked.unit)
-            if name != "steps.count" or analysis.steps.count:  # no step time at all is not a number to compare
-                assert value == measure_threshold(asked, analysis), (name, dimension)
+            value = value_of(summary, name, None, asked.unit)
+            (judged,) = evaluate([asked], analysis)
+            assert (judged.met, judged.value) == ((None, None) if value is None else (value > 0, float(value))), name
 
 
 @slowly
@@ -281,8 +278,3 @@ def test_from_files_and_from_a_saved_analysis_comes_the_same(lines: list[str]) -
         assert made.points == 0
         assert {found.points for found in made.contributions} <= {0}
         assert (made.baseline.saved, made.side.saved) == (True, False)
-
-
-@pytest.mark.parametrize("name", sorted(FACTS))
-def test_a_fact_has_one_name_and_one_dimension(name: str) -> None:
-    assert DIMENSIONS.get(name, FACTS[name].dimension) == FACTS[name].dimension

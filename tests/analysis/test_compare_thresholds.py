@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.compare.metrics import NAMES
 from goodput_cli.analysis.compare.phrases import limit_text, threshold_value
-from goodput_cli.analysis.compare.summary import Summary, summary_of
 from goodput_cli.analysis.compare.thresholds import judge, parse_change
+from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.results import Window
+from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.errors import UsageError
 from tests.support.story import account, custom, end, prep, start, steps
 
@@ -56,7 +56,7 @@ def test_expressions(text: str, name: str, label: str | None, falls: bool, limit
     assert (parsed.name, parsed.label, parsed.falls, parsed.limit, parsed.unit) == (name, label, falls, limit, unit)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", MEASURES)
 def test_every_name_can_be_asked(name: str) -> None:
     assert parse_change(f"{name}:+1").name == name
 

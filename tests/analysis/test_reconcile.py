@@ -9,11 +9,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from goodput_cli.analysis.reconcile.checkpoints import reconcile_checkpoints
@@ -26,11 +24,12 @@ from tests.accounting.test_properties import analyse
 from tests.support.analyses import HOSTILE
 from tests.support.difference_logs import Log, text_of
 from tests.support.golden_files import check_golden
+from tests.support.json_answers import check_answer
 from tests.support.recorder_log import Recorder, outage
+from tests.support.waiting import LONG_ENOUGH, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "sample_logs"
-SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))
 HOSTILE_LABELS = (HOSTILE, "=cmd|' /C calc'!A0", "<script>alert(1)</script>", "\ud800 alone", "X" * 10_000)
 Output = pytest.CaptureFixture[str]
 
@@ -55,20 +54,19 @@ def write_all(log: Path, folder: Path) -> None:
     assert run(["reconcile", str(log), "-q", *outputs]) == 0
 
 
-def valid(value: dict[str, Any], definition: str) -> dict[str, Any]:
-    schema = {**SCHEMA["$defs"][definition], "$defs": SCHEMA["$defs"]}
-    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+def valid(value: dict[str, Any], kind: str) -> dict[str, Any]:
+    check_answer(value, kind)
     return value
 
 
 def answer_of(capsys: Output, *arguments: str, checkpoints: bool = False) -> dict[str, Any]:
     assert run(["reconcile", *arguments, "-q", "--format", "json"]) == 0
-    name = "reconcile_checkpoints_answer" if checkpoints else "reconcile_answer"
+    name = "checkpoint_reconciliation" if checkpoints else "reconciliation"
     return valid(json.loads(capsys.readouterr().out), name)
 
 
 def test_the_movements_add_up_to_the_differences(night: Path) -> None:
-    value = valid(json.loads((night / "both.json").read_text(encoding="utf-8")), "reconcile_answer")
+    value = valid(json.loads((night / "both.json").read_text(encoding="utf-8")), "reconciliation")
     moved: dict[tuple[str, str | None], int] = {}
     for one in value["why"]:
         for side, sign in (("here", -1), ("there", 1)):
@@ -124,7 +122,7 @@ def test_hostile_text_is_harmless_on_both_sides(tmp_path: Path) -> None:
     path.write_text("\n".join(log.lines).replace('"job"', name) + "\n", encoding="utf-8")
     write_all(path, tmp_path)
     table, markdown, table_csv = ((tmp_path / f"both.{ending}").read_text("utf-8") for ending in ("txt", "md", "csv"))
-    value = valid(json.loads((tmp_path / "both.json").read_text("utf-8")), "reconcile_answer")
+    value = valid(json.loads((tmp_path / "both.json").read_text("utf-8")), "reconciliation")
     assert value["not_explained_ns"] < 1_000_000
     assert len([row for row in value["rows"] if row["label"]]) == len(HOSTILE_LABELS)
     assert not {"\x1b", "\u202e"} & {*table, *markdown, *table_csv}
@@ -148,7 +146,7 @@ def test_without_the_library_one_sentence_says_what_to_install(
     monkeypatch.setattr(running, "MODULE", "no_such_module_anywhere")
     assert run(["reconcile", str(outage().write(tmp_path / "job.jsonl"))]) == UsageError.exit_code
     error = capsys.readouterr().err
-    assert "pip install 'goodput-cli[reconcile]'" in error
+    assert "pip install '.[reconcile]'" in error
     assert "Traceback" not in error
 
 
@@ -204,6 +202,7 @@ def test_a_library_that_takes_too_long_is_ended(tmp_path: Path, capsys: Output) 
     assert "--timeout" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
 def test_ctrl_c_ends_both_processes(tmp_path: Path) -> None:
     """The log is one with which the library takes its time."""
     log = Recorder().start(0)
@@ -214,21 +213,31 @@ def test_ctrl_c_ends_both_processes(tmp_path: Path) -> None:
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
     ) as process:
-        while not children(process.pid):
-            assert process.poll() is None
-            time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGINT)
         try:
-            _, error = process.communicate(timeout=60)
+            until(lambda: process.poll() is not None or computing_for(process.pid))
+            assert process.poll() is None
+            os.killpg(process.pid, signal.SIGINT)
+            _, error = process.communicate(timeout=LONG_ENOUGH)
         finally:
             process.kill()
         assert process.returncode == INTERRUPTED
         assert b"Traceback" not in error
-        assert not children(process.pid)
+        until(lambda: not computing_for(process.pid))
 
 
-def children(pid: int) -> list[str]:
+def computing_for(session: int) -> list[str]:
+    """The processes of a session in which the library computes."""
+    return [
+        path.parent.name
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if b"reference_library.worker" in content(path)
+        and content(path.with_name("stat")).split()[5] == b"%d" % session
+    ]
+
+
+def content(path: Path) -> bytes:
+    """What a file of /proc says; nothing once the process is gone."""
     try:
-        return Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        return path.read_bytes()
     except OSError:
-        return []
+        return b" 0" * 6

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_cli.events.formats import registry as formats
-from goodput_cli.events.lines import LineReader, _one_by_one
+from goodput_cli.events.json_lines import JsonLines, _one_by_one
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.base import RawBatch
 from tests.support.readers import codes, found, lines, log_file, read_lines, rows, step, steps, where
@@ -164,10 +164,10 @@ def test_a_format_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyP
         def load(self) -> Any:
             raise ImportError("no module named other")
 
-    monkeypatch.setattr(formats, "entry_points", lambda **_: [Broken(), Point()])
+    monkeypatch.setattr(formats, "plugged_in", lambda: (Broken(), Point()))
     log = read_lines(tmp_path, {"job_name": "j", "beat": 1}, step(1, 1))
     assert [row[0] for row in rows(log)] == ["STEP", "STEP"]
-    assert log.formats == (("beats", "recorder"),)
+    assert log.format_names == (("beats", "recorder"),)
     assert "no module named other" in found(log, "format_plugin_failed")[0].message
 
 
@@ -201,7 +201,7 @@ _FRAGMENTS = [
 @example('{"a":1}\n{"a":1},2,{"a":1}\n{"a":"}\n{"}\n')
 def test_a_block_parsed_at_once_gives_what_its_lines_give(text: str) -> None:
     data = text.encode() + b"\n"
-    block = LineReader().feed(RawBatch("s", 1, data))
+    block = JsonLines().feed(RawBatch("s", 1, data))
     single = _one_by_one(data, np.arange(1, data.count(b"\n") + 1))
     assert list(block.records) == list(single.records)
     assert block.lines.tolist() == single.lines.tolist()

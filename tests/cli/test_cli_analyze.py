@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,8 @@ from goodput_cli.cli.console import tell
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
+from goodput_cli.vocabulary.amounts import NS
+from goodput_cli.vocabulary.when import parse_span, parse_when
 from tests.support.analyses import HOSTILE, hostile, primer
 
 Answer = Callable[..., Analysis]
@@ -76,17 +79,17 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "job_name": "job",
             "run": "last",
             "timezone": "Europe/Berlin",
-            "reference_step_time": "2.50",
+            "reference_step_time": Fraction(5, 2),
             "data_loading": "blocking",
             "async_saves": True,
             "stall_factor": 0.0,
-            "exclude": ("2026-01-01/2026-01-02", "-2h/-1h"),
+            "exclude": (parse_span("2026-01-01/2026-01-02"), parse_span("-2h/-1h")),
             "exclude_stopped": True,
-            "start": "-2h",
-            "end": "attempt:3",
-            "as_of": "now",
-            "window": ("1h", "auto"),
-            "every": "10m",
+            "start": parse_when("-2h"),
+            "end": parse_when("attempt:3"),
+            "as_of": parse_when("now"),
+            "window": (3600 * NS, 0),
+            "every": 600 * NS,
             "no_hindsight": True,
             "log_name": "l",
             "lookback_days": 7.5,
@@ -108,9 +111,9 @@ def test_options_come_from_the_environment_too(library: Library, monkeypatch: py
         monkeypatch.setenv(f"GOODPUT_ANALYZE_{name}", value)
     assert run(["analyze", "--timezone", "UTC"]) == 0
     asked = library.asked[0]
-    assert (asked["sources"], asked["job_name"], asked["start"]) == (["a b.jsonl", "c"], "job", "-2h")
+    assert (asked["sources"], asked["job_name"], asked["start"]) == (["a b.jsonl", "c"], "job", parse_when("-2h"))
     assert (asked["reference_step_time"], asked["async_saves"], asked["stall_factor"]) == ("auto", True, 3.0)
-    assert asked["exclude"] == ("2026-01-01 00:00/2026-01-02", "-2h/-1h")
+    assert asked["exclude"] == (parse_span("2026-01-01 00:00/2026-01-02"), parse_span("-2h/-1h"))
     assert asked["timezone"] == "UTC"
     monkeypatch.setenv("GOODPUT_ANALYZE_FROM", "yesterday")
     assert run(["analyze", "x"]) == 2

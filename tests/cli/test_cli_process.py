@@ -7,16 +7,18 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
 import pytest
 
 from tests.support.golden_files import check_golden
+from tests.support.waiting import LONG_ENOUGH, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"
+STEPS = ROOT / "sample_logs" / "llm-pretrain.jsonl"
 SHELL = pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="needs a shell")
 
 
@@ -46,11 +48,49 @@ def test_help_is_as_people_see_it() -> None:
 def test_help_loads_nothing_heavy() -> None:
     program = (
         "import sys\nfrom goodput_cli.cli.main import run\nrun(['analyze', '--help'])\n"
-        "heavy = {'numpy', 'pandas', 'pyarrow', 'dateutil', 'google', 'orjson'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'pandas', 'pyarrow', 'dateutil', 'google', 'orjson', 'msgspec'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("package", "name"),
+    [
+        ("altair", "report.html"), ("altair", "picture.svg"), ("jinja2", "report.html"), ("vl_convert", "report.html"),
+        ("vl_convert", "picture.svg"), ("pyarrow", "run.parquet"),
+    ],
+)  # fmt: skip
+def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str, name: str, tmp_path: Path) -> None:
+    out = tmp_path / name
+    program = f"import sys; sys.modules[{package!r}] = None; from goodput_cli.__main__ import main; main()"
+    command = [sys.executable, "-c", program, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"Error: the package {package}, which goodput needs, is missing or broken; install ")
+    assert "pip install '.'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not out.exists()
+
+
+def test_only_what_reads_or_writes_json_loads_msgspec(tmp_path: Path) -> None:
+    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "jobs", "check")
+    program = (
+        "import sys\nfrom goodput_cli.cli.main import run\n"
+        f"for command in {commands!r}:\n"
+        f"    run([command, {str(STEPS)!r}, '-q', '-o', command + '.csv'])\n"
+        f"run(['compare', {str(STEPS)!r}, {str(SAMPLE)!r}, '-q'])\n"
+        "assert 'msgspec' not in sys.modules\n"
+        f"run(['steps', {str(STEPS)!r}, '-q', '--format', 'json'])\n"
+        "assert 'msgspec' in sys.modules\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert {path.stem for path in tmp_path.glob("*.csv")} == set(commands)
 
 
 def test_version() -> None:
@@ -113,25 +153,32 @@ def test_a_full_disk_is_a_sentence() -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_an_interrupt_is_130() -> None:
     command = [sys.executable, "-m", "goodput_cli", "analyze", "-"]
-    # A job in the background of a shell inherits interrupts as ignored: the child gets them back.
     process = subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=ROOT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
     )
     assert process.stdin is not None
     log = SAMPLE.read_bytes()
-    for _ in range(70):  # more than a pipe holds: once all is taken, reading has begun
+    for _ in range(70):  # more than is read at a time: once all is taken, reading is under way
         process.stdin.write(log)
     process.stdin.flush()
-    time.sleep(0.5)
+    until(lambda: unread(process.stdin) == 0)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=LONG_ENOUGH)
     assert process.returncode == 130
     assert b"Traceback" not in said
+
+
+def unread(pipe: IO[bytes] | None) -> int:
+    """How many bytes of a pipe its reader has not taken yet."""
+    import fcntl
+    import termios
+
+    assert pipe is not None
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goodput_cli.events import lines as line_reading
+from goodput_cli.events import json_lines as line_reading
 from goodput_cli.events import rows
 from goodput_cli.events.columnar.block import Block
 from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, Numerals

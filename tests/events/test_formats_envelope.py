@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goodput_cli.events.documents import ObjectReader
+from goodput_cli.events.json_objects import JsonObjects
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import NONE
 from goodput_cli.sources.base import RawBatch
@@ -142,7 +142,7 @@ def test_an_array_is_read_the_same_in_blocks_of_any_size(data: st.DataObject) ->
     records = data.draw(st.lists(st.dictionaries(st.text('{"a', max_size=3), value, max_size=3), max_size=6))
     text = json.dumps(records, indent=data.draw(st.sampled_from([None, 0, 2]))).encode()
     text_lines = text.splitlines(keepends=True)
-    reader, found, at = ObjectReader(), [], 0
+    reader, found, at = JsonObjects(), [], 0
     while at < len(text_lines):
         size = data.draw(st.integers(1, 5))
         found += list(reader.feed(RawBatch("s", at + 1, b"".join(text_lines[at : at + size]))).records)

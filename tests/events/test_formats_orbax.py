@@ -29,7 +29,7 @@ def test_save_is_the_manager_s_blocking_interval(tmp_path: Path) -> None:
     log = read_lines(tmp_path, save(**timed(WHOLE, 10, 2.5), **timed(PART, 11, 30), **timed(WAIT, 0, 1)))
     assert rows(log) == [("SAVE", "INTERVAL", 10.0, 12.5)]
     assert steps(log.table) == [5]
-    assert (log.formats, log.diagnostics) == ((("orbax",),), ())
+    assert (log.format_names, log.diagnostics) == ((("orbax",),), ())
 
 
 @pytest.mark.parametrize("event_type", ["restore", "emergency_restore"])
@@ -124,5 +124,5 @@ def test_a_save_line_between_recorder_and_resiliency_lines(tmp_path: Path) -> No
     started = {"timestamp": "2026-01-01T00:00:00Z", "job_name": "j", "event_type": "job_started"}
     log = read_lines(tmp_path, started, step(1, 1), save(**timed(WHOLE, 10, 1)), step(2, 20))
     assert [row[0] for row in rows(log)] == ["START", "STEP", "SAVE", "STEP"]
-    assert log.formats == (("orbax", "recorder", "resiliency"),)
+    assert log.format_names == (("orbax", "recorder", "resiliency"),)
     assert found(log, "unknown_keys") == []

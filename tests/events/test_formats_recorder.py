@@ -35,7 +35,7 @@ def test_facts(tmp_path: Path, key: str, kind: str, edge: str) -> None:
     assert rows(log) == [(kind, edge, 2.5, 2.5)]
     assert steps(log.table) == [None]
     assert log.table.rank.tolist() == log.table.label.tolist() == log.table.detail.tolist() == [NONE]
-    assert (log.table.jobs, log.formats, log.diagnostics) == (("j",), (("recorder",),), ())
+    assert (log.table.jobs, log.format_names, log.diagnostics) == (("j",), (("recorder",),), ())
 
 
 def test_step(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_jobs_stand_in_order_of_first_appearance_with_their_formats(tmp_path: Pa
     log = read_lines(tmp_path, step("x", 0, job="lost"), step(1, 1, job="b"), step(1, 1, job="a"), save)
     assert log.table.jobs == ("b", "a")
     assert log.table.job.tolist() == [0, 1, 0]
-    assert log.formats == (("orbax", "recorder"), ("recorder",))
+    assert log.format_names == (("orbax", "recorder"), ("recorder",))
 
 
 @given(st.lists(st.floats(0, float(MAX_SECONDS), exclude_max=True) | st.integers(0, MAX_SECONDS - 1), max_size=20))

@@ -42,7 +42,7 @@ def test_kinds(tmp_path: Path, event_type: str, kind: str) -> None:
     assert rows(log) == [(kind, "POINT", 1.0, 1.0)]
     assert steps(log.table) == [7]
     assert log.table.rank.tolist() == [3]
-    assert (log.formats, log.diagnostics) == ((("resiliency",),), ())
+    assert (log.format_names, log.diagnostics) == ((("resiliency",),), ())
 
 
 def test_what_may_be_missing(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -19,14 +17,12 @@ from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_valu
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
-from goodput_cli.report.formats import json as json_report
 from goodput_cli.report.formats.html import render
 from goodput_cli.report.html.charts import library
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.definitions import CATEGORY_MEANINGS
-from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
+from tests.support.json_answers import json_of
 from tests.support.pages import Element, read_page
 from tests.support.recorder_log import Recorder
 
@@ -61,7 +57,7 @@ def section(page: Element, name: str) -> Element:
 
 @samples
 def test_every_category_has_the_seconds_and_the_share_of_json(name: str) -> None:
-    value = json_report.as_dict(analysis_of(name))
+    value = json_of(analysis_of(name))
     rows = {row[0]: row[1:4] for row in section(page_of(name), "where").all("table")[0].rows()}
     for amount in (*value["badput"], {"category": "productive", "label": None} | value["goodput"]):
         key = amount["category"] + (f":{amount['label']}" if amount["label"] else "")
@@ -71,7 +67,7 @@ def test_every_category_has_the_seconds_and_the_share_of_json(name: str) -> None
 
 @samples
 def test_the_headline_is_that_of_json(name: str) -> None:
-    value, page = json_report.as_dict(analysis_of(name)), page_of(name)
+    value, page = json_of(analysis_of(name)), page_of(name)
     assert page.all("h1")[0].text == value["job"]["name"]
     share = percent(value["goodput"]["percent"])
     assert page.all("title")[0].text == f"Goodput of {value['job']['name']}: {share}"
@@ -86,7 +82,7 @@ def test_the_headline_is_that_of_json(name: str) -> None:
 
 @samples
 def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) -> None:
-    value, part = json_report.as_dict(analysis_of(name)), section(page_of(name), "disruptions")
+    value, part = json_of(analysis_of(name)), section(page_of(name), "disruptions")
     shown = part.all("details")
     assert len(shown) == len(value["disruptions"])
     for one, row in zip(shown, value["disruptions"], strict=True):
@@ -103,7 +99,7 @@ def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) ->
 
 def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
     analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
-    value = json_report.as_dict(analysis)
+    value = json_of(analysis)
     wanted = [
         [one.expression, threshold_verdict(one), threshold_value(one), threshold_limit(one)]
         for one in analysis.thresholds
@@ -128,15 +124,15 @@ def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
 
 
 def test_every_category_is_defined_in_the_words_of_the_rules() -> None:
-    assert tuple(CATEGORY_MEANINGS) == CATEGORIES == tuple(LOOKS)
+    meanings = {category.id: category.row.meaning for category in Category}
     rules = (ROOT / "docs" / "accounting.md").read_text(encoding="utf-8")
     table = rules[rules.index("## 2. Categories") : rules.index("Beside the ledger")]
     found = {}
     for names, meaning in re.findall(r"^\| (`.*?) \| (.*?) \|$", table, re.MULTILINE):
         found.update({name: meaning.replace("`", "") for name in re.findall(r"`(\w+)`", names)})
-    assert found == CATEGORY_MEANINGS
+    assert found == meanings
     defined = dict(section(page_of(PRETRAIN.name), "definitions").pairs())
-    assert {name: defined[name] for name in CATEGORIES} == CATEGORY_MEANINGS
+    assert {name: defined[name] for name in meanings} == meanings
 
 
 @samples
@@ -261,26 +257,6 @@ def test_a_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
 def test_the_same_log_gives_the_same_page() -> None:
     analysis = goodput_cli.analyze(SAMPLES / "primer-50-percent.jsonl")
     assert render(analysis, Page()) == render(analysis, Page())
-
-
-# A picture alone needs no templates.
-@pytest.mark.parametrize(
-    ("module", "ending"),
-    [("altair", "html"), ("altair", "svg"), ("jinja2", "html"), ("vl_convert", "html"), ("vl_convert", "svg")],
-)
-def test_without_the_extra_a_sentence_says_what_to_install(module: str, ending: str, tmp_path: Path) -> None:
-    blocked = f"import sys; sys.modules[{module!r}] = None; from goodput_cli.__main__ import main; main()"
-    target = tmp_path / f"report.{ending}"
-    command = [sys.executable, "-c", blocked, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 2
-    assert (
-        done.stderr.strip()
-        .splitlines()[-1]
-        .endswith("the HTML report needs its charts: pip install 'goodput-cli[report]'")
-    )
-    assert "Traceback" not in done.stderr
-    assert not target.exists()
 
 
 def test_the_report_is_written_beside_other_formats(tmp_path: Path, capsys: Output) -> None:

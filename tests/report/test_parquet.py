@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +19,10 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.formats.json import as_dict
 from goodput_cli.report.parquet import file as parquet_file
 from goodput_cli.report.parquet.places import lists_of_two, places_of
 from tests.support.analyses import HOSTILE
+from tests.support.json_answers import json_of
 from tests.support.recorder_log import EPOCH, Recorder, outage
 
 ROOT = Path(__file__).parent.parent.parent
@@ -57,7 +55,7 @@ def sums(table: pa.Table) -> dict[tuple[str, str | None], int]:
 
 
 def json_sums(analysis: Analysis) -> dict[tuple[str, str | None], int]:
-    answer = as_dict(analysis)
+    answer = json_of(analysis)
     badput = {(row["category"], row["label"]): row["ns"] for row in answer["badput"]}
     return {("productive", None): answer["goodput"]["ns"], **badput}
 
@@ -196,18 +194,6 @@ def test_cells_of_a_sheet_keep_their_exact_values(tmp_path: Path) -> None:
 def test_the_events_are_for_analyze(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["timeline", str(NIGHT), "-o", str(tmp_path / "x.events.parquet")]) == UsageError.exit_code
     assert "parquet-events" in capsys.readouterr().err
-
-
-def test_without_pyarrow_the_sentence_stands_before_any_reading() -> None:
-    script = (
-        "import sys; sys.modules['pyarrow'] = None\n"
-        "from goodput_cli.cli.main import run\n"
-        "sys.exit(run(['analyze', '/no/such.jsonl', '-o', '/tmp/never.parquet']))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == UsageError.exit_code
-    assert "pip install 'goodput-cli[parquet]'" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

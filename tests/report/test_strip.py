@@ -19,8 +19,7 @@ from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.report.base import Page
 from goodput_cli.report.strip import strip_lines
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.palette import LOOKS
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
 from tests.support.analyses import BASE, MINUTE, primer
@@ -128,7 +127,7 @@ def command(**environment: str) -> str:
 
 
 def test_the_terminal_gets_as_many_colours_as_it_has() -> None:
-    green = LOOKS["productive"].colour
+    green = Category.PRODUCTIVE.look.colour
     red, grass, blue = (int(green[at : at + 2], 16) for at in (1, 3, 5))
     assert f"48;2;{red};{grass};{blue}" in command(TERM="xterm-256color", COLORTERM="truecolor")
     assert "48;5;" in command(TERM="xterm-256color")

@@ -14,7 +14,7 @@ from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.object_store import bucket as source
 from tests.support.buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
-from tests.support.readers import Told
+from tests.support.readers import Told, zstd
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
 
@@ -156,8 +156,7 @@ def test_progress_counts_the_bytes_as_stored(bucket: Bucket) -> None:
 
 
 def test_packed_with_zstd_and_cut_gzip(bucket: Bucket) -> None:
-    zstandard = pytest.importorskip("zstandard")
-    bucket.put("a.jsonl.zst", zstandard.ZstdCompressor().compress(log_lines(1)))
+    bucket.put("a.jsonl.zst", zstd(log_lines(1)))
     bucket.put("b.jsonl.gz", gzip.compress(log_lines(*range(5_000)))[:-100])
     bucket.put("c.jsonl", log_lines(7))
     log = read_events(["gs://logs"])

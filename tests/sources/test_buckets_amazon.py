@@ -106,5 +106,5 @@ def test_without_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.delitem(sys.modules, "goodput_cli.sources.object_store.s3", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(SourceError, match=r"pip install 'goodput-cli\[s3\]'"):
+    with pytest.raises(SourceError, match=r"pip install '\.\[s3\]'"):
         importlib.import_module("goodput_cli.sources.object_store.s3")

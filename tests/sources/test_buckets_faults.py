@@ -22,8 +22,10 @@ from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import ReadContext, source_for
 from goodput_cli.sources.object_store import bucket as source
 from goodput_cli.sources.object_store import gcs
+from goodput_cli.sources.object_store.base import READ_SECONDS
 from goodput_cli.sources.read_ahead import read_ahead
 from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
+from tests.support.waiting import connections, until
 
 ALL = list(range(300))
 
@@ -208,34 +210,23 @@ def test_no_credentials_is_one_sentence_within_seconds(answering: str) -> None:
             metadata.listen(8)
         address = f"127.0.0.1:{metadata.getsockname()[1]}"
         environment = {"HOME": "/nonexistent", "GCE_METADATA_HOST": address, "GCE_METADATA_IP": address}
-        started = time.monotonic()
         done = goodput(["analyze", "gs://logs/a"], environment)
+        assert connections(metadata) <= 2, "it gives up instead of asking again"
     assert done.returncode == 1
     assert re.match("Error: gs://: (no Google Cloud credentials found|the server that gives)", done.stderr)
     assert "gcloud auth application-default login" in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.monotonic() - started < 5 + 1.5  # the start of the process included
 
 
 def test_interrupted_while_the_server_hangs(bucket: Bucket) -> None:
-    bucket.fail("b.jsonl.*alt=media", "slow", seconds=15.0)
+    bucket.fail("b.jsonl.*alt=media", "slow", seconds=2 * READ_SECONDS)
     command = [sys.executable, "-m", "goodput_cli", "analyze", "gs://logs"]
     environment = {"STORAGE_EMULATOR_HOST": bucket.url, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
-    _until(lambda: any("b.jsonl" in request for request in bucket.downloads()))
-    started = time.monotonic()
+    until(lambda: any("b.jsonl" in request for request in bucket.downloads()))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=0.75 * READ_SECONDS)  # it has not waited for the answer
     assert (process.returncode, said.strip()) == (130, b"Interrupted.")
-    assert time.monotonic() - started < 3
-
-
-def _until(condition: object) -> None:
-    assert callable(condition)
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_what_could_not_be_read_is_asked_for_again(bucket: Bucket) -> None:
@@ -284,9 +275,7 @@ def test_a_key_file_that_does_not_help(tmp_path: Path, key: dict[str, str] | Non
     path = tmp_path / "key.json"
     if key is not None:
         path.write_text(json.dumps(key), encoding="utf-8")
-    started = time.monotonic()
     done = goodput(["analyze", "gs://logs/a"], {"GOOGLE_APPLICATION_CREDENTIALS": str(path)})
     assert done.returncode == 1
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
-    assert time.monotonic() - started < 20

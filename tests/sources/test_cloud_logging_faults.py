@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from itertools import accumulate, repeat
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError
 from tests.support.cloud_logging import LOG, filters, hurry, logging_server, read
 from tests.support.logging_server import LoggingServer, steps
+from tests.support.waiting import LONG_ENOUGH, until
 
 
 @pytest.fixture(scope="module")
@@ -122,15 +123,13 @@ def test_what_was_read_before_the_network_went_is_kept(server: LoggingServer) ->
 
 def test_ctrl_c_keeps_what_was_fetched(server: LoggingServer) -> None:
     server.add(*steps(9000))
-    server.fault("SLOW", after=7, seconds=3)
+    server.fault("SLOW", after=7, seconds=3 * LONG_ENOUGH)
     process = subprocess.Popen([sys.executable, "-m", "goodput_cli", "analyze", "-j", "j", LOG], stderr=subprocess.PIPE)
     cache = Path(os.environ["GOODPUT_CACHE_DIR"]) / "cloud-logging"
-    deadline = time.monotonic() + 20
-    while len(server.requests()) == 0 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(1.5)
+    seen = accumulate(len(server.requests()) for _ in repeat(None))
+    until(lambda: next(seen) > 7)  # the last one hangs
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=10)
+    _, error = process.communicate(timeout=LONG_ENOUGH)
     assert process.returncode == 130
     assert b"Traceback" not in error
     assert list(cache.glob("*.jsonl.gz"))

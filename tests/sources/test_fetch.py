@@ -182,12 +182,6 @@ def test_a_parquet_file_that_is_no_snapshot(tmp_path: Path) -> None:
         read_events([path])
 
 
-def test_without_pyarrow_the_sentence_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(SourceError, match=r"goodput-cli\[parquet\]"):
-        fetch(["x.jsonl"], tmp_path / "run.parquet")
-
-
 def test_the_command(server: LoggingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server.add(*steps(30, log="j-goodput"))
     path = str(tmp_path / "run.jsonl.gz")

@@ -21,7 +21,7 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import COLUMNS, EventTable
+from goodput_cli.events.schema import COLUMNS, REFERENCE_LIBRARY, EventTable, LogFormat
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
@@ -30,6 +30,9 @@ BASE = 1_735_689_600 * 10**9  # 2025-01-01T00:00:00Z
 MINUTE = 60 * 10**9
 
 HOSTILE = "\x1b[31mred\x1b[0m [bold]x[/bold] \u202egnp.exe\u200b | `rm` <img src=x> [a](http://e.vil) \n# title"
+
+ORBAX, RECORDER = LogFormat("orbax"), LogFormat("recorder", other_system=REFERENCE_LIBRARY)
+RESILIENCY = LogFormat("resiliency", restores_are_inferred=True)
 
 
 def empty_table() -> EventTable:
@@ -59,7 +62,7 @@ def primer(**changes: Any) -> Analysis:
         amount("unproductive_checkpoint_save_time", 10 * MINUTE, total),
     )
     analysis = Analysis(
-        job=Job("goodput-primer", BASE, BASE + total, "terminated", 2, 1, 1, 25, 75, 50.0, (25, 75), ("resiliency",)),
+        job=Job("goodput-primer", BASE, BASE + total, "terminated", 2, 1, 1, 25, 75, 50.0, (25, 75), (RESILIENCY,)),
         window=Window(BASE, BASE + total, 0),
         goodput=amount("productive", 100 * MINUTE, total),
         badput=badput,
@@ -96,9 +99,7 @@ def hostile() -> Analysis:
     )
     return replace(
         primer(),
-        job=Job(
-            HOSTILE, BASE, BASE + total + MINUTE, "not_logged", 3, 2, 2, 0, 99, 99.5, (0, 99), ("orbax", "recorder")
-        ),
+        job=Job(HOSTILE, BASE, BASE + total + MINUTE, "not_logged", 3, 2, 2, 0, 99, 99.5, (0, 99), (ORBAX, RECORDER)),
         window=Window(BASE, BASE + total + MINUTE, MINUTE),
         goodput=amount("productive", productive, total),
         badput=rows,

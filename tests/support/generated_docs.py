@@ -1,10 +1,11 @@
-"""The parts of the documents that are made from the code: commands, the rooms of the house, diagnostic codes."""
+"""The parts of the documents that are made from the code: commands, folders, diagnostic codes, categories."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,12 @@ from typing import Any
 import click
 
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.codes import CODES
-from goodput_cli.diagnostics.collector import SEVERITIES
+from goodput_cli.diagnostics.codes import CODES, Code
+from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100
-_CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -37,29 +37,31 @@ def questions() -> str:
     return "\n".join(["| command | |", "| --- | --- |", *rows, ""])
 
 
-def rooms() -> str:
-    """A table a folder of the package: each module, and the first sentence of what it says of itself."""
-    folders = sorted({path.parent for path in PACKAGE.rglob("*.py")})
-    return "\n".join(text for folder in folders if (text := _room(folder)))
+def folders() -> str:
+    """The layers of the import contract, the highest first: each folder, and the first sentence of what it says of
+    itself. Folders inside a layer follow it."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    rows = [row for layer in contract[0]["layers"] for name in layer.split(" | ") for row in _folder_rows(name)]
+    return "\n".join(["| folder | |", "| --- | --- |", *rows, ""])
 
 
 def code_sections() -> str:
     """A heading for each diagnostic code, with what the registry says of it."""
     return "\n".join(
-        f"### {name}\n\n{_wrapped(f'**{code.severity}** · {code.meaning}')}\n"
+        f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
         f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped(f'- *Do:* {code.advice}', '  ')}\n"
         for name, code in CODES.items()
     )
 
 
-def emitted_codes() -> dict[str, set[str]]:
-    """Every code that the package can give a diagnostic, with the severities it is given where the code says so."""
-    found: dict[str, set[str]] = {code: {severity} for code, severity in SEVERITIES.items()}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and (code := _code_of(node)):
-                found.setdefault(code, set()).update(_severities_of(node))
-    return found
+def category_table() -> str:
+    """Every category in a few words."""
+    rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
+    return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
+
+
+def _severities(code: Code) -> str:
+    return f"{code.severity}, {code.mild} in mild cases" if code.mild else code.severity
 
 
 def _wrapped(text: str, indent: str = "") -> str:
@@ -85,13 +87,13 @@ def _command_section(name: str, command: click.Command, context: click.Context) 
     return text
 
 
-def _room(folder: Path) -> str:
-    modules = {path.name: _first_sentence(path) for path in sorted(folder.glob("*.py"))}
-    title = modules.pop("__init__.py", "")
-    rows = [f"| `{name}` | {text} |" for name, text in modules.items() if text]
-    shown = folder.relative_to(ROOT).as_posix()
-    about = [f"{title}.\n"] if title and folder != PACKAGE else []
-    return "\n".join([f"### {shown}/\n", *about, "| module | |", "| --- | --- |", *rows, ""])
+def _folder_rows(name: str) -> Iterator[str]:
+    module = PACKAGE / f"{name}.py"
+    if module.exists():
+        yield f"| `{module.name}` | {_first_sentence(module)} |"
+        return
+    for path in sorted((PACKAGE / name).rglob("__init__.py")):
+        yield f"| `{path.parent.relative_to(PACKAGE).as_posix()}/` | {_first_sentence(path)} |"
 
 
 def _first_sentence(path: Path) -> str:
@@ -100,20 +102,3 @@ def _first_sentence(path: Path) -> str:
     paragraph = " ".join(docstring.split("\n\n")[0].split())
     sentence = re.split(r"(?<=[a-z`)\"])\. (?=[A-Z`])", paragraph)[0]
     return sentence.rstrip(".").replace("|", r"\|").replace("<", "&lt;")
-
-
-def _code_of(call: ast.Call) -> str | None:
-    """The code in calls such as `Diagnostic("code", …)`, `_found("code", …)` and `output.report("code", …)`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    if name not in ("Diagnostic", "_found", "found", "finding", "report", "add") or len(call.args) < 2:
-        return None
-    first = call.args[0]
-    if isinstance(first, ast.Constant) and isinstance(first.value, str) and _CODE.fullmatch(first.value):
-        return first.value
-    return None
-
-
-def _severities_of(call: ast.Call) -> set[str]:
-    second = call.args[1]
-    value = second.value if isinstance(second, ast.Constant) else None
-    return {str(value)} if value in ("info", "warning", "error") else set()

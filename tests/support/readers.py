@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,13 @@ def log_file(folder: Path, *lines: Any, name: str = "run.jsonl") -> str:
 def read_lines(folder: Path, *lines: Any, **options: Any) -> EventLog:
     """Read the lines as one file."""
     return read_events([log_file(folder, *lines)], **options)
+
+
+def zstd(content: bytes) -> bytes:
+    """The content as one frame of zstd."""
+    module = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    packed: bytes = module.compress(content)
+    return packed
 
 
 def _as_bytes(line: Any) -> bytes:

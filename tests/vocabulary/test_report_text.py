@@ -19,6 +19,7 @@ from goodput_cli.vocabulary.text import (
     percent,
     period,
     plural,
+    rough_duration,
     safe,
     safe_lines,
     seconds_text,
@@ -54,6 +55,11 @@ SECOND = 10**9
 )
 def test_durations(ns: int, text: str) -> None:
     assert duration(ns) == text
+
+
+def test_rough_durations() -> None:
+    seen = [rough_duration(seconds * SECOND) for seconds in (1.5, 600, 9000, 200_000, 2e9)]
+    assert seen == ["1.5 s", "10 min", "2.5 h", "2.31 days", "63.4 years"]
 
 
 @given(st.integers(min_value=-(2**62), max_value=2**62))

@@ -1,4 +1,4 @@
-"""Attempts (accounting §3): which life of the job each event belongs to, and how each life ended."""
+"""Attempts (accounting §3): find where each one begins, and which attempt each event belongs to."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from goodput_cli.accounting.attempts.bursts import Bursts, find_bursts
 from goodput_cli.accounting.attempts.regions import checkpoint_regions_with_restarts, regions_with_restarts
 from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
 from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
+from goodput_cli.accounting.attempts.unnumbered import STARTUP_PHASES, closing_lines
 from goodput_cli.accounting.columns import (
     first_of_each,
     gathered,
@@ -23,14 +24,11 @@ from goodput_cli.accounting.columns import (
     union,
     without,
 )
-from goodput_cli.accounting.order import ENDINGS, Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.accounting.order import ENDINGS
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
-I64 = NDArray[np.int64]
-STARTUP_KINDS = (
-    Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT
-)  # fmt: skip
+STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
 CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
 """Steps and checkpoint events."""
@@ -41,37 +39,40 @@ _OF_NO_ATTEMPT = (Kind.SCHEDULED, Kind.SLICES)
 
 @dataclass(frozen=True)
 class Attempts:
-    """The lives of one job, in time order; arrays of one value an attempt (m of them) unless said otherwise.
-
-    begin, up: ns of the first start line (or of the first event of an attempt without one) and of the last start line
-        of its burst. begin_row, up_row: the rows of these.
-    started: whether a start line opened it.
-    of_row: of length n, attempt of each row of the table; -1 for what belongs to none (scheduled, slice counts, and
-        second hosts' reports).
-    steps: rows of the step records that count, and `dropped`: those of second hosts' reports. step_bounds: the
-        steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`.
-    step_log: whether the lineage follows steps (accounting §4).
-    last_progress: row of the last step or checkpoint event; -1 without any.
-    last_news: row of the last step; in checkpoint logs of the last load or step above all before. A save that another
-        rank reports late, behind the end of the attempt, does not undo that end.
-    closing: rows of all terminations and ends after their attempt's `last_progress`: what says how it ended.
-    first_ending: row of the first of these; -1 where none was logged.
-    """
+    """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise."""
 
     begin: I64
+    """First start line (ns), or first event of an attempt without one."""
     up: I64
+    """Last start line of its burst (ns), or `begin`."""
     begin_row: Rows
     up_row: Rows
+    """Rows of the events at `begin` and at `up`."""
     started: Mask
+    """Whether a start line opened it."""
+    writers: Rows
+    """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
+    process it ran in."""
     of_row: Rows
+    """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts and second hosts'
+    reports."""
     steps: Rows
+    """Rows of the step records that count."""
     step_bounds: NDArray[np.intp]
+    """The steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`."""
     dropped: Rows
+    """Rows of second hosts' reports, which do not count."""
     step_log: bool
+    """Whether the lineage follows steps (accounting §4)."""
     last_recorded: Rows
+    """Row of the last step or checkpoint event; -1 without any."""
     last_progress: Rows
+    """Row of the last step; in checkpoint logs of the last load, or of the first report of its highest step. A save
+    that another rank reports late does not undo the end of an attempt (accounting §3)."""
     closing: Rows
+    """Rows of all terminations and ends behind the `last_progress` of their attempt: what says how it ended."""
     first_ending: Rows
+    """Row of the first of these; -1 where none was logged."""
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -92,38 +93,34 @@ class Attempts:
 
 def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     """Attempts of one job; `table` in the order of accounting §1."""
-    kind = table.kind
-    steps = positions(kind == Kind.STEP)
-    checkpoints = rows_of(kind, CHECKPOINT_KINDS)
-    breakers = union(steps, checkpoints) if len(checkpoints) else steps
-    bursts = find_bursts(kind, table.rank, breakers)
-    regions = _regions(kind, bursts, breakers)
-    boundaries, dropped = _split(table, step_log, regions, steps, bursts)
+    steps = positions(table.kind == Kind.STEP)
+    checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
+    recorded = union(steps, checkpoints) if len(checkpoints) else steps
+    bursts = find_bursts(table, recorded)
+    regions = _regions(table.kind, bursts, recorded)
+    boundaries, dropped = _split_regions(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
+    up_row, started = _starts(begin_row, bursts)
     of_row = _attempt_of_row(table, begin_row, bursts)
     of_row[dropped] = -1
-    counted, breaking = without(steps, dropped, len(table)), without(breakers, dropped, len(table))
-    step_bounds = _bounds(counted, begin_row)
+    steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
+    step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
+    last_recorded = _last_of_each(recorded, recorded_bounds)
     endings = _endings(table, of_row)
-    bounds = _bounds(breaking, begin_row)
-    last_recorded = _last_of_each(breaking, bounds)
-    last_progress = (
-        _last_of_each(counted, step_bounds)
-        if step_log
-        else _last_progress(table, breaking, bounds, last_recorded, endings, of_row)
-    )
+    if step_log:
+        last_progress = _last_of_each(steps, step_bounds)
+    else:
+        last_progress = _last_progress(table, recorded, recorded_bounds, last_recorded, endings, of_row)
     closing = endings[endings > last_progress[of_row[endings]]]
-    up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
-    opened = search(begin_row, bursts.first)
-    up_row[opened], started[opened] = bursts.last, True
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
         begin_row=begin_row,
         up_row=up_row,
         started=started,
+        writers=_writers(begin_row, bursts),
         of_row=of_row,
-        steps=counted,
+        steps=steps,
         step_bounds=step_bounds,
         dropped=dropped,
         step_log=step_log,
@@ -134,43 +131,65 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     )
 
 
-def _regions(kind: NDArray[np.int8], bursts: Bursts, breakers: Rows) -> list[int]:
+def _regions(kind: NDArray[np.int8], bursts: Bursts, recorded: Rows) -> list[int]:
     """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
     first: list[int] = bursts.first.tolist()
     alive = ~of_kind(kind, _OF_NO_ATTEMPT)
-    if alive.any() and (not first or (len(breakers) and breakers[0] < first[0])):
+    if alive.any() and (not first or (len(recorded) and recorded[0] < first[0])):
         return [int(np.argmax(alive)), *first]
     return first
 
 
-def _split(
+def _split_regions(
     table: EventTable, step_log: bool, regions: list[int], steps: Rows, bursts: Bursts
 ) -> tuple[list[int], Rows]:
-    """Boundaries inside the regions, and the rows of second hosts' reports."""
+    """Rows inside the regions at which an attempt begins, and the rows of second hosts' reports."""
     kind = table.kind
-    startup = rows_of(kind, STARTUP_KINDS)
+    startup = without(rows_of(kind, STARTUP_KINDS), closing_lines(table, bursts), len(table))
     endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
     resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
-    start_of, stop_of = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)], dtype=np.intp)
-    boundaries: list[int] = []
-    if not step_log:
-        progress = rows_of(kind, (Kind.FINISHED, Kind.SAVED))
-        loads = np.flatnonzero(kind == Kind.LOAD)
-        restarting = checkpoint_regions_with_restarts(
-            progress, loads, endings, resuming, start_of, stop_of[: len(regions)]
+    start, stop = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)][: len(regions)], dtype=np.intp)
+    if step_log:
+        number, time = gathered(table.step, steps), gathered(table.time, steps)
+        two_medians = twice_the_median(number, time)
+        return _split_by_steps(
+            StepRecords(steps, number, time, startup, endings, resuming, table.time, two_medians), start, stop
         )
-        for start, stop in zip(start_of[restarting].tolist(), stop_of[restarting].tolist(), strict=True):
-            boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, start, stop)
-        return boundaries, np.zeros(0, dtype=np.intp)
-    number, time = gathered(table.step, steps), gathered(table.time, steps)
-    records = StepRecords(steps, number, time, startup, endings, resuming, table.time, twice_the_median(number, time))
-    dropped: list[int] = []
-    restarting = regions_with_restarts(records, start_of, stop_of[: len(regions)])
-    for start, stop in zip(start_of[restarting].tolist(), stop_of[restarting].tolist(), strict=True):
-        found, repeats = split_region(records, start, stop)
-        boundaries += found
-        dropped += repeats
-    return boundaries, steps[np.array(sorted(dropped), dtype=np.intp)]
+    progress, loads = rows_of(kind, (Kind.FINISHED, Kind.SAVED)), np.flatnonzero(kind == Kind.LOAD)
+    boundaries: list[int] = []
+    restarting = checkpoint_regions_with_restarts(progress, loads, endings, resuming, start, stop)
+    for first, behind in zip(start[restarting].tolist(), stop[restarting].tolist(), strict=True):
+        boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, first, behind)
+    return boundaries, np.zeros(0, dtype=np.intp)
+
+
+def _split_by_steps(records: StepRecords, start: Rows, stop: Rows) -> tuple[list[int], Rows]:
+    """The same for step logs; regions are the rows start <= row < stop."""
+    boundaries: list[int] = []
+    repeated: list[int] = []
+    restarting = regions_with_restarts(records, start, stop)
+    for first, behind in zip(start[restarting].tolist(), stop[restarting].tolist(), strict=True):
+        begins, repeats = split_region(records, first, behind)
+        boundaries += begins
+        repeated += repeats
+    return boundaries, records.row[np.array(sorted(repeated), dtype=np.intp)]
+
+
+def _starts(begin_row: Rows, bursts: Bursts) -> tuple[Rows, Mask]:
+    """Row at which each attempt is up, and whether a start line opened it."""
+    up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
+    opened = search(begin_row, bursts.first)
+    up_row[opened], started[opened] = bursts.last, True
+    return up_row, started
+
+
+def _writers(begin_row: Rows, bursts: Bursts) -> Rows:
+    """How many processes without a rank opened each attempt together; of one without a start line: the one before."""
+    opened = search(begin_row, bursts.first)
+    writers = np.zeros(len(begin_row), dtype=np.intp)
+    writers[opened] = np.maximum(bursts.unnumbered, 1)
+    latest = np.maximum.accumulate(np.where(writers > 0, np.arange(len(writers)), 0))
+    return np.maximum(writers[latest], 1)
 
 
 def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:
@@ -194,7 +213,7 @@ def _bounds(rows: Rows, begin_row: Rows) -> NDArray[np.intp]:
 
 
 def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
-    """The last of the given rows in each attempt; -1 where it has none."""
+    """The last row in each attempt; -1 where it has none."""
     if len(rows) == 0:
         return np.full(len(bounds) - 1, -1, dtype=np.intp)
     return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
@@ -206,12 +225,12 @@ def _last_progress(
     """The last load, or step above all before, of each attempt of a checkpoint log. Only those attempts are looked at
     in which an end stands before the last checkpoint event: elsewhere it makes no difference."""
     owner = of_row[endings]
-    found = last.copy()
+    last_progress = last.copy()
     for attempt in np.flatnonzero(np.bincount(owner[endings < last[owner]], minlength=len(last))).tolist():
         rows = checkpoints[bounds[attempt] : bounds[attempt + 1]]
         loads = rows[table.kind[rows] == Kind.LOAD]
-        found[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
-    return found
+        last_progress[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
+    return last_progress
 
 
 def _endings(table: EventTable, of_row: Rows) -> Rows:

@@ -10,15 +10,12 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
-
-I64 = NDArray[np.int64]
 
 
 class End(IntEnum):
-    """What the lines after an attempt's last step or news of a checkpoint say of its end."""
+    """What the lines behind the last progress of an attempt say of its end."""
 
     NOT_LOGGED = 0
     TERMINATED = 1
@@ -31,15 +28,14 @@ END_NAMES = ("not_logged", "terminated", "crashed", "clean")
 
 @dataclass(frozen=True)
 class Endings:
-    """One value an attempt.
-
-    how: `End`. clean_row: row of the believed clean end, -1 without. crash_row: row of the first `job_crashed` of
-    those that ended in a crash, -1 of others.
-    """
+    """How attempts ended: columns of one value an attempt."""
 
     how: NDArray[np.int8]
+    """`End`."""
     clean_row: Rows
+    """Row of the believed clean end, -1 without."""
     crash_row: Rows
+    """Row of the first `job_crashed` of those that ended in a crash, -1 of others."""
 
     @property
     def down(self) -> Mask:

@@ -1,4 +1,6 @@
-"""Regions (see `restarts`) in which nothing can begin an attempt: most of a log's, told all at once."""
+"""Regions, the rows from one start burst to the next: which of them may hold a restart that no start line shows.
+
+Most hold none, and that is seen for all of them at once."""
 
 from __future__ import annotations
 
@@ -42,6 +44,6 @@ def _next(rows: Rows, after: Rows) -> Rows:
     """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
     following = np.full(len(after), np.iinfo(np.intp).max)
     place = search(rows, after)
-    found = place < len(rows)
-    following[found] = rows[place[found]]
+    exists = place < len(rows)
+    following[exists] = rows[place[exists]]
     return following

@@ -1,6 +1,6 @@
 """Attempts of step logs that no start line shows (accounting §3): steps that go back, and life after an end line.
 
-A region is the span of rows from one start burst to the next. `Walk` goes through the step records of a region in
+A region is the rows from one start burst to the next. `_Walk` goes through the step records of a region in
 blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
 """
 
@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import latest_row, next_row, search
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 
-I64 = NDArray[np.int64]
 _FIRST_BLOCK = 256
 _LARGEST_BLOCK = 1 << 20
 
@@ -37,21 +36,22 @@ def twice_the_median(number: I64, time: I64) -> int | None:
 
 @dataclass(frozen=True)
 class StepRecords:
-    """What the walk looks at, in time order.
-
-    row, number, time: of every step record. startup: rows of start-up events (tpu init, prep, restore, elastic).
-    endings: rows of terminations and ends; resuming: rows of loads, inits, preps and restores that begin.
-    row_time: time of every row (ns). two_medians: see `twice_the_median`.
-    """
+    """What a step log records of steps, starts and ends; rows and records in time order."""
 
     row: Rows
     number: I64
     time: I64
+    """Row, step number and time (ns) of every step record."""
     startup: Rows
+    """Rows of start-up events (init, prep, restore, elastic)."""
     endings: Rows
+    """Rows of terminations and ends."""
     resuming: Rows
+    """Rows of loads, inits, preps and restores that begin."""
     row_time: I64
+    """Time of every row of the table (ns)."""
     two_medians: int | None
+    """See `twice_the_median`."""
 
 
 def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int], list[int]]:
@@ -178,11 +178,11 @@ class _Walk:
 
     def _judge(self, suspects: NDArray[np.intp], rising: NDArray[np.intp], stop: int) -> tuple[int | None, int]:
         """Judge records whose number is not above the attempt's last: all in a row while they are plain repeats."""
-        known = self.kept.with_more(rising, self.records.number[rising])
-        found, delay = self._delays(suspects, known)
-        last_kept = known.records[search(known.records, suspects) - 1]
+        with_rising = self.kept.with_more(rising, self.records.number[rising])
+        repeats, delay = self._delays(suspects, with_rising)
+        last_kept = with_rising.records[search(with_rising.records, suspects) - 1]
         started = self._startup_between(self.records.row[last_kept], self.records.row[suspects])
-        plain = found & ~started & (delay < self._patience())
+        plain = repeats & ~started & (delay < self._patience())
         restarting = np.flatnonzero(~plain)
         first_odd = int(restarting[0]) if len(restarting) else len(suspects)
         self.dropped += suspects[:first_odd].tolist()
@@ -193,20 +193,20 @@ class _Walk:
             return None, stop
         odd_one = int(suspects[first_odd])
         self._keep(rising[rising < odd_one])
-        if started[first_odd] or not self._is_report(odd_one, bool(found[first_odd]), int(delay[first_odd])):
+        if started[first_odd] or not self._is_report(odd_one, bool(repeats[first_odd]), int(delay[first_odd])):
             return self._restart_row(int(last_kept[first_odd]), odd_one), odd_one
         self.dropped.append(odd_one)
-        if found[first_odd]:
+        if repeats[first_odd]:
             self.longest_delay = max(self.longest_delay, int(delay[first_odd]))
         return None, odd_one + 1
 
-    def _delays(self, suspects: NDArray[np.intp], known: _Kept) -> tuple[NDArray[np.bool_], I64]:
+    def _delays(self, suspects: NDArray[np.intp], with_rising: _Kept) -> tuple[NDArray[np.bool_], I64]:
         """Whether each suspect repeats a number of this attempt, and how long (ns) after its first report."""
-        wanted = self.records.number[suspects]
-        place = np.minimum(search(known.numbers, wanted), len(known.numbers) - 1)
-        found = known.numbers[place] == wanted
-        first = known.records[place]
-        return found, np.where(found, self.records.time[suspects] - self.records.time[first], 0)
+        numbers = self.records.number[suspects]
+        place = np.minimum(search(with_rising.numbers, numbers), len(with_rising.numbers) - 1)
+        repeats = with_rising.numbers[place] == numbers
+        first = with_rising.records[place]
+        return repeats, np.where(repeats, self.records.time[suspects] - self.records.time[first], 0)
 
     def _startup_between(self, after: Rows, before: Rows) -> NDArray[np.bool_]:
         """Whether a start-up event stands between two rows."""
@@ -217,9 +217,9 @@ class _Walk:
         """A repeat sooner than this (ns) after the first report is a second host's."""
         return max(self.records.two_medians or 0, 2 * self.longest_delay)
 
-    def _is_report(self, record: int, found: bool, delay: int) -> bool:
+    def _is_report(self, record: int, repeats: bool, delay: int) -> bool:
         """Whether a repeat is a second host's report: soon enough, or the old sequence goes on after it."""
-        if found and delay < self._patience():
+        if repeats and delay < self._patience():
             return True
         return self._old_sequence_goes_on(record)
 
@@ -259,8 +259,8 @@ class _Walk:
         if self.ending is None or stop <= self.ending:
             return None
         start = max(start, self.ending + 1)
-        found = [self._late_resumption(start, stop), self._late_step(start, stop)]
-        return min((row for row in found if row is not None), default=None)
+        resumed = [self._late_resumption(start, stop), self._late_step(start, stop)]
+        return min((row for row in resumed if row is not None), default=None)
 
     def _is_late(self, time: I64) -> NDArray[np.bool_]:
         assert self.ending is not None

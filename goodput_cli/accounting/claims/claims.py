@@ -1,4 +1,4 @@
-"""Claims (accounting §5): which span of time each event, passage and judgement wants, and with which rank."""
+"""Claims (accounting §5): the time that each event, planned exclusion and wasted span claims, and its priority."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.endings import End, Endings
+from goodput_cli.accounting.attempts.endings import Endings
 from goodput_cli.accounting.claims.intervals import Intervals
 from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.columns import positions, search
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
-
-I64 = NDArray[np.int64]
 
 _PHASES: dict[Kind, tuple[Priority, Category]] = {
     Kind.TPU_INIT: (Priority.TPU_INIT, Category.TPU_INITIALIZATION),
@@ -39,7 +37,7 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
     """Init, prep, custom and elastic intervals."""
     kind = table.kind[intervals.row]
     parts = []
-    for phase, (rank, category) in _PHASES.items():
+    for phase, (priority, category) in _PHASES.items():
         of_kind = kind == int(phase)
         if not of_kind.any():
             continue
@@ -48,7 +46,7 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
             claim(
                 intervals.start[of_kind],
                 intervals.end[of_kind],
-                rank,
+                priority,
                 category,
                 label=table.label[row] if phase == Kind.CUSTOM else -1,
                 attempt=attempts.of_row[row],
@@ -62,13 +60,15 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
 def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
     """Orbax lines: the blocking interval of a save, and restores."""
     parts = []
-    for kind, rank, category in (
+    for kind, priority, category in (
         (Kind.RESTORE, Priority.RESTORE, Category.RESTORE),
         (Kind.SAVE, Priority.SAVE, Category.SAVE),
     ):
         row = np.flatnonzero((table.kind == kind) & (attempts.of_row >= 0))
         parts.append(
-            claim(table.time[row], table.end[row], rank, category, attempt=attempts.of_row[row], row=row, end_row=row)
+            claim(
+                table.time[row], table.end[row], priority, category, attempt=attempts.of_row[row], row=row, end_row=row
+            )
         )
     return join(parts)
 
@@ -104,90 +104,6 @@ def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
     latest = np.append(table.time[0], np.maximum.accumulate(table.end[lasting]))
     time = table.time[rows]
     return np.asarray(latest[search(table.time[lasting], time, side="right")] > time)
-
-
-def downtime(
-    table: EventTable,
-    attempts: Attempts,
-    endings: Endings,
-    sign_of_life: I64,
-    progress: CheckpointProgress | None,
-    job_end: int,
-) -> Claims:
-    """From each attempt's last sign of life to the next start, and on until its last rank is up.
-
-    In checkpoint logs it is undetermined where nothing logged the end of an attempt that had loaded or progressed.
-    """
-    before = np.arange(max(len(attempts) - 1, 0))
-    after = before + 1
-    parts = [_still_down(table, endings, len(attempts) - 1, job_end)]
-    clean = endings.how[before] == End.CLEAN
-    begin, up = attempts.begin[after], attempts.up[after]
-    parts.append(
-        claim(
-            begin,
-            up,
-            Priority.DOWNTIME,
-            np.where(clean, Category.STOPPED, Category.RECOVERY),
-            attempt=after,
-            row=attempts.begin_row[after],
-            end_row=attempts.up_row[after],
-        )
-    )
-    undetermined = np.zeros(len(before), dtype=bool)
-    if progress is not None:
-        undetermined = (attempts.first_ending[before] < 0) & (progress.position_row[before] >= 0)
-        chosen = before[undetermined]
-        parts.append(
-            claim(
-                progress.position[chosen],
-                attempts.begin[chosen + 1],
-                Priority.DOWNTIME,
-                Category.UNDETERMINED,
-                attempt=chosen,
-                row=progress.position_row[chosen],
-                end_row=attempts.begin_row[chosen + 1],
-            )
-        )
-    clean_row = endings.clean_row[before]
-    for chosen, start, category, row in (
-        (~undetermined & ~clean, sign_of_life[before], Category.RECOVERY, attempts.first_ending[before]),
-        (clean, table.time[clean_row], Category.STOPPED, clean_row),
-    ):
-        parts.append(
-            claim(
-                start[chosen],
-                begin[chosen],
-                Priority.DOWNTIME,
-                category,
-                attempt=before[chosen],
-                row=row[chosen],
-                end_row=attempts.begin_row[after][chosen],
-            )
-        )
-    return join(parts)
-
-
-def _still_down(table: EventTable, endings: Endings, last: int, job_end: int) -> Claims:
-    """A crash after which nothing of the job came: recovery, still going on."""
-    if last < 0 or not endings.down[last]:
-        return join([])
-    row = endings.crash_row[last]
-    return claim(table.time[row], job_end, Priority.DOWNTIME, Category.RECOVERY, attempt=last, row=row)
-
-
-def without_stops(claims: Claims) -> Claims:
-    """The planned stops among `claims`, as excluded time."""
-    stops = claims.category == Category.STOPPED
-    return claim(
-        claims.start[stops],
-        claims.end[stops],
-        Priority.EXCLUDED,
-        Category.EXCLUDED,
-        attempt=claims.attempt[stops],
-        row=claims.row[stops],
-        end_row=claims.end_row[stops],
-    )
 
 
 def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) -> Claims:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.claims.intervals import Intervals
@@ -14,10 +13,9 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category
-
-I64 = NDArray[np.int64]
 
 
 def steps_in_flight(

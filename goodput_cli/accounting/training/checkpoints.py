@@ -9,39 +9,35 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
-from goodput_cli.accounting.order import Mask
 from goodput_cli.accounting.training.spans import TrainingSpans
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 
-I64 = NDArray[np.int64]
 _MOST_STEPS = 1 << 31
 
 
 @dataclass(frozen=True)
 class CheckpointProgress:
-    """What a checkpoint log shows of its attempts (m of them).
-
-    spans: training, by attempt and time.
-    began, last: the step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none.
-    position, position_row: ns and row where its last span, save or load ends; -1 without any.
-    saves: rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save.
-    load_row: row of the last load before the first progress, -1 without.
-    last_save: the highest step saved in the attempt, `NO_STEP` without.
-    asynchronous: saves overlap training here, and claim nothing.
-    without_load: attempts that began at no load (`no_checkpoint_loaded`).
-    """
+    """What a checkpoint log shows of its m attempts; columns of length m unless said otherwise."""
 
     spans: TrainingSpans
+    """Training, by attempt and time."""
     began: I64
     last: I64
+    """The step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none."""
     position: I64
     position_row: Rows
+    """Where (ns) its last span, save or load ends, and the row of that event; -1 without any."""
     saves: NDArray[np.intp]
+    """Rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save."""
     load_row: Rows
+    """Row of the last load before the first progress, -1 without."""
     last_save: I64
+    """The highest step saved in the attempt, `NO_STEP` without."""
     asynchronous: bool
+    """Whether saves overlap training in this job, and so claim nothing."""
     without_load: Rows
+    """Attempts that began at no load (`no_checkpoint_loaded`)."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +107,7 @@ def _beginnings(
 ) -> tuple[I64, I64, Rows]:
     """Step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 where it shows none)."""
     began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
-    time = np.where(load_row >= 0, table.time[load_row], -1)
+    time = np.where(load_row >= 0, np.maximum(table.time[load_row], attempts.up), -1)
     row = load_row.copy()
     first = np.flatnonzero(run_heads(owner))
     stepping = owner[first]
@@ -184,9 +180,9 @@ def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
     lowest = int(min(step.min(), floor.min()))
     span = int(max(step.max(), floor.max())) - lowest + 1
     if span > _MOST_STEPS:
-        known, ranks = np.unique(np.concatenate((step, floor)), return_inverse=True)
+        distinct_steps, ranks = np.unique(np.concatenate((step, floor)), return_inverse=True)
         step, floor = ranks[: len(step)], ranks[len(step) :]
-        lowest, span = 0, len(known)
+        lowest, span = 0, len(distinct_steps)
     base = owner.astype(np.int64)
     base *= span
     base -= lowest
@@ -247,10 +243,10 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
         order = np.argsort(level, kind="stable")
         level, saved = level[order], saved[order]
     heads = run_heads(level)
-    keys, first_saved, wanted = level[heads], saved[heads], records.level[finished]
-    match = np.minimum(places(keys, wanted), len(keys) - 1)
-    found = (keys[match] == wanted) & (first_saved[match] > finished)
-    return finished[found], first_saved[match[found]]
+    keys, first_saved, finish_level = level[heads], saved[heads], records.level[finished]
+    match = np.minimum(places(keys, finish_level), len(keys) - 1)
+    has_save = (keys[match] == finish_level) & (first_saved[match] > finished)
+    return finished[has_save], first_saved[match[has_save]]
 
 
 def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArray[np.intp]) -> bool:

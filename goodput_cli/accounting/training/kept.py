@@ -8,17 +8,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.amounts import round_half_even
 from goodput_cli.accounting.columns import NOWHERE, Sparse
-from goodput_cli.accounting.order import Mask
-from goodput_cli.accounting.rules import Rules, round_half_even, scaled
+from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
-from goodput_cli.arrays import Rows, blocks
-
-I64 = NDArray[np.int64]
-F64 = NDArray[np.float64]
+from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ def startup_of(training: TrainingOutcome, net: I64, usual_step: UsualStepTimes, 
     """
     spans = training.spans
     first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
-    first = first[may_start[spans.attempt[first]]]
+    first = first[may_start[spans.attempt[first]] | np.isin(first, spans.restarted)]
     owner = spans.attempt[first]
     steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -148,11 +145,11 @@ class KeptTraining:
         return self.spans.start
 
     def net(self, chosen: slice | Rows | Mask) -> I64:
-        """Net time (ns) of some pieces: looked up each time, for few are asked for in the end."""
+        """Net time (ns) of some rows: looked up each time, for few are needed in the end."""
         return self.claimed_time.net_between(self.start[chosen], self.end[chosen])
 
     def trained(self, start: int, stop: int) -> I64:
-        """Net time (ns) of the pieces at start .. stop - 1, less their startup."""
+        """Net time (ns) of the rows start .. stop - 1, less their start-up."""
         trained = self.net(slice(start, stop))
         rows, amount = self.startup.part(start, stop)
         trained[rows] -= amount
@@ -192,24 +189,3 @@ def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credite
     return (
         replace(kept_training, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else kept_training
     )
-
-
-def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTraining:
-    """With a reference: kept steps x R are productive, the rest of the net time (less startup) is slowdown. The sum
-    over the job is rounded once: each piece takes the difference of two running totals."""
-    total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
-    slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
-    slowdown[kept_training.kept_steps == 0] = 0
-    return replace(kept_training, slowdown=slowdown)
-
-
-def auto_reference(training: TrainingOutcome, net: I64) -> Fraction | None:
-    """The 10th percentile (linear) of net time per step (ns) over wholly kept, untouched spans that are not an
-    attempt's first; if there are none, over the first ones; None if there are none either, or if it is 0: clocks of
-    whole seconds show no time for most of many steps a second (accounting §6)."""
-    spans = training.spans
-    for chosen in (training.sample & ~spans.opening, training.sample & spans.opening):
-        if chosen.any():
-            rate = net[chosen] / spans.steps[chosen]
-            return Fraction(float(np.percentile(rate, 10))) or None
-    return None

@@ -11,9 +11,11 @@ from goodput_cli.accounting.training.kept import TrainingOutcome, share_outside
 from goodput_cli.accounting.training.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import EventTable
 
-I64 = NDArray[np.int64]
+MOST_UNRECORDED_NS = 300 * 10**9
+"""What a writer that buffers may lose at a kill: above it, a whole attempt is missing."""
 
 
 def last_steps_of_dead_attempts(
@@ -28,8 +30,9 @@ def last_steps_of_dead_attempts(
     """The last step of every attempt that another one follows.
 
     If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its logged
-    termination, else to the next start; if that cuts it, its steps count in proportion. Otherwise wasted up to the
-    last sign of life.
+    termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not reach the
+    step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the last sign of
+    life.
     """
     made = [
         _last_step(table, attempts, records, lineage, gross_step, sign_of_life, attempt)
@@ -71,28 +74,38 @@ def _last_step(
     if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
         end = max(start, min(int(sign_of_life[attempt]), next_start))
         return start, end, step, step + 1, attempt, row, 0.0, False
-    steps = resumed - step if lineage.reached[attempt] else 1
     usual_step = gross_step.of_last_step(attempt)
-    credit = 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
     ending = int(attempts.first_ending[attempt])
     limit = int(table.time[ending]) if ending >= 0 else next_start
+    steps = resumed - step
+    credit = _credit(usual_step, steps)
+    if not lineage.reached[attempt] and credit > min(MOST_UNRECORDED_NS, limit - start):
+        steps = 1
+        credit = _credit(usual_step, steps)
     length = max(min(credit, limit - start), 0)
     kept = steps * (length / credit) if length < credit else float(steps)
     return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
 
 
-def merged(training: TrainingOutcome, more: TrainingOutcome, places: NDArray[np.intp]) -> TrainingOutcome:
-    """`training` with what `more` says at these places (see `step_spans`); its own columns are filled in."""
-    spans, last = training.spans, more.spans
+def _credit(usual_step: float, steps: int) -> int:
+    """So many usual step times (ns); 0 where the job shows none."""
+    return 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
+
+
+def with_last_steps(
+    training: TrainingOutcome, last_steps: TrainingOutcome, places: NDArray[np.intp]
+) -> TrainingOutcome:
+    """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
+    spans, last = training.spans, last_steps.spans
     spans.end[places], spans.stop[places] = last.end, last.stop
     training.kept_steps[places], training.credited[places], training.whole[places] = (
-        more.kept_steps,
-        more.credited,
-        more.whole,
+        last_steps.kept_steps,
+        last_steps.credited,
+        last_steps.whole,
     )
-    training.sample[places] = more.sample
+    training.sample[places] = last_steps.sample
     if training.outside.flags.writeable:  # no exclusion: all is outside
-        training.outside[places] = more.outside
+        training.outside[places] = last_steps.outside
     return training
 
 

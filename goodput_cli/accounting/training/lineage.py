@@ -8,23 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
 
-I64 = NDArray[np.int64]
 ALL_KEPT = np.iinfo(np.int64).max
 NOTHING_KEPT = NO_STEP
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """One value an attempt.
-
-    limit: steps below it are kept (`NOTHING_KEPT` outside the lineage, `ALL_KEPT` for the last attempt).
-    reached: whether the attempt reached the step from which the lineage resumed.
-    """
+    """What the job's final progress keeps of each attempt: columns of one value an attempt."""
 
     limit: I64
+    """Steps below it are kept (`NOTHING_KEPT` outside the lineage, `ALL_KEPT` for the last attempt)."""
     reached: NDArray[np.bool_]
+    """Whether the attempt reached the step from which the lineage resumed."""
 
 
 def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
@@ -80,9 +78,9 @@ class _Search:
         while stop > 0:
             start = max(stop - block, 0)
             able = (self._began[start:stop] <= resumed) & (self._reach[start:stop] >= resumed)
-            found = np.flatnonzero(able)
-            if len(found):
-                return start + int(found[-1])
+            matches = np.flatnonzero(able)
+            if len(matches):
+                return start + int(matches[-1])
             stop, block = start, block * 2
         return None
 

@@ -1,4 +1,4 @@
-"""Training spans (accounting §4): the pieces of training that the lineage judges. This module: step logs."""
+"""Training spans (accounting §4): the units of training that are kept or wasted. Here: those of step logs."""
 
 from __future__ import annotations
 
@@ -11,45 +11,48 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import gathered, owner_type, search
-from goodput_cli.accounting.order import Mask
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, EventTable
 
-I64 = NDArray[np.int64]
 _SHORT = 1 << 30
 
 
 @dataclass(frozen=True)
 class TrainingSpans:
-    """k spans of training in time order: they do not overlap. Some columns may be views of others: do not write.
+    """k spans of training in time order, which do not overlap: one recorded step, or the steps between two records.
 
-    start, end: ns. first, stop: the steps first <= s < stop are trained in it. attempt: whose it is. row: the line
-    that begins it (a step's start, or the checkpoint event before it) and end_row the line that ends it; None in step
-    logs, where that is the line that begins the next one. ending: row of the line that ends the last one there, or -1.
-    opening: whether it is the first of its attempt.
+    Columns of length k. Some may be views of others: do not write to them.
     """
 
     start: I64
     end: I64
+    """ns."""
     first: I64
     stop: I64
+    """The steps first <= s < stop are trained in it."""
     attempt: Rows
     row: Rows
+    """Row of the event that begins it: a step's start, or the checkpoint event before it."""
     end_row: Rows | None
+    """Row of the event that ends it. None in step logs, where that is the event that begins the next span."""
     opening: Mask
+    """Whether it may hold a start-up: the first of its attempt, or the first behind an elastic re-initialisation."""
     ending: int = -1
+    """Step logs: row of the event that ends the job's last span, or -1."""
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @cached_property
+    def restarted(self) -> Rows:
+        """Those that are `opening` without being the first of their attempt."""
+        places = np.flatnonzero(self.opening)
+        return np.asarray(places[(places > 0) & (self.attempt[places - 1] == self.attempt[places])])
 
     @property
     def steps(self) -> I64:
         """Number of steps in each span."""
         return self.stop - self.first
-
-    def of_attempt(self, attempt: int) -> slice:
-        """The spans of one attempt."""
-        return slice(*search(self.attempt, [attempt, attempt + 1]).tolist())
 
     def take(self, chosen: Mask | Rows) -> TrainingSpans:
         """The chosen spans."""
@@ -77,17 +80,16 @@ class TrainingSpans:
 
 @dataclass(frozen=True)
 class StepRecordsByAttempt:
-    """Step records of a step log, by attempt (m attempts; `NO_STEP`/-1 for those without any).
-
-    rows, owner, number, time: of every record that counts. bounds: records of attempt a are at
-    bounds[a] .. bounds[a + 1] - 1. began, last: first and last recorded step. last_row: of the last record.
-    """
+    """Step records of a step log, by attempt."""
 
     rows: Rows
     owner: Rows
+    """Row and attempt of every record that counts."""
     number: I64
     time: I64
+    """Step number and time (ns) of each."""
     bounds: NDArray[np.intp]
+    """The records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
 
     @property
     def attempts(self) -> int:
@@ -96,18 +98,22 @@ class StepRecordsByAttempt:
 
     @cached_property
     def has(self) -> Mask:
+        """Whether each attempt has a record."""
         return self.bounds[1:] > self.bounds[:-1]
 
     @cached_property
     def began(self) -> I64:
+        """First recorded step of each attempt, `NO_STEP` without any."""
         return np.where(self.has, self._number_at(self.bounds[:-1]), NO_STEP)
 
     @cached_property
     def last(self) -> I64:
+        """Last recorded step of each attempt, `NO_STEP` without any."""
         return np.where(self.has, self._number_at(self.bounds[1:] - 1), NO_STEP)
 
     @cached_property
     def last_row(self) -> Rows:
+        """Row of the last record of each attempt, -1 without any."""
         return np.where(self.has, self.rows[np.maximum(self.bounds[1:] - 1, 0)], -1) if len(self.rows) else self._none
 
     @property
@@ -149,16 +155,22 @@ def _short(number: I64) -> I64:
     return number.astype(np.int32) if fits else number
 
 
-def step_spans(records: StepRecordsByAttempt, ending: int) -> tuple[TrainingSpans, NDArray[np.intp]]:
-    """Step s runs to the start of the next recorded step of its attempt. The last step of each attempt has its place
-    among them, of no length yet: it is judged apart. Also the positions of these. ending: row of the line that ends the
-    job's last one, or -1.
+def step_spans(
+    records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+) -> tuple[TrainingSpans, NDArray[np.intp]]:
+    """One span a record: step s runs to the start of the next recorded step of its attempt.
 
-    What is as in the records is a view of them, not a copy: a long log has little else.
+    ending: row of the event that ends the job's last step, or -1. reinitialised: attempt and end (ns) of each elastic
+    re-initialisation. Also returns the positions of the last steps of
+    attempts, which have no length yet: nothing says how long they took (see `last_steps`). Columns that are as in the
+    records are views of them, not copies: a long log has little else.
     """
     last = records.bounds[1:][records.has] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
     opening[records.bounds[:-1][records.has]] = True
+    for attempt, time in zip(*(column.tolist() for column in reinitialised), strict=True):
+        first, behind = records.bounds[attempt : attempt + 2].tolist()
+        opening[first + int(np.searchsorted(records.time[first:behind], time)) : behind][:1] = True
     opening[last] = False
     end, stop = _following(records.time), _following(records.number)
     end[last], stop[last] = records.time[last], records.number[last] + 1

@@ -13,46 +13,50 @@ from goodput_cli.analysis.check.hosts import check_hosts
 from goodput_cli.analysis.check.names import check_names
 from goodput_cli.analysis.check.skew import check_skew
 from goodput_cli.analysis.goodput.findings import findings
-from goodput_cli.diagnostics.codes import CODES, code_texts
-from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity, merge
+from goodput_cli.diagnostics.codes import Severity, code_texts
+from goodput_cli.diagnostics.diagnostic import Diagnostic, merge, problems, worst_first
 from goodput_cli.events.schema import EventTable
-
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-"""The gravest first."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a check found. job: None where it is about the log as a whole (its lines). count, message and
-    where: as in `Diagnostic`. effect: what it does to the numbers. advice: what to do."""
+    """A diagnostic with what it does to the numbers and what to do about it. Code, severity, count, message and where
+    are those of the `Diagnostic`."""
 
     code: str
     severity: Severity
     job: str | None
+    """None where it is about the log as a whole (its lines)."""
     count: int
     message: str
     where: tuple[str, ...]
     effect: str
+    """What it does to the numbers."""
     advice: str
+    """What to do."""
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What was checked (jobs, their runs, events), and every finding: the gravest first, then by code and job."""
+    """What was checked, and every finding."""
 
     jobs: int
+    """How many jobs were checked."""
     runs: int
+    """How many runs these jobs had."""
     events: int
+    """How many events these jobs had."""
     findings: tuple[Finding, ...]
+    """The gravest first, then by code and job."""
 
     def count(self, severity: Severity) -> int:
         """How many findings are of a severity."""
-        return sum(found.severity == severity for found in self.findings)
+        return sum(finding.severity == severity for finding in self.findings)
 
     @property
     def has_problems(self) -> bool:
         """Whether anything looks wrong: what only informs does not count."""
-        return any(found.severity != "info" for found in self.findings)
+        return bool(problems(self.findings))
 
 
 def check_job(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
@@ -68,7 +72,7 @@ def check_unaccountable(table: EventTable, now_ns: int, reason: str) -> Iterator
     """The same for a job whose events span no time."""
     ordered = in_order(table).table
     place = ordered.where(0)
-    yield Diagnostic("job_without_duration", CODES["job_without_duration"].severity, reason, len(ordered), (place,))
+    yield Diagnostic.of("job_without_duration", reason, len(ordered), (place,))
     yield from far_times(ordered, now_ns)
 
 
@@ -80,16 +84,21 @@ def report(
     events: int,
 ) -> CheckReport:
     """All findings in order. reading: what was noticed while reading; names: of the jobs checked."""
-    about_logs = [_finding(one, None) for one in merge([*reading, *check_names(names)])]
-    about_jobs = [_finding(one, job) for job, one in of_jobs]
-    order = {severity: place for place, severity in enumerate(SEVERITIES)}
-    found = sorted(
-        [*about_logs, *about_jobs],
-        key=lambda one: (order[one.severity], one.code, one.job or "", one.message),
+    of_logs = [_finding(diagnostic, None) for diagnostic in merge([*reading, *check_names(names)])]
+    every = [*of_logs, *(_finding(diagnostic, job) for job, diagnostic in of_jobs)]
+    every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
+    return CheckReport(len(names), runs, events, tuple(worst_first(every)))
+
+
+def _finding(diagnostic: Diagnostic, job: str | None) -> Finding:
+    texts = code_texts(diagnostic.code)
+    return Finding(
+        diagnostic.code,
+        diagnostic.severity,
+        job,
+        diagnostic.count,
+        diagnostic.message,
+        diagnostic.where,
+        texts.effect,
+        texts.advice,
     )
-    return CheckReport(len(names), runs, events, tuple(found))
-
-
-def _finding(one: Diagnostic, job: str | None) -> Finding:
-    texts = code_texts(one.code)
-    return Finding(one.code, one.severity, job, one.count, one.message, one.where, texts.effect, texts.advice)

@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.analysis.check.finding import amount, found
+from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, EventTable, Kind
-
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
+from goodput_cli.vocabulary.text import rough_duration
 
 TOLERANCE_NS = NS_PER_SECOND
 """How much earlier than the line before it a line may be: threads and ranks race for a log."""
@@ -47,13 +46,13 @@ def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
     late = rows[time < highest - TOLERANCE_NS]
     back = _set_back(table, rows)
     if len(back):
-        worst = amount(int((table.time[back[:, 0]] - table.time[back[:, 1]]).max()))
-        yield found(
+        worst = rough_duration(int((table.time[back[:, 0]] - table.time[back[:, 1]]).max()))
+        yield diagnostic_at(
             "clock_set_back", table, back[:, 1], f"steps that are earlier than the step before them, by up to {worst}"
         )
     if len(late):
         share = 100 * len(late) / len(rows)
-        yield found(
+        yield diagnostic_at(
             "out_of_order",
             table,
             late,
@@ -65,12 +64,12 @@ def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
     """Pairs of step lines, (n, n + 1) in the order of the file, whose times go back. In a shuffled file such pairs
     happen by chance: they count only where most of the steps follow each other."""
     steps = rows[table.kind[rows] == Kind.STEP]
-    one, next_ = steps[:-1], steps[1:]
-    follows = (table.step[next_] == table.step[one] + 1) & (table.source[next_] == table.source[one])
-    if 2 * np.count_nonzero(follows) <= len(one):
+    step, next_ = steps[:-1], steps[1:]
+    follows = (table.step[next_] == table.step[step] + 1) & (table.source[next_] == table.source[step])
+    if 2 * np.count_nonzero(follows) <= len(step):
         return np.zeros((0, 2), dtype=np.intp)
-    back = follows & (table.time[next_] < table.time[one] - TOLERANCE_NS)
-    return np.column_stack((one[back], next_[back]))
+    back = follows & (table.time[next_] < table.time[step] - TOLERANCE_NS)
+    return np.column_stack((step[back], next_[back]))
 
 
 def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -82,11 +81,11 @@ def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:
     usual = float(np.median(spans.end - spans.start))
     if usual < _COARSE_BELOW_NS:
         what = "steps" if timeline.records is not None else "stretches between checkpoints"
-        yield found(
+        yield diagnostic_at(
             "coarse_clock",
             table,
             spans.row[:1],
-            f"all {len(table)} times are whole seconds, and {what} take {amount(usual)} (median)",
+            f"all {len(table)} times are whole seconds, and {what} take {rough_duration(usual)} (median)",
             len(table),
         )
 
@@ -97,12 +96,12 @@ def far_times(table: EventTable, now_ns: int) -> Iterator[Diagnostic]:
     rows = np.flatnonzero((table.end < early) | (table.end > late))
     if len(rows):
         away = max(int(early - table.end[rows].min()), int(table.end[rows].max() - late))
-        message = f"up to {amount(away)} away from the other {len(table) - len(rows)} events of the job"
-        yield found("lonely_time", table, rows, message)
+        message = f"up to {rough_duration(away)} away from the other {len(table) - len(rows)} events of the job"
+        yield diagnostic_at("lonely_time", table, rows, message)
     future = np.flatnonzero(table.end > now_ns + _DAY_NS)
     if len(future):
-        message = f"events up to {amount(int(table.end.max()) - now_ns)} in the future"
-        yield found("future_times", table, future, message)
+        message = f"events up to {rough_duration(int(table.end.max()) - now_ns)} in the future"
+        yield diagnostic_at("future_times", table, future, message)
 
 
 def _lonely(time: I64) -> tuple[int, int]:

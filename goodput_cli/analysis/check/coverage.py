@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.analysis.check.finding import NOBODY, amount, found
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
+from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NS_PER_SECOND, Kind
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
-
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
+from goodput_cli.vocabulary.categories import Category, in_group
+from goodput_cli.vocabulary.text import rough_duration
 
 _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
 _MUCH_UNEXPLAINED = 0.1
 _LEAST_GAP_NS = 60 * NS_PER_SECOND
 _GAP_FACTOR = 20
 """A gap is this many times longer than the usual time between two lines."""
-_NOT_EXPLAINING = (Category.PRODUCTIVE, Category.WASTED, Category.STALL, Category.SLOWDOWN, Category.OTHER)
+_NOT_EXPLAINING = (*in_group("training"), Category.OTHER)
 
 
 def check_coverage(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -43,28 +41,30 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
         return
     if how[-1] == End.NOT_LOGGED:
         message = "the last attempt has no termination or end line"
-        yield found("end_not_logged", table, np.array([len(table) - 1], dtype=np.intp), message)
+        yield diagnostic_at("end_not_logged", table, np.array([len(table) - 1], dtype=np.intp), message)
     silent = np.flatnonzero(how[:-1] == End.NOT_LOGGED)
     if len(silent):
         rows = np.where(attempts.last_recorded[silent] >= 0, attempts.last_recorded[silent], attempts.begin_row[silent])
-        yield found("silent_death", table, rows, "attempts that end without a word; the places are their last progress")
+        yield diagnostic_at(
+            "silent_death", table, rows, "attempts that end without a word; the places are their last progress"
+        )
     unknown = timeline.segments.category == Category.UNDETERMINED
     if np.any(unknown):
         segments = np.flatnonzero(unknown)
         lost = int((timeline.segments.end[segments] - timeline.segments.start[segments]).sum())
         rows = _rows_before(timeline, timeline.segments.start[segments])
-        message = f"{amount(lost)} after the last checkpoints of attempts that died at an unlogged moment"
-        yield found("undetermined_time", table, rows, message)
+        message = f"{rough_duration(lost)} after the last checkpoints of attempts that died at an unlogged moment"
+        yield diagnostic_at("undetermined_time", table, rows, message)
 
 
 def _checkpoints(timeline: Timeline) -> Iterator[Diagnostic]:
     table = timeline.table
     if not np.any(of_kind(table.kind, _CHECKPOINT_KINDS)):
-        yield found("no_checkpoint_events", table, NOBODY, "no save or restore was logged", 1)
-    elif CATEGORIES[Category.SAVE] in not_recorded(timeline):
+        yield Diagnostic.of("no_checkpoint_events", "no save or restore was logged")
+    elif Category.SAVE.id in not_recorded(timeline):
         saves = np.flatnonzero(table.kind == Kind.SAVED)
         if len(saves):
-            yield found("save_time_unknown", table, saves[:1], "saves without their duration", len(saves))
+            yield diagnostic_at("save_time_unknown", table, saves[:1], "saves without their duration", len(saves))
 
 
 def _steps(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -76,7 +76,7 @@ def _steps(timeline: Timeline) -> Iterator[Diagnostic]:
     jumps = np.flatnonzero(distance > _usual_stride(records, distance))
     if len(jumps):
         message = f"step numbers that jump further than usual, by {int(distance[jumps].max())} at the most"
-        yield found("missing_steps", timeline.table, records.rows[jumps + 1], message)
+        yield diagnostic_at("missing_steps", timeline.table, records.rows[jumps + 1], message)
 
 
 def _usual_stride(records: StepRecordsByAttempt, distance: I64) -> I64:
@@ -102,9 +102,9 @@ def _gaps(timeline: Timeline) -> Iterator[Diagnostic]:
     open_ = sum((ns for (category, _), ns in amounts.items() if category in _NOT_EXPLAINING), np.zeros(len(longer)))
     unexplained = longer[2 * open_ > gap[longer]]
     if len(unexplained):
-        longest = amount(int(gap[unexplained].max()))
+        longest = rough_duration(int(gap[unexplained].max()))
         message = f"silence of up to {longest} inside an attempt; the places are the lines before it"
-        yield found("log_gap", table, rows[unexplained], message)
+        yield diagnostic_at("log_gap", table, rows[unexplained], message)
 
 
 def _unexplained(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -112,10 +112,10 @@ def _unexplained(timeline: Timeline) -> Iterator[Diagnostic]:
     length = timeline.segments.end[chosen] - timeline.segments.start[chosen]
     total, window = int(length.sum()), timeline.end - timeline.start
     if total >= _MUCH_UNEXPLAINED * window:
-        message = f"{amount(total)} of {amount(window)} are other ({100 * total / window:.3g} %)"
+        message = f"{rough_duration(total)} of {rough_duration(window)} are other ({100 * total / window:.3g} %)"
         longest = chosen[np.argsort(-length, kind="stable")[:3]]
         rows = _rows_before(timeline, timeline.segments.start[longest])
-        yield found("unexplained_time", timeline.table, rows, message, len(chosen))
+        yield diagnostic_at("unexplained_time", timeline.table, rows, message, len(chosen))
 
 
 def _rows_before(timeline: Timeline, time: I64) -> Rows:

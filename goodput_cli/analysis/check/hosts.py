@@ -9,7 +9,7 @@ import numpy as np
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.check.finding import NOBODY, found
+from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NONE, NS_PER_SECOND, Kind
 
@@ -23,7 +23,7 @@ def check_hosts(timeline: Timeline) -> Iterator[Diagnostic]:
     ranks = distinct(table.rank[table.rank != NONE])
     if len(ranks) > 1:
         message = f"{len(ranks)} ranks write, {ranks[0]} to {ranks[-1]}"
-        yield found("several_hosts", table, NOBODY, message, len(ranks))
+        yield Diagnostic.of("several_hosts", message, len(ranks))
     yield from _missing_ranks(timeline)
     yield from _starts_without_rank(timeline)
 
@@ -38,7 +38,7 @@ def _missing_ranks(timeline: Timeline) -> Iterator[Diagnostic]:
     fewer = np.flatnonzero((up > 0) & (up < up.max()))
     if len(fewer):
         message = f"attempts in which fewer than {up.max()} ranks started ({up[fewer].min()} at the least)"
-        yield found("rank_missing", table, attempts.begin_row[fewer], message)
+        yield diagnostic_at("rank_missing", table, attempts.begin_row[fewer], message)
 
 
 def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -54,4 +54,4 @@ def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
     if len(chosen):
         rows = np.concatenate((row[chosen], next_row[chosen]))
         message = "start lines without a rank, directly followed by another one: one start of several hosts?"
-        yield found("starts_without_rank", table, rows, message, len(chosen))
+        yield diagnostic_at("starts_without_rank", table, rows, message, len(chosen))

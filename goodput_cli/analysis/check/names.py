@@ -6,7 +6,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _SHOWN = 5
@@ -24,7 +23,7 @@ def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
             shown = ", ".join(repr(_short(name)) for name in sorted(group)[:_SHOWN])
             more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
             message = f"jobs whose names are almost the same: {shown}{more}"
-            yield Diagnostic("similar_job_names", CODES["similar_job_names"].severity, message, len(group))
+            yield Diagnostic.of("similar_job_names", message, len(group))
 
 
 def _short(name: str) -> str:

@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, run_heads
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.analysis.check.finding import amount, found
+from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, Kind
-
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
+from goodput_cli.vocabulary.text import rough_duration
 
 LEAST_NS = 2 * NS_PER_SECOND
 """Skews below this are noise."""
@@ -36,13 +35,16 @@ _PROGRESS_KINDS = (Kind.STEP, Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 
 @dataclass(frozen=True)
 class Reports:
-    """Reports that several writers made of one thing, one each. row: of the table. writer: the rank, or of lines
-    without one, `_SOURCES` + source. family: start, end or progress. offset: ns after what the others said of it."""
+    """Reports that several writers made of one thing, one each. Columns of one length."""
 
     row: Rows
+    """Of the table."""
     writer: I64
+    """The rank, or of lines without a rank, `_SOURCES` + source."""
     family: NDArray[np.int8]
+    """Start, end or progress."""
     offset: I64
+    """ns after what the others said of it."""
 
 
 def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -58,8 +60,8 @@ def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
         rank = int(table.rank[first])
         who = f"rank {rank}" if rank != NONE else f"the source {table.sources[table.source[first]]}"
         side = "behind" if skew > 0 else "ahead of"
-        message = f"{who} reports {amount(skew)} {side} the others ({len(chosen)} reports compared)"
-        yield found("clock_skew", table, reports.row[chosen], message)
+        message = f"{who} reports {rough_duration(skew)} {side} the others ({len(chosen)} reports compared)"
+        yield diagnostic_at("clock_skew", table, reports.row[chosen], message)
 
 
 def shared_reports(timeline: Timeline) -> Reports:
@@ -121,6 +123,6 @@ def _skew(reports: Reports, chosen: Rows) -> float | None:
     skew = float(np.median(offset))
     if abs(skew) < LEAST_NS or np.median(np.abs(offset - skew)) > _STEADY * abs(skew):
         return None
-    families = [np.median(offset[family == one]) for one in np.flatnonzero(np.bincount(family)).tolist()]
+    families = [np.median(offset[family == kind]) for kind in np.flatnonzero(np.bincount(family)).tolist()]
     agree = all(abs(median - skew) <= abs(skew) / 2 for median in families)
     return skew if agree and (len(families) > 1 or np.any(family == _PROGRESS)) else None

@@ -10,26 +10,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.compare.metrics import FACTS, Fact, amount_ns, percent_of
-from goodput_cli.analysis.compare.summary import Summary
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
-from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
+from goodput_cli.analysis.results import Method, Threshold
+from goodput_cli.analysis.summary import Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
+from goodput_cli.vocabulary.option import declared
 
-_CUSTOM = "custom_badput_events"
-_COMPARED = tuple(name for name in CATEGORIES if name not in ("productive", "excluded", _CUSTOM))
+_LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
+_COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side. name: what people call it here, no two alike. source: where it was read, as it was named. saved:
-    whether it is the saved answer of an analysis. run: of a job name that was used several times, as asked for."""
+    """One side of a comparison."""
 
     name: str
+    """What people call it here, no two alike."""
     source: str
+    """Where it was read, as it was named."""
     saved: bool
+    """Whether it is the saved answer of an analysis."""
     run: str | None
+    """Of a job name that was used several times, as asked for."""
     summary: Summary
 
     @property
@@ -40,24 +44,24 @@ class Side:
 
 @dataclass(frozen=True)
 class Contribution:
-    """One kind of badput on both sides: ns, None where a side does not record it.
-
-    points: what its change gave to goodput (+) or took from it (-), in percentage points; None where a side does not
-    record it: then nobody knows.
-    """
+    """One kind of badput on both sides."""
 
     category: str
     label: str | None
     baseline_ns: int | None
+    """None where the baseline does not record it."""
     ns: int | None
+    """None where the side does not record it."""
     points: Fraction | None
+    """What its change gave to goodput (+) or took from it (-), in percentage points; None where a side does not record
+    it: then nobody knows."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A fact on both sides, in the unit of its dimension; None as of the fact."""
+    """A measure on both sides, in the unit of its dimension; None as of the measure."""
 
-    fact: Fact
+    measure: Measure
     baseline: Fraction | None
     value: Fraction | None
 
@@ -73,20 +77,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Pair:
-    """One side against the baseline.
-
-    points: what goodput rose (+) or fell (-) by, in percentage points. contributions: the largest change first, those
-    that one side does not record last. one_sided: what the latter make together, in points: the contributions and it
-    add up to `points` exactly. changes: every fact. thresholds: judged on this pair.
-    """
+    """One side against the baseline."""
 
     baseline: Side
     side: Side
     points: Fraction
+    """What goodput rose (+) or fell (-) by, in percentage points."""
     contributions: tuple[Contribution, ...]
+    """The largest change first, those that one side does not record last."""
     one_sided: Fraction
+    """What the latter make together, in points: the contributions and it add up to `points` exactly."""
     changes: tuple[Change, ...]
+    """Every measure but the shares of categories."""
     thresholds: tuple[Threshold, ...]
+    """Judged on this pair."""
 
     def worth_ns(self, points: Fraction) -> Fraction:
         """Points as time (ns) of this side's window."""
@@ -95,11 +99,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The answer. pairs: every other side against the baseline. diagnostics: of the comparison, and of all sides."""
+    """The answer."""
 
     baseline: Side
     pairs: tuple[Pair, ...]
+    """Every other side against the baseline."""
     diagnostics: tuple[Diagnostic, ...]
+    """Of the comparison, and of all sides."""
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -115,28 +121,28 @@ class Comparison:
 def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[ChangeExpression] = ()) -> Comparison:
     """Every other side against the baseline, and the expressions judged on each."""
     pairs = tuple(_pair(baseline, side, expressions) for side in others)
-    of_sides = [found for side in (baseline, *others) for found in side.summary.diagnostics]
-    mixed = [found for side in others for found in _methods_differ(baseline, side)]
+    of_sides = [diagnostic for side in (baseline, *others) for diagnostic in side.summary.diagnostics]
+    mixed = [diagnostic for side in others for diagnostic in _methods_differ(baseline, side)]
     return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])))
 
 
 def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -> Pair:
     before, after = baseline.summary, side.summary
-    contributions = sorted(_contributions(before, after), key=lambda one: _by_size(one, before, after))
+    contributions = sorted(_contributions(before, after), key=lambda row: _by_size(row, before, after))
     return Pair(
         baseline=baseline,
         side=side,
         points=side.percent - baseline.percent,
         contributions=tuple(contributions),
-        one_sided=sum((_taken(one, before, after) for one in contributions if one.points is None), Fraction(0)),
-        changes=tuple(Change(fact, fact.of(before), fact.of(after)) for fact in FACTS.values()),
+        one_sided=sum((_taken(row, before, after) for row in contributions if row.points is None), Fraction(0)),
+        changes=tuple(Change(fact, fact.compared(fact.of(before)), fact.compared(fact.of(after))) for fact in FACTS),
         thresholds=tuple(judge(expression, before, after) for expression in expressions),
     )
 
 
 def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
     """Every kind of badput that at least one side records, and that is not zero on both."""
-    labels = sorted({key for side in (before, after) for key in side.badput if key[0] == _CUSTOM}, key=str)
+    labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
     for category, label in [*((name, None) for name in _COMPARED), *labels]:
         baseline_ns, ns = (amount_ns(side, category, label) for side in (before, after))
         if baseline_ns is None or ns is None:
@@ -147,14 +153,14 @@ def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
             yield Contribution(category, label, baseline_ns, ns, points)
 
 
-def _taken(one: Contribution, before: Summary, after: Summary) -> Fraction:
+def _taken(row: Contribution, before: Summary, after: Summary) -> Fraction:
     """What the time that only one side records makes in points."""
-    return percent_of(before, one.baseline_ns or 0) - percent_of(after, one.ns or 0)
+    return percent_of(before, row.baseline_ns or 0) - percent_of(after, row.ns or 0)
 
 
-def _by_size(one: Contribution, before: Summary, after: Summary) -> tuple[bool, Fraction, int, str]:
-    size = abs(_taken(one, before, after))
-    return one.points is None, -size, CATEGORIES.index(one.category), one.label or ""
+def _by_size(row: Contribution, before: Summary, after: Summary) -> tuple[bool, Fraction, int, str]:
+    size = abs(_taken(row, before, after))
+    return row.points is None, -size, CATEGORIES.index(row.category), row.label or ""
 
 
 def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
@@ -165,7 +171,7 @@ def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
             f"{side.name} was not measured as {baseline.name} was: {'; '.join(differences)}. Part of the difference "
             "comes from that; give both the same options, and save a saved analysis anew with them"
         )
-        yield Diagnostic("methods_differ", "warning", message, 1, (baseline.source, side.source))
+        yield Diagnostic.of("methods_differ", message, 1, (baseline.source, side.source))
 
 
 def _differences(before: Summary, after: Summary) -> Iterator[str]:
@@ -174,21 +180,13 @@ def _differences(before: Summary, after: Summary) -> Iterator[str]:
     was, now = before.method, after.method
     if was is None or now is None:
         return
-    named = (
-        ("--data-loading", was.data_loading, now.data_loading),
-        ("--async-saves", _on(was.async_saves), _on(now.async_saves)),
-        ("--stall-factor", f"{was.stall_factor:g}", f"{now.stall_factor:g}"),
-        ("--exclude-stopped", _on(was.exclude_stopped), _on(now.exclude_stopped)),
-        ("--no-hindsight", _on(not was.hindsight), _on(not now.hindsight)),
-    )
-    yield from (f"{option} {new}, not {old}" for option, old, new in named if old != new)
+    for one in declared(Method):
+        old, new = (one.typed(getattr(method, one.name)) for method in (was, now))
+        if old != new:
+            yield f"{one.names[0]} {new}, not {old}"
 
 
 def _reference(side: Summary) -> str:
     if side.reference_seconds is None:
         return "none"
     return f"{side.reference_seconds!r} s ({'its own: auto' if side.origin == 'auto' else 'given'})"
-
-
-def _on(value: bool) -> str:
-    return "on" if value else "off"

@@ -11,6 +11,7 @@ from fractions import Fraction
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.results import Threshold
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
     change,
     duration,
@@ -22,7 +23,6 @@ from goodput_cli.vocabulary.text import (
     shorten,
     telling_decimals,
 )
-from goodput_cli.vocabulary.titles import short_title
 
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40
@@ -44,38 +44,38 @@ def verdict(pair: Pair) -> str:
     return f"goodput {moved} by {points(float(abs(pair.points)))[1:]} points: {was} to {now}, {worth} of its {of}"
 
 
-def contribution_name(one: Contribution) -> str:
+def contribution_name(contribution: Contribution) -> str:
     """A category as a comparison names it in a table."""
-    return short_title(one.category, one.label)
+    return short_title(contribution.category, contribution.label)
 
 
 def one_sided_lines(pair: Pair) -> Iterator[str]:
     """What one side records and the other does not."""
     for here, there, missing in (
-        (pair.side, pair.baseline, [one for one in pair.contributions if one.baseline_ns is None]),
-        (pair.baseline, pair.side, [one for one in pair.contributions if one.ns is None]),
+        (pair.side, pair.baseline, [row for row in pair.contributions if row.baseline_ns is None]),
+        (pair.baseline, pair.side, [row for row in pair.contributions if row.ns is None]),
     ):
         if missing:
-            names = ", ".join(sorted(shorten(contribution_name(one), _LONGEST_NAME, "...") for one in missing))
+            names = ", ".join(sorted(shorten(contribution_name(row), _LONGEST_NAME, "...") for row in missing))
             yield f"recorded in {side_name(here)} only, unknown and not zero in {side_name(there)}: {names}"
 
 
-def fact_words(pair: Pair, one: Change) -> tuple[str, str, str]:
+def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
     """What a fact was, what it is, and the change."""
-    was = _value(one, one.baseline, pair.baseline)
-    now = _value(one, one.value, pair.side)
-    if one.change is None:
+    was = _value(fact, fact.baseline, pair.baseline)
+    now = _value(fact, fact.value, pair.side)
+    if fact.change is None:
         return was, now, NOT_RECORDED if NOT_RECORDED in (was, now) else ""
-    moved = _moved(one, one.change)
-    share = one.percent
-    known = share is not None and share != 0 and one.fact.dimension in ("time", "count")
+    moved = _moved(fact, fact.change)
+    share = fact.percent
+    known = share is not None and share != 0 and fact.measure.dimension in ("time", "count")
     return was, now, f"{moved} ({float(share):+.1f} %)" if known and share is not None else moved
 
 
-def _value(one: Change, value: Fraction | None, side: Side) -> str:
+def _value(fact: Change, value: Fraction | None, side: Side) -> str:
     if value is None:
-        return "none" if one.fact.nothing(side.summary) else NOT_RECORDED
-    match one.fact.dimension:
+        return "none" if fact.measure.is_empty(side.summary) else NOT_RECORDED
+    match fact.measure.dimension:
         case "time":
             return duration(round(value * 10**9))
         case "count":
@@ -84,8 +84,8 @@ def _value(one: Change, value: Fraction | None, side: Side) -> str:
             return percent(float(value))
 
 
-def _moved(one: Change, moved: Fraction) -> str:
-    match one.fact.dimension:
+def _moved(fact: Change, moved: Fraction) -> str:
+    match fact.measure.dimension:
         case "time":
             return change(round(moved * 10**9))
         case "count":
@@ -105,13 +105,13 @@ def threshold_value(threshold: Threshold) -> str:
     return f"{threshold.value:+.{decimals}f} {threshold.unit}".rstrip()
 
 
-def threshold_lines(found: Comparison, *, with_passes: bool = True) -> Iterator[str]:
+def threshold_lines(comparison: Comparison, *, with_passes: bool = True) -> Iterator[str]:
     """One line per threshold and pair for standard error; the name of the side where there are several."""
-    for pair in found.pairs:
+    for pair in comparison.pairs:
         for threshold in pair.thresholds:
             if threshold.met is False and not with_passes:
                 continue
-            of = f" of {side_name(pair.side)}" if len(found.pairs) > 1 else ""
+            of = f" of {side_name(pair.side)}" if len(comparison.pairs) > 1 else ""
             yield safe(f"threshold {threshold.expression}{of}: {threshold_verdict(threshold)} ({_reason(threshold)})")
 
 
@@ -128,11 +128,11 @@ def limit_text(threshold: Threshold) -> str:
     return text if text.startswith("-") else f"+{text}"
 
 
-def auto_cautions(found: Comparison) -> Iterator[str]:
+def auto_cautions(comparison: Comparison) -> Iterator[str]:
     """A warning where thresholds were judged with a reference step time that a log itself gave (accounting §6)."""
-    for side in found.sides:
+    for side in comparison.sides:
         seconds = side.summary.reference_seconds
-        if found.thresholds and side.summary.origin == "auto" and seconds is not None:
+        if comparison.thresholds and side.summary.origin == "auto" and seconds is not None:
             yield safe(
                 f"warning: thresholds are judged by a reference step time that {side_name(side)} itself gave; pin it "
                 f"with --reference-step-time {exact(seconds)}"

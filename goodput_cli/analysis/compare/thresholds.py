@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.compare.metrics import NAMES, dimension_of, measure
-from goodput_cli.analysis.compare.summary import Summary
-from goodput_cli.analysis.goodput.thresholds import NUMBER, UNIT_SECONDS, Dimension, split_name, telling_float
+from goodput_cli.analysis.goodput.thresholds import NUMBER, UNIT_SECONDS, split_name, telling_float
+from goodput_cli.analysis.measures import MEASURES, Dimension, value_of
 from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.summary import Summary
 from goodput_cli.errors import UsageError
 
 ACCEPTED = "NAME:CHANGE[UNIT], as in 'goodput:-2pp', 'steps.p99:+10%', 'mean_downtime:+5m' or 'disruptions:+2'"
@@ -33,20 +33,22 @@ _ALLOWED: dict[Dimension, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class ChangeExpression:
-    """One expression as parsed.
-
-    name: one of `comparison_facts.NAMES`. label: of `custom:LABEL`, upper case. falls: whether it asks for a fall or a
-    rise of more than `limit`, which has the sign of the change and is in points ("pp"), percent of the baseline's value
-    ("%"), seconds ("s") or a plain number (""). fails: whether the run fails or is only warned of.
-    """
+    """One expression as parsed."""
 
     text: str
+    """As it was written."""
     name: str
+    """Of a measure."""
     label: str | None
+    """Of `custom:LABEL`, upper case."""
     falls: bool
+    """Whether it asks for a fall or a rise of more than `limit`."""
     limit: Fraction
+    """Has the sign of the change."""
     unit: str
+    """Of the limit: points ("pp"), percent of the baseline's value ("%"), seconds ("s") or a plain number ("")."""
     fails: bool = True
+    """Whether the run fails or is only warned of."""
 
     def holds(self, change: Fraction) -> bool:
         """Whether the change, in the unit of the limit, goes further than the limit; compared unrounded."""
@@ -65,13 +67,13 @@ def parse_change(text: str, *, fails: bool = True) -> ChangeExpression:
         if _OF_ONE_LOG.search(text):
             hint = f"compare judges changes: {hint}; `goodput analyze --fail-if` judges one log"
         raise UsageError(f"{text!r} is not a change; {hint}")
-    name, label = split_name(match[1].strip(), text, NAMES)
+    name, label = split_name(match[1].strip(), text)
     if match[2][0] not in "+-":
         raise UsageError(f"{text!r}: say which way: '-{match[2]}' fell by more than that, '+{match[2]}' rose")
-    dimension = dimension_of(name)
+    dimension = MEASURES[name].dimension
     unit = (match[3] or "").lower() or _DEFAULTS[dimension]
     if unit not in _ALLOWED[dimension]:
-        allowed = ", ".join(one or "no unit" for one in _ALLOWED[dimension])
+        allowed = ", ".join(name or "no unit" for name in _ALLOWED[dimension])
         raise UsageError(f"{text!r}: a change of {match[1].strip()} cannot be in {unit!r}; write {allowed}")
     limit = Fraction(match[2]) * UNIT_SECONDS.get(unit, 1)
     unit = "s" if unit in UNIT_SECONDS else unit
@@ -82,7 +84,8 @@ def judge(expression: ChangeExpression, baseline: Summary, side: Summary) -> Thr
     """The expression judged on two sides. `met` is None where one of them does not record what it names; `value` is
     None where the change has no percentage, because the baseline is 0."""
     unit = "s" if expression.unit == "s" else "%"
-    was, now = (measure(one, expression.name, expression.label, unit) for one in (baseline, side))
+    values = (value_of(summary, expression.name, expression.label, unit) for summary in (baseline, side))
+    was, now = map(MEASURES[expression.name].compared, values)
     if was is None or now is None:
         return _threshold(expression, None, None)
     change = now - was

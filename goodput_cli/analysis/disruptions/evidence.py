@@ -1,4 +1,4 @@
-"""The events that bound the passages between attempts: which row of the table shows each fact of a disruption."""
+"""Evidence of disruptions (accounting §10): which event shows each fact of a disruption."""
 
 from __future__ import annotations
 
@@ -10,31 +10,28 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import first_of_each, gathered, positions, search
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
-
-I64 = NDArray[np.int64]
-_REACHED_PREEMPTION = "reached_preemption"
 
 
 @dataclass(frozen=True)
-class Proofs:
-    """Rows of the table, one value an attempt (m of them); -1 where no row shows it.
-
-    last_step: the last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last.
-    preempted: an Orbax save that had reached a preemption. began: what shows the step at which it began.
-    resumed: no row, but the next attempt that recorded a step, -1 without. first_step: the first step (checkpoint logs:
-    progress) of a later attempt. regained: the first kept one that is past the last step this attempt, or else the
-    latest one before it with steps, had recorded.
-    """
+class EvidenceRows:
+    """Rows of the table, one value an attempt (m of them); -1 where no row shows it."""
 
     last_step: Rows
+    """The last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last."""
     sign_of_life: Rows
     preempted: Rows
+    """An Orbax save that had reached a preemption."""
     began: Rows
+    """What shows the step at which it began."""
     resumed: NDArray[np.intp]
+    """No row, but the next attempt that recorded a step, -1 without."""
     first_step: Rows
+    """The first step (checkpoint logs: progress) of a later attempt."""
     regained: Rows
+    """The first kept one that is past the last step this attempt, or else the latest one before it with steps, had
+    recorded."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +44,15 @@ class _Progress:
     kept: NDArray[np.bool_]
 
 
-def find_proofs(timeline: Timeline) -> Proofs:
-    """The rows behind every passage of a job."""
+def find_evidence(timeline: Timeline) -> EvidenceRows:
+    """The events that show the disruptions of a job."""
     began, last = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
     progress = _progress_of_steps(timeline) if timeline.records is not None else _progress_of_checkpoints(timeline)
-    return Proofs(
+    return EvidenceRows(
         last_step=_last_step_rows(timeline, last),
         sign_of_life=_signs_of_life(timeline),
-        preempted=_preempted(timeline),
+        preempted=timeline.preempted_saves,
         began=_began_rows(timeline, began),
         resumed=_following(stepping, len(began)),
         first_step=_first_of_later_attempts(progress, len(began)),
@@ -96,25 +93,25 @@ def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
 
 
 def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
-    """Kept steps grow with time, so one look-up a passage finds the first that is late and high enough. A step log
+    """Kept steps grow with time, so one look-up an attempt finds the first that is late and high enough. A step log
     shows where a step begins: it is done when a higher one begins. A checkpoint log shows where it is done."""
     count = len(last)
     before = search(stepping, np.arange(count), side="right") - 1
-    known = before >= 0
-    old = np.where(known, last[np.append(stepping, 0)[before]], NO_STEP)
+    has_steps = before >= 0
+    old = np.where(has_steps, last[np.append(stepping, 0)[before]], NO_STEP)
     kept = positions(progress.kept)
     late = search(kept, search(progress.owner, np.arange(count), side="right"))
     high = search(gathered(progress.step, kept), old, side="right" if past else "left")
-    found = np.where(known, _or_none(kept, np.maximum(late, high)), -1)
-    return _or_none(progress.row, np.where(found >= 0, found, len(progress.row)))
+    result = np.where(has_steps, _or_none(kept, np.maximum(late, high)), -1)
+    return _or_none(progress.row, np.where(result >= 0, result, len(progress.row)))
 
 
 def _or_none(rows: Rows, places: Rows) -> Rows:
     """The rows at some places, -1 behind the last."""
-    found = np.full(len(places), -1, dtype=np.intp)
+    result = np.full(len(places), -1, dtype=np.intp)
     there = places < len(rows)
-    found[there] = rows[places[there]]
-    return found
+    result[there] = rows[places[there]]
+    return result
 
 
 def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
@@ -131,37 +128,17 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
 def _signs_of_life(timeline: Timeline) -> Rows:
     """The event that ends at the last sign of life. A credited last step ends later than any: its line then."""
     attempts, table = timeline.attempts, timeline.table
-    found = np.full(len(attempts), -1, dtype=np.intp)
+    result = np.full(len(attempts), -1, dtype=np.intp)
     for start, stop in blocks(len(table)):
         owner = attempts.of_row[start:stop]
         last = np.flatnonzero((owner >= 0) & (table.end[start:stop] == timeline.sign_of_life[owner]))
-        np.maximum.at(found, owner[last], last + start)
+        np.maximum.at(result, owner[last], last + start)
     logged = attempts.first_ending >= 0
     at_ending = logged & (timeline.sign_of_life == table.time[attempts.first_ending])
-    found[at_ending] = attempts.first_ending[at_ending]
+    result[at_ending] = attempts.first_ending[at_ending]
     if timeline.records is None:
-        return found
-    return np.where(found >= 0, found, timeline.records.last_row)
-
-
-def _preempted(timeline: Timeline) -> Rows:
-    """The last save of each attempt that had reached a preemption."""
-    table, attempts = timeline.table, timeline.attempts
-    told = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
-    rows = positions((table.kind == Kind.SAVE) & (attempts.of_row >= 0))
-    rows = rows[told[table.detail[rows]]]
-    found = np.full(len(attempts), -1, dtype=np.intp)
-    found[attempts.of_row[rows]] = rows
-    return found
-
-
-def _is_preempted(detail: object) -> bool:
-    """Whether the details of an event, (key, value) pairs, say so. Loggers write the flag as a bool, 1 or text."""
-    pairs = detail if isinstance(detail, tuple) else ()
-    for pair in pairs:
-        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == _REACHED_PREEMPTION:
-            return pair[1] is True or pair[1] == 1 or str(pair[1]).lower() == "true"
-    return False
+        return result
+    return np.where(result >= 0, result, timeline.records.last_row)
 
 
 def _began_rows(timeline: Timeline, began: I64) -> Rows:
@@ -182,11 +159,11 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     key = ranks[: len(naming)] * size + naming
     order = np.argsort(key)
     key, naming = key[order], np.append(naming[order], -1)
-    wanted = ranks[len(naming) - 1 :]
-    place = search(key, wanted * size + attempts.begin_row[without])
+    targets = ranks[len(naming) - 1 :]
+    place = search(key, targets * size + attempts.begin_row[without])
     rank_at = np.append(key // size, -1)
-    own = (rank_at[place] == wanted) & (attempts.of_row[naming[place]] == without)
+    own = (rank_at[place] == targets) & (attempts.of_row[naming[place]] == without)
     shown[without] = np.where(own, naming[place], -1)
-    same = (place > 0) & (rank_at[place - 1] == wanted)
+    same = (place > 0) & (rank_at[place - 1] == targets)
     shown[without[same]] = naming[place[same] - 1]
     return shown

@@ -7,23 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.causes import Elastic
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
-from goodput_cli.analysis.disruptions.evidence import find_proofs
+from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
-from goodput_cli.analysis.disruptions.rows import ENDED, UNKNOWN, Disruptions, no_disruptions
-from goodput_cli.arrays import Rows
+from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
+from goodput_cli.analysis.table import UNKNOWN
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.categories import Category, in_group
 
-I64 = NDArray[np.int64]
-
-_DOWN = (Category.RECOVERY, Category.UNDETERMINED, Category.STOPPED)
-_STARTING = (
-    Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.RESTORE, Category.DATA_LOADING_SYNC,
-    Category.ELASTIC_DOWN, Category.ELASTIC_UP, Category.ELASTIC_REINIT,
-)  # fmt: skip
+_DOWN, _STARTING = in_group("down"), in_group("starting")
 
 
 @dataclass(frozen=True)
@@ -42,42 +38,44 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
         return no_disruptions(table)
-    losses, amounts, proofs = find_losses(timeline), _amounts(timeline), find_proofs(timeline)
+    losses, amounts, evidence = find_losses(timeline), _amounts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = _ranks(timeline), timeline.sign_of_life
-    one = timeline.disruptions[inside]  # the attempt that ended
-    next_, resumed = one + 1, proofs.resumed[one]
-    first_step, regained = proofs.first_step[one], proofs.regained[one]
-    ended, ended_row = _ended(timeline, proofs.preempted)
+    dead = timeline.disruptions[inside]  # the attempt that ended
+    next_, resumed = dead + 1, evidence.resumed[dead]
+    first_step, regained = evidence.first_step[dead], evidence.regained[dead]
+    ended, ended_row = _ended(timeline, evidence.preempted)
     up, next_start = attempts.up[next_], attempts.begin[next_]
+    wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
     columns = {
         "number": inside + 1,
-        "attempt": one + 1,
-        "ended": ended[one],
-        "last_step": last[one],
-        "last_sign_of_life_ns": died[one],
-        "death_latest_ns": np.where(attempts.first_ending[one] >= 0, died[one], np.maximum(next_start, died[one])),
+        "attempt": dead + 1,
+        "ended": ended[dead],
+        "last_step": last[dead],
+        "last_sign_of_life_ns": died[dead],
+        "death_latest_ns": np.where(attempts.first_ending[dead] >= 0, died[dead], np.maximum(next_start, died[dead])),
         "next_start_ns": next_start,
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
-        "steps_lost": _steps_lost(timeline, losses, amounts)[one],
-        "wasted_ns": losses.ns[one],
-        "downtime_ns": amounts.down[one],
-        "undetermined_ns": amounts.undetermined[one],
-        "queued_ns": amounts.queued[one],
-        "restart_ns": amounts.restart[one],
+        "steps_lost": _steps_lost(timeline, losses, amounts)[dead],
+        "wasted_ns": wasted,
+        "downtime_ns": downtime,
+        "undetermined_ns": amounts.undetermined[dead],
+        "queued_ns": amounts.queued[dead],
+        "restart_ns": restart,
+        "lost_ns": wasted + downtime + restart,
         "time_to_first_step_ns": _since(up, table, first_step),
-        "regained_after_ns": _since(attempts.cut_at_next(died)[one], table, regained),
-        "ranks_before": _known_count(ranks[one]),
+        "regained_after_ns": _since(attempts.cut_at_next(died)[dead], table, regained),
+        "ranks_before": _known_count(ranks[dead]),
         "ranks_after": _known_count(ranks[next_]),
     }
     rows = {
-        "last_step": proofs.last_step[one],
-        "last_sign_of_life": proofs.sign_of_life[one],
-        "ended": ended_row[one],
+        "last_step": evidence.last_step[dead],
+        "last_sign_of_life": evidence.sign_of_life[dead],
+        "ended": ended_row[dead],
         "next_start": attempts.begin_row[next_],
         "next_up": attempts.up_row[next_],
-        "resumed_step": np.where(resumed >= 0, proofs.began[resumed], -1),
+        "resumed_step": np.where(resumed >= 0, evidence.began[resumed], -1),
         "first_step": first_step,
         "regained": regained,
     }
@@ -89,6 +87,12 @@ def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.i
     job window, or before it, counts as inside it: windows that tile the job hold each disruption once."""
     down = np.clip(timeline.sign_of_life[timeline.disruptions], timeline.start, timeline.end - 1)
     return np.flatnonzero((down >= start) & (down < end))
+
+
+def count_disruptions(timeline: Timeline, start: int, end: int) -> int:
+    """How many disruptions inside [start, end) (ns) count: scale-ups are planned."""
+    inside = timeline.disruptions[disruptions_inside(timeline, start, end)]
+    return int(np.count_nonzero(~timeline.planned[inside]))
 
 
 def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
@@ -112,8 +116,12 @@ def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
     crashed = how == End.CRASHED
     ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
     ended[crashed] = ENDED.index("crashed")
-    ended[preempted >= 0] = ENDED.index("preempted")
     row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
+    cause, shown = timeline.elastic_passages
+    for what, name in ((Elastic.SLICE_DOWN, "slice_down"), (Elastic.SCALE_UP, "scale_up")):
+        ended[cause == what] = ENDED.index(name)
+    row = np.where(shown >= 0, shown, row)
+    ended[preempted >= 0] = ENDED.index("preempted")
     return ended, np.where(preempted >= 0, preempted, row)
 
 
@@ -146,9 +154,12 @@ def _training_span(timeline: Timeline) -> tuple[I64, I64]:
 
 
 def _startup(timeline: Timeline) -> I64:
-    """Program start-up (ns) of each attempt."""
-    segments = timeline.segments
+    """Program start-up (ns) of each attempt's first span of training: what follows a re-initialisation later in its
+    life is no restart."""
+    segments, spans = timeline.segments, timeline.training.spans
     rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
+    again = spans.start[spans.restarted]
+    rows = rows[~np.isin(segments.start[rows], again)]
     startup = np.zeros(len(timeline.attempts), dtype=np.int64)
     np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
     return startup

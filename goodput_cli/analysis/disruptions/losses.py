@@ -1,7 +1,7 @@
-"""Whose fault a lost step is: every wasted span charged to the passage between attempts that took it back.
+"""Losses (accounting §10): attribute all wasted training to the disruption that undid it.
 
-A passage is named by the attempt before it. Attempt 1 runs to 100, attempt 2 from 50 to 60, attempt 3 from 20: the end
-of attempt 1 lost its steps 50..100, that of attempt 2 lost 50..60 of its own and 20..49 of attempt 1 (accounting §10).
+A disruption is named by the attempt that it ended. Attempt 1 runs to 100, attempt 2 from 50 to 60, attempt 3 from 20:
+the end of attempt 1 lost its steps 50..100, that of attempt 2 lost 50..60 of its own and 20..49 of attempt 1.
 """
 
 from __future__ import annotations
@@ -15,28 +15,29 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, places_within, search
 from goodput_cli.accounting.training.kept import TrainingOutcome
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category
 
-I64 = NDArray[np.int64]
 _TOP = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
 class Losses:
-    """One value an attempt, int64: what its end lost, whichever attempt had trained it.
+    """What the end of each attempt lost, whichever attempt had trained it: int64 columns of one value an attempt.
 
-    steps: wasted training steps. ns: wasted time. Over all attempts they are at most what the ledger calls wasted: what
-    a clean end lost, and what the last attempt lost, is nobody's disruption.
+    Over all attempts this is at most what the ledger calls wasted: what a clean end lost, and what the last attempt
+    lost, is no disruption's.
     """
 
     steps: I64
+    """Wasted training steps."""
     ns: I64
+    """Wasted time."""
 
 
 _Range = tuple[int, int, int, int]
-"""passage, attempt, low, high: steps low <= s < high of the attempt, lost by the passage behind attempt `passage`."""
+"""ended, attempt, low, high: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
 
 
 def find_losses(timeline: Timeline) -> Losses:
@@ -45,11 +46,11 @@ def find_losses(timeline: Timeline) -> Losses:
     limit = timeline.lineage.limit
     count = len(timeline.attempts)
     steps, ns = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    passage, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
-    if len(passage) == 0:
+    ended, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
+    if len(ended) == 0:
         return Losses(steps, ns)
     trained = _Trained(timeline.training, search(timeline.training.spans.attempt, np.arange(count + 1)))
-    np.add.at(steps, passage, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
+    np.add.at(steps, ended, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
     # The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
     # well: only cuts between two ranges are looked up.
     ends = np.append(timeline.attempts.begin[1:], timeline.end)
@@ -58,7 +59,7 @@ def find_losses(timeline: Timeline) -> Losses:
     end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
     wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
     if wasted is not None:
-        np.add.at(ns, passage, wasted)
+        np.add.at(ns, ended, wasted)
     return Losses(steps, ns)
 
 
@@ -139,15 +140,15 @@ class _Trained:
 
     def _lost_before(self, place: Rows) -> I64:
         """Steps that were trained for nothing in all spans before each of some places."""
-        wanted = distinct(place)
-        before = np.zeros(len(wanted), dtype=np.int64)
+        distinct_places = distinct(place)
+        before = np.zeros(len(distinct_places), dtype=np.int64)
         total = done = 0
         for start, stop in blocks(len(self.training.kept_steps)):
             upto = np.cumsum(np.append(total, self._lost(slice(start, stop))[1]))
-            last = int(search(wanted, stop, side="right"))
-            before[done:last] = upto[wanted[done:last] - start]
+            last = int(search(distinct_places, stop, side="right"))
+            before[done:last] = upto[distinct_places[done:last] - start]
             total, done = int(upto[-1]), last
-        return before[search(wanted, place)]
+        return before[search(distinct_places, place)]
 
     def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
         """The first step of each span that is lost, and how many are."""

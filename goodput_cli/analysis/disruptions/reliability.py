@@ -18,30 +18,32 @@ _BISECTIONS = 200
 
 @dataclass(frozen=True)
 class Reliability:
-    """Over the disruptions of one window; None where nothing was disrupted, so that there is nothing to average.
-
-    disruptions: how many. exposure_ns: time in which attempts were up: from the last start of a burst to the last sign
-        of life, for the last attempt (which is censored) to its logged end or the end of the job; cut to the window.
-    mtbf_seconds: exposure / disruptions. mtbf_ci95_seconds: its 95 % interval, disruptions being a Poisson process
-        watched for a given time; without any, only the lower bound is known.
-    mean_downtime_seconds: mean of `Disruption.downtime_ns`. mean_time_to_regain_seconds: over those that were regained.
-    longest_unproductive: [start, end) (ns) of the longest span of the window without productive time; None without.
-        What the user excluded ends a span.
-    ettr: effective training time ratio, productive / window (what is excluded left out), 0..1.
-    """
+    """Reliability over the disruptions of one window; means are None where there is nothing to average."""
 
     disruptions: int
+    """How many."""
     exposure_ns: int
+    """Time of the window in which attempts were up: from the last start line of a burst to the last sign of life; for
+    the last attempt, which is censored, to its logged end or the end of the job."""
     mtbf_seconds: float | None
+    """Exposure / disruptions."""
     mtbf_ci95_seconds: tuple[float | None, float | None]
+    """Its 95 % interval, disruptions being a Poisson process watched for a given time; without any, only the lower
+    bound is known."""
     mean_downtime_seconds: float | None
+    """Mean of `Disruption.downtime_ns`."""
     mean_time_to_regain_seconds: float | None
+    """Mean of `Disruption.regained_after_ns`, over those that were regained."""
     longest_unproductive: tuple[int, int] | None
+    """[start, end) (ns) of the longest part of the window without productive time or exclusions; None without any."""
     ettr: float
+    """Effective training time ratio: productive / window (what is excluded left out), 0..1."""
 
 
 def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float) -> Reliability:
-    """Reliability over [start, end) (ns). disruptions: those inside; ettr: productive / window."""
+    """Reliability over [start, end) (ns). disruptions: those inside, of which scale-ups do not count; ettr: productive
+    / window."""
+    disruptions = disruptions.unplanned
     exposure = _exposure(timeline, start, end)
     count = len(disruptions)
     lower, upper = poisson_interval(count)

@@ -12,29 +12,27 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key
-from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.analysis.disruptions.find import disruptions_inside, find_disruptions
+from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability
 from goodput_cli.analysis.goodput.checkpoint_saves import saves_inside
 from goodput_cli.analysis.goodput.findings import findings, union_length
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.goodput.slice_efficiency import elastic_of
-from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Method, Reference, Window
+from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
 from goodput_cli.analysis.steps.statistics import step_statistics
 from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
-
-ASYNC_LOADING = "data_loading_async"
+from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
+from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
+from goodput_cli.vocabulary.text import iso_to_the_second
 
 
 def analyse_window(
     timeline: Timeline,
     name: str,
-    formats: Sequence[str],
+    formats: Sequence[LogFormat],
     start: int,
     end: int,
     diagnostics: Sequence[Diagnostic] = (),
@@ -42,9 +40,8 @@ def analyse_window(
     """The analysis of [start, end) (ns), cut to the job window. `NotEnoughData` if nothing of it is left."""
     start, end = max(start, timeline.start), min(end, timeline.end)
     if start >= end:
-        raise NotEnoughData(
-            f"the window lies outside the job, which runs from {_iso(timeline.start)} to {_iso(timeline.end)}"
-        )
+        first, last = iso_to_the_second(timeline.start), iso_to_the_second(timeline.end)
+        raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
     steps = step_statistics(timeline, start, end)  # before the ledger is made: both take much memory
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
@@ -73,7 +70,7 @@ def analyse_window(
         disruptions=disruptions,
         reliability=reliability(timeline, disruptions, start, end, productive / counted),
         saves=saves_inside(timeline, start, end),
-        method=_method(timeline.rules),
+        method=timeline.rules.method,
     )
 
 
@@ -81,21 +78,12 @@ def _percent(ns: int, counted: int) -> float:
     return 100 * ns / counted
 
 
-def _method(rules: Rules) -> Method:
-    return Method(
-        data_loading="blocking" if rules.data_blocking else "overlapped",
-        async_saves=rules.async_saves,
-        stall_factor=rules.stall_factor,
-        exclude_stopped=rules.exclude_stopped,
-    )
-
-
 def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
     category, label = key
     return CategoryTime(CATEGORIES[category], table.labels[label] if label >= 0 else None, ns, _percent(ns, counted))
 
 
-def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end: int) -> Job:
+def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int, end: int) -> Job:
     first, last = _step_range(timeline, start, end)
     attempts = len(timeline.attempts)
     return Job(
@@ -105,12 +93,12 @@ def _job(timeline: Timeline, name: str, formats: Sequence[str], start: int, end:
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
         attempts=attempts,
         runs=len(timeline.runs),
-        disruptions=len(disruptions_inside(timeline, start, end)),
+        disruptions=count_disruptions(timeline, start, end),
         first_step=first,
         last_step=last,
         kept_steps=kept_steps(timeline, start, end),
         kept_range=_kept_range(timeline, start, end),
-        formats=tuple(formats),
+        log_formats=tuple(formats),
     )
 
 
@@ -167,7 +155,7 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
         return ()
     loading = timeline.loading
     ns = union_length(np.maximum(loading.start, start), np.minimum(loading.end, end))
-    return (CategoryTime(ASYNC_LOADING, None, ns, _percent(ns, counted)),)
+    return (CategoryTime(OVERLAPPED, None, ns, _percent(ns, counted)),)
 
 
 def _at_risk(timeline: Timeline) -> AtRisk | None:
@@ -232,8 +220,3 @@ def _different_lines(table: EventTable) -> int:
         seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
     seen[::room] = False  # of those without a line
     return int(np.count_nonzero(seen))
-
-
-def _iso(ns: int) -> str:
-    """An instant for a message, to the second, UTC."""
-    return f"{np.datetime64(ns // 10**9, 's')}Z"

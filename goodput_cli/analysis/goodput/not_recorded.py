@@ -6,53 +6,44 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.events.schema import Kind
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import Category
 
-_BY_KIND: dict[Category, tuple[Kind, ...]] = {
-    Category.TPU_INITIALIZATION: (Kind.TPU_INIT,),
-    Category.TRAINING_PREP: (Kind.PREP,),
-    Category.DATA_LOADING_SYNC: (Kind.DATA,),
-    Category.CUSTOM: (Kind.CUSTOM,),
-    Category.ELASTIC_DOWN: (Kind.ELASTIC_DOWN, Kind.SLICES),
-    Category.ELASTIC_UP: (Kind.ELASTIC_UP, Kind.SLICES),
-    Category.ELASTIC_REINIT: (Kind.ELASTIC_REINIT, Kind.SLICES),
-    Category.QUEUED: (Kind.SCHEDULED,),
-}
+_EVIDENCE = {category: frozenset(Kind[name] for name in category.row.evidence) for category in Category}
+"""Kinds of events of which a log must hold one; empty where a category needs no line of its own."""
 
 
 def not_recorded(timeline: Timeline) -> tuple[str, ...]:
-    """Names of the categories that the job's events hold no evidence for, in the order of `CATEGORIES`.
+    """Names of the categories that the job's events hold no evidence for, in the order of `Category`.
 
     A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
     step time, stalls where they are not looked for, slowdown without a reference.
     """
     kinds = {Kind(value) for value in np.flatnonzero(np.bincount(timeline.table.kind)).tolist()}
-    missing = {category for category, needed in _BY_KIND.items() if not kinds & set(needed)}
-    missing |= _checkpoints(timeline, kinds) | _inferred(timeline)
+    missing = {category for category, evidence in _EVIDENCE.items() if evidence and not kinds & evidence}
+    missing -= _checkpointed(timeline)
+    missing |= _not_measured(timeline)
     occurring = {category for category, _ in timeline.ledger.keys}
-    return tuple(CATEGORIES[category] for category in sorted(missing - occurring))
+    return tuple(category.id for category in sorted(missing - occurring))
 
 
-def _checkpoints(timeline: Timeline, kinds: set[Kind]) -> set[Category]:
-    """Saves and restores are seen as Orbax intervals; in checkpoint logs also a save between a step's end and the
-    line that says it is saved, and a restore before a load."""
+def _checkpointed(timeline: Timeline) -> set[Category]:
+    """What checkpoint logs show without a line of its own: a save between a step's end and the line that says it is
+    saved, a restore before a load."""
     progress = timeline.progress
-    missing = set()
-    if Kind.SAVE not in kinds and (progress is None or len(progress.saves) == 0):
-        missing.add(Category.SAVE)
-    if Kind.RESTORE not in kinds and (progress is None or not np.any(progress.load_row >= 0)):
-        missing.add(Category.RESTORE)
-    return missing
+    if progress is None:
+        return set()
+    shown = {Category.SAVE} if len(progress.saves) else set()
+    return shown | ({Category.RESTORE} if np.any(progress.load_row >= 0) else set())
 
 
-def _inferred(timeline: Timeline) -> set[Category]:
-    """What follows from the usual step time or a reference."""
+def _not_measured(timeline: Timeline) -> set[Category]:
+    """What follows from the usual step time or a reference, where there is none."""
     missing: set[Category] = set()
     progress = timeline.progress
     asynchronous = progress is not None and progress.asynchronous
     if np.all(np.isnan(timeline.usual_step.median)) or asynchronous:
         missing.add(Category.PROGRAM_STARTUP)
-    measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.stall_factor > 0
+    measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.method.stall_factor > 0
     if not measured or np.all(np.isnan(timeline.usual_step.median)):
         missing.add(Category.STALL)
     if timeline.reference_ns is None:

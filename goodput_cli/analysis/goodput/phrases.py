@@ -5,13 +5,14 @@ The strings hold text of the log as it is: a renderer escapes them in the way of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
+from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
-from goodput_cli.vocabulary.titles import REMARKS, title
 
 _ENDINGS = {
     "clean": "clean end",
@@ -71,14 +72,24 @@ def attempts_text(analysis: Analysis) -> str:
 def progress_text(analysis: Analysis) -> str:
     """Disruptions, kept steps, how the job ended, runs and log formats."""
     job = analysis.job
-    kept = f"{plural(round(job.kept_steps, 3), 'step')} kept"
-    parts = [plural(job.disruptions, "disruption"), kept + kept_range_text(job)]
+    parts = [
+        plural(job.disruptions, "disruption"),
+        f"{plural(shown_steps(analysis), 'step')} kept{kept_range_text(job)}",
+    ]
     parts.append(ending_text(job))
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
+
+
+def shown_steps(analysis: Analysis) -> float:
+    """Kept steps as people count them. Over a whole job without exclusions a last step that ended early is a step too;
+    otherwise steps count in part (docs/accounting.md, Stretches of step logs)."""
+    job, window = analysis.job, analysis.window
+    whole = (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns) and not window.excluded_ns
+    return math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 3)
 
 
 def kept_range_text(job: Job) -> str:
@@ -116,9 +127,12 @@ def step_text(analysis: Analysis) -> str | None:
 def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """(name, words) of all that is reported beside the ledger."""
     if analysis.window.excluded_ns:
-        yield "excluded", f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
+        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
     for row in analysis.overlapped:
-        yield row.category, f"{duration(row.ns)}, {REMARKS.get(row.category, 'overlaps other categories')}"
+        yield (
+            row.category,
+            f"{duration(row.ns)}, {OVERLAPPED_REMARK}",
+        )
     if analysis.elastic.stepping is not None:
         yield "slices", elastic_text(analysis.elastic)
     risk = analysis.at_risk
@@ -126,14 +140,14 @@ def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
         steps = plural(round(risk.steps, 3), "step")
         yield "at_risk", f"{steps}, {duration(risk.ns)} of progress after the last completed save"
     amounts = {row.category: row.ns for row in analysis.badput if row.label is None}
-    if amounts.get("training_slowdown", 0) < 0:
-        yield "training_slowdown", "negative: training was faster than the reference step time"
-    if amounts.get("disruption_undetermined"):
-        least = amounts.get("wasted_progress_from_disruption", 0)
-        most = least + amounts["disruption_undetermined"]
-        yield "disruption_undetermined", f"progress lost is between {duration(least)} and {duration(most)}"
-    if amounts.get("unproductive_checkpoint_restore_time") and _restores_are_inferred(analysis):
-        yield "unproductive_checkpoint_restore_time", "inferred, start-up included"
+    if amounts.get(Category.SLOWDOWN.id, 0) < 0:
+        yield Category.SLOWDOWN.id, "negative: training was faster than the reference step time"
+    if amounts.get(Category.UNDETERMINED.id):
+        least = amounts.get(Category.WASTED.id, 0)
+        most = least + amounts[Category.UNDETERMINED.id]
+        yield Category.UNDETERMINED.id, f"progress lost is between {duration(least)} and {duration(most)}"
+    if amounts.get(Category.RESTORE.id) and _restores_are_inferred(analysis):
+        yield Category.RESTORE.id, "inferred, start-up included"
 
 
 def elastic_text(elastic: Elastic) -> str:
@@ -217,8 +231,12 @@ def threshold_line(threshold: Threshold) -> str:
 
 
 def _restores_are_inferred(analysis: Analysis) -> bool:
-    """Checkpoint logs have a restore's end but not its start (accounting §2)."""
-    return "resiliency" in analysis.job.formats and "recorder" not in analysis.job.formats
+    """Checkpoint logs have a restore's end but not its start (accounting §2); with the recorder's steps it is none."""
+    from goodput_cli.events.schema import REFERENCE_LIBRARY  # numpy comes with it, which no --help needs
+
+    formats = analysis.job.log_formats
+    recorded = any(one.other_system == REFERENCE_LIBRARY for one in formats)
+    return not recorded and any(one.restores_are_inferred for one in formats)
 
 
 def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> Row:
@@ -239,7 +257,7 @@ def _limits(analysis: Analysis) -> Limits:
     for threshold in analysis.thresholds:
         if threshold.unit == "%":
             asked = parse_threshold(threshold.expression)
-            category = "productive" if asked.name == "goodput" else asked.name
+            category = Category.PRODUCTIVE.id if asked.name == "goodput" else asked.name
             limits.setdefault((category, asked.label), []).append(threshold.limit)
     return limits
 

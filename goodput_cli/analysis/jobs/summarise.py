@@ -10,7 +10,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.find import disruptions_inside
+from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
@@ -71,10 +71,10 @@ def summarise(job: EventLog, timeline: Timeline, start: int, end: int, runs: int
         start_ns=start,
         end_ns=end,
         events=len(job.table),
-        formats=job.formats[0],
+        formats=job.format_names[0],
         attempts=attempts,
         runs=runs,
-        disruptions=len(disruptions_inside(timeline, start, end)),
+        disruptions=count_disruptions(timeline, start, end),
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],
         goodput_ns=productive if counted > 0 else None,
         goodput_percent=100 * productive / counted if counted > 0 else None,
@@ -86,8 +86,7 @@ def not_analysed(job: EventLog, reason: str) -> JobSummary:
     """A job of which only the lines can be told."""
     table = job.table
     first, last = int(table.time.min()), int(table.end.max())
-    formats = job.formats[0]
-    return JobSummary(table.jobs[0], first, last, len(table), formats, *(None,) * 6, reason=reason)
+    return JobSummary(table.jobs[0], first, last, len(table), job.format_names[0], *(None,) * 6, reason=reason)
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:

@@ -15,31 +15,31 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads, union
 from goodput_cli.analysis.picture.downsampling import Buckets
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
 _KINDS = len(CATEGORIES)
 
 
 @dataclass(frozen=True)
 class Bands:
-    """Time by category in intervals that touch, in time order. Columns of length n, one row an interval and category:
-
-    start, end: int64 ns. category: int8, `Category`. label: int32, code of the label where the interval is of one
-    alone, else -1. ns: int64, time of the category in the interval, all of it where the interval is of one segment;
-    `training_slowdown`, which has no place of its own, may be negative.
-    most: whether the category has the most time of its interval, before slowdown is taken from it; true of one row of
-    every interval.
-    grouped: whether any interval is of several segments.
-    """
+    """Time by category in intervals that touch, in time order: columns of one row an interval and category."""
 
     start: I64
     end: I64
+    """ns."""
     category: NDArray[np.int8]
+    """`Category`."""
     label: NDArray[np.int32]
+    """Code of the label where the interval is of one alone, else -1."""
     ns: I64
+    """Time of the category in the interval, all of it where the interval is of one segment; `training_slowdown`, which
+    has no place in time, may be negative."""
     most: NDArray[np.bool_]
+    """Whether the category has the most time of its interval, before slowdown is taken from it; true of one row of
+    every interval."""
     grouped: bool
+    """Whether any interval is of several segments."""
 
     def __len__(self) -> int:
         return len(self.start)

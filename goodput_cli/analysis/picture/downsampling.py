@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct
+from goodput_cli.arrays import I64, Mask
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 Places = NDArray[np.intp]
 
 
@@ -58,12 +57,12 @@ def extremes(heads: Mask, values: NDArray[np.float64]) -> Places:
     return kept
 
 
-def _first_equal(values: NDArray[np.float64], wanted: NDArray[np.float64], run: NDArray[np.intp]) -> Places:
+def _first_equal(values: NDArray[np.float64], target: NDArray[np.float64], run: NDArray[np.intp]) -> Places:
     """The first place of each run at which its wanted value stands."""
-    found = np.flatnonzero(values == wanted[run])
-    fresh = np.ones(len(found), dtype=bool)
-    fresh[1:] = run[found[1:]] != run[found[:-1]]
-    return found[fresh]
+    matches = np.flatnonzero(values == target[run])
+    fresh = np.ones(len(matches), dtype=bool)
+    fresh[1:] = run[matches[1:]] != run[matches[:-1]]
+    return matches[fresh]
 
 
 def first_of_each(buckets: I64) -> tuple[Places, I64]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
@@ -19,21 +18,21 @@ from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
 from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Instants in time order, those of one bucket as one. time: int64 ns, the first of them. number: int64, which of
-    all it is, from 1. count: int64, how many it stands for."""
+    """Instants in time order, those of one bucket as one: columns of one length."""
 
     time: I64
+    """The first of them (ns)."""
     number: I64
+    """Which of all instants that is, from 1."""
     count: I64
+    """How many there are."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -41,12 +40,15 @@ class Marks:
 
 @dataclass(frozen=True)
 class Shares:
-    """Goodput over time. time: int64 ns. percent: float64, NaN where nothing counts. window_ns: of rolling goodput, the
-    length of the window that ends at `time`; 0 of cumulative goodput: since the start of the window of the question."""
+    """Goodput over time, in columns of one length."""
 
     window_ns: int
+    """Of rolling goodput, the length of the window that ends at `time`. 0 of cumulative goodput, which counts from the
+    start of the window of the question."""
     time: I64
+    """ns."""
     percent: F64
+    """NaN where nothing counts."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -54,19 +56,19 @@ class Shares:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Step times (s) in time order, those of one bucket as one row where there are many.
-
-    time: int64 ns, when its first step began. number: int64, that step. count: int64, how many step times it stands
-    for. low, high: float64, the least and the greatest of them. level: float64, the median of their median and those of
-    the two rows before and behind: what a step usually took about then.
-    """
+    """Step times (s) in time order, those of one bucket as one row where there are many: columns of one length."""
 
     time: I64
+    """When its first step began (ns)."""
     number: I64
+    """The number of that step."""
     count: I64
+    """How many step times it stands for."""
     low: F64
     high: F64
+    """The least and the greatest of them."""
     level: F64
+    """What a step usually took about then: the median of their median and those of the two rows before and behind."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -74,13 +76,15 @@ class StepTimes:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything that is drawn of one window. bucket_ns: what lies closer together than this may be drawn as one.
-    downsampled: whether anything was."""
+    """Everything that is drawn of one window."""
 
     start_ns: int
     end_ns: int
+    """The window."""
     bucket_ns: int
+    """What lies closer together than this may be drawn as one."""
     downsampled: bool
+    """Whether anything was drawn as one."""
     curve: StepCurve
     bands: Bands
     saves: Marks
@@ -131,9 +135,8 @@ def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
 
 def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
     """The last signs of life of the disruptions inside the window."""
-    found = analysis.disruptions
-    times = np.array([row.last_sign_of_life_ns for row in found], dtype=np.int64)
-    number = np.array([row.number for row in found], dtype=np.int64)
+    times = np.array([row.last_sign_of_life_ns for row in analysis.disruptions], dtype=np.int64)
+    number = np.array([row.number for row in analysis.disruptions], dtype=np.int64)
     return _marks(np.clip(times, buckets.start, buckets.end), buckets, number)
 
 
@@ -149,13 +152,13 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
 
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
     """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
-    found = analysis.rolling or _sliding(analysis, buckets)
-    shares = _percent(found.productive_ns, found.counted_ns)
-    lengths = dict.fromkeys(found.window_ns.tolist())
+    windows = analysis.rolling or _sliding(analysis, buckets)
+    shares = _percent(windows.productive_ns, windows.counted_ns)
+    lengths = dict.fromkeys(windows.window_ns.tolist())
     return tuple(
-        _downsampled(length, found.end_ns[rows], shares[rows], buckets)
+        _downsampled(length, windows.end_ns[rows], shares[rows], buckets)
         for length in lengths
-        for rows in (np.flatnonzero(found.window_ns == length),)
+        for rows in (np.flatnonzero(windows.window_ns == length),)
     )
 
 

@@ -15,16 +15,14 @@ from goodput_cli.vocabulary.categories import CATEGORIES
 
 @dataclass(frozen=True)
 class Strip:
-    """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond.
-
-    categories: per cell, the one with most time in it; of equal ones the first in the fixed order.
-    disruptions: per cell, how many attempts were disrupted in it (their last sign of life lies there).
-    """
+    """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
 
     start_ns: int
     end_ns: int
     categories: tuple[str, ...]
+    """Per cell, the one with most time in it; of equal ones the first in the fixed order."""
     disruptions: tuple[int, ...]
+    """Per cell, how many attempts were disrupted in it (their last sign of life lies there)."""
 
 
 def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end: int, cells: int) -> Strip:

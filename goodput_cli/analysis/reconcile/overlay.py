@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.arrays import I64
 from goodput_cli.reference_library.account import LibraryAccount
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
 Key = tuple[str, str | None]
 Lane = tuple[Key, str, int]
 """Category, rule and sign of claims: those of one lane differ only in when they are."""

@@ -19,14 +19,14 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.schema import EventTable
 from goodput_cli.reference_library.account import OTHER, PRODUCTIVE, library_account
 from goodput_cli.reference_library.run import LibraryAnswer
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import OVERLAPPED, Category
 
 Key = tuple[str, str | None]
 Movements = Counter[tuple[str, Key, Key, Key | None]]
 """ns by rule, from, to and beside."""
-SLOWDOWN: Key = (CATEGORIES[Category.SLOWDOWN], None)
-LOADING = "data_loading_async"
-_PREFERRED = ("productive", "wasted_progress_from_disruption", "infrastructure_recovery_from_disruption")
+SLOWDOWN: Key = (Category.SLOWDOWN.id, None)
+LOADING = OVERLAPPED
+_PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _amounts_here(analysis: Analysis) -> dict[Key, int]:
     rows = (analysis.goodput, *analysis.badput)
     amounts: dict[Key, int] = {(row.category, row.label): row.ns for row in rows}
     excluded = analysis.window.excluded_ns
-    return {**amounts, **({(CATEGORIES[Category.EXCLUDED], None): excluded} if excluded else {})}
+    return {**amounts, **({(Category.EXCLUDED.id, None): excluded} if excluded else {})}
 
 
 def _rows(
@@ -212,4 +212,5 @@ def _rows(
             )
         )
     size = {row: -abs(row.difference_ns if row.difference_ns is not None else row.here_ns) for row in rows}
-    return tuple(sorted(rows, key=lambda row: (row.category != "productive", size[row], row.category, row.label or "")))
+    goodput = Category.PRODUCTIVE.id
+    return tuple(sorted(rows, key=lambda row: (row.category != goodput, size[row], row.category, row.label or "")))

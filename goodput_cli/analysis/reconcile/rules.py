@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from goodput_cli.vocabulary.categories import Category
+
 Key = tuple[str, str | None]
-_DOWN = ("infrastructure_recovery_from_disruption", "disruption_undetermined", "queued")
-_WASTED = "wasted_progress_from_disruption"
-_KEPT = ("productive", "program_startup", "step_stall")
+_DOWN = (Category.RECOVERY.id, Category.UNDETERMINED.id, Category.QUEUED.id)
+_WASTED = Category.WASTED.id
+_KEPT = (Category.PRODUCTIVE.id, Category.PROGRAM_STARTUP.id, Category.STALL.id)
 _NAMED = ("phase", "checkpoint", "inside_a_step", "load")
 _OF_EVENTS = {
-    "custom_badput_events": "custom_outside_step",
-    "data_loading_sync": "load_not_counted",
-    "unproductive_checkpoint_save_time": "checkpoint_mean",
-    "unproductive_checkpoint_restore_time": "checkpoint_mean",
+    Category.CUSTOM.id: "custom_outside_step",
+    Category.DATA_LOADING_SYNC.id: "load_not_counted",
+    Category.SAVE.id: "checkpoint_mean",
+    Category.RESTORE.id: "checkpoint_mean",
 }
 _BETWEEN_STEPS = {
     **dict.fromkeys(_DOWN, "outage_productive"),
-    "stopped": "stop_productive",
-    "program_startup": "startup_productive",
-    "step_stall": "stall_productive",
+    Category.STOPPED.id: "stop_productive",
+    Category.PROGRAM_STARTUP.id: "startup_productive",
+    Category.STALL.id: "stall_productive",
     _WASTED: "lost_productive",
 }
 
@@ -206,11 +208,11 @@ _BY_CLAIM = {
 def name_rule(claim: str, here: Key, there: Key) -> str:
     """The code of the rule by which the library's claim (`LibraryClaim.rule`) moves time from `here` to `there`."""
     ours, theirs = here[0], there[0]
-    if ours == "excluded" or theirs == "outside":
-        return "excluded" if ours == "excluded" else "outside_total"
-    if theirs in ("other", "productive") and ours in _OF_EVENTS:
+    if ours == Category.EXCLUDED.id or theirs == "outside":
+        return "excluded" if ours == Category.EXCLUDED.id else "outside_total"
+    if theirs in (Category.OTHER.id, Category.PRODUCTIVE.id) and ours in _OF_EVENTS:
         return _OF_EVENTS[ours]
-    if claim == "first_step" and ours == "program_startup":
+    if claim == "first_step" and ours == Category.PROGRAM_STARTUP.id:
         return "startup_by_mean"
     if claim in ("between_steps", "first_step"):
         return _BETWEEN_STEPS.get(ours, "between_steps_productive")

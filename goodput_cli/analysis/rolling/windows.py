@@ -16,11 +16,11 @@ from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key, Ledger
 from goodput_cli.analysis.goodput.slice_efficiency import slice_counts
 from goodput_cli.analysis.results import Rolling
+from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
 MAX_ROWS = 1_000_000
 _SECOND, _MINUTE, _HOUR, _DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9
 _ROUND = (

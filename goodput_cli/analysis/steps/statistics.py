@@ -6,18 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
-from goodput_cli.arrays import Rows, blocks
+from goodput_cli.analysis.table import column
+from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.errors import NotEnoughData
-
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 
 _BINS = 12
 _LOG_BINS = 24
@@ -27,19 +24,21 @@ _LOG_SPREAD = 4.0
 
 @dataclass(frozen=True)
 class TimedSteps:
-    """Step times in time order: from one record to the next of the same attempt, never across attempts.
-
-    seconds: float64, per step. number: step of the record that begins it; count: steps up to the next record (above 1
-    where not every step is logged). attempt: from 0. time, end: ns. row: of the record that begins it.
-    """
+    """Step times in time order: from one record to the next of the same attempt, never across attempts."""
 
     seconds: F64
+    """Seconds per step."""
     number: I64
+    """Step of the record that begins it."""
     count: I64
+    """Steps up to the next record; above 1 where not every step is logged."""
     attempt: Rows
+    """From 0."""
     time: I64
     end: I64
+    """ns."""
     row: Rows
+    """Row of the record that begins it."""
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -47,14 +46,20 @@ class TimedSteps:
 
 @dataclass(frozen=True)
 class SlowStep:
-    """One slow step. count: above 1 where the log shows only the mean of several. time_ns: when it began, UTC."""
+    """One slow step: its fields are the columns of `goodput steps`."""
 
-    step: int
-    count: int
-    attempt: int
-    time_ns: int
-    seconds: float
-    where: str
+    step: int = column("count", "its number", people=(0, "slowest step"))
+    count: int = column(
+        "count",
+        "above 1 where not every step is logged: the time is their mean",
+        name="steps",
+        least=1,
+        people=(1, "steps"),
+    )
+    attempt: int = column("count", "from 1", least=1, people=(2, "attempt"))
+    time_ns: int = column("instant", "when it began", name="start", people=(3, "began"))
+    seconds: float = column("number", "per step", least=0)
+    where: str = column("text", "file:line or insertId of its start", name="evidence")
 
 
 @dataclass(frozen=True)
@@ -67,21 +72,23 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Bin:
-    """One bar of the histogram: `count` step times in [low, high) seconds, the last bin's upper end included."""
+    """One bar of the histogram: the step times in [low, high), the last bin's upper end included."""
 
-    low_seconds: float
-    high_seconds: float
-    count: int
+    low_seconds: float = column("number", "lower end", name="from_seconds", least=0)
+    high_seconds: float = column("number", "upper end", name="to_seconds", least=0)
+    count: int = column("count", "step times in it", least=0)
 
 
 @dataclass(frozen=True)
 class StepReport:
-    """What `goodput steps` answers. slowest: the slowest first. regimes: in time order."""
+    """What `goodput steps` answers."""
 
     statistics: StepStatistics
     deviation: Deviation
     slowest: tuple[SlowStep, ...]
+    """The slowest first."""
     regimes: tuple[Regime, ...]
+    """In time order."""
     histogram: tuple[Bin, ...]
 
 

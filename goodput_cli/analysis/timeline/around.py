@@ -44,10 +44,10 @@ def neighbourhood(timeline: Timeline, what: int | When, margin: int, timezone: s
 
 
 def _disruption(timeline: Timeline, number: int) -> tuple[int, int]:
-    found = find_disruptions(timeline, timeline.start, timeline.end)
-    if number > len(found):
-        how_many = f"{len(found)} disruption{'s' if len(found) != 1 else ''}"
+    disruptions = find_disruptions(timeline, timeline.start, timeline.end)
+    if number > len(disruptions):
+        how_many = f"{len(disruptions)} disruption{'s' if len(disruptions) != 1 else ''}"
         raise UsageError(f"there is no disruption {number}: the job has {how_many}")
-    row = found[number - 1]
+    row = disruptions[number - 1]
     down = row.last_sign_of_life_ns
     return down, timeline.end if row.regained_after_ns is None else down + row.regained_after_ns

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
-Rows = NDArray[np.intp]
 CUSTOM_PREFIX = "custom:"
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
-from goodput_cli.cli.options import threshold_options, window_options
+from goodput_cli.cli.options import CommandLine, shared_options, threshold_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
-from goodput_cli.cli.session import open_session, question_options, say_all
+from goodput_cli.cli.session import open_session
 from goodput_cli.report.base import load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines
 
@@ -31,25 +29,28 @@ from goodput_cli.report.messages import reference_caution, threshold_lines
     Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
     (several values of one option with ; between them).""",
 )
-@question_options
+@shared_options()
 @window_options
 @threshold_options
 def analyze(
+    line: CommandLine,
+    window: tuple[int, ...],
+    every: int | None,
     fail_under: ThresholdExpression | None,
     fail_if: tuple[ThresholdExpression, ...],
     warn_if: tuple[ThresholdExpression, ...],
-    **given: Any,
 ) -> int:
     """Put every second of a training job in exactly one category.
 
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
-    session = open_session(given, load_renderer)
+    session = open_session(line, load_renderer)
     thresholds = [*([fail_under] if fail_under else []), *fail_if, *warn_if]
-    analysis = session.analyze(thresholds=thresholds)
-    session.outputs.write(analysis)
-    session.say_diagnostics(analysis.diagnostics)
-    if not session.quiet:
-        say_all(reference_caution(analysis))
-    say_all(threshold_lines(analysis.thresholds, with_passes=not session.quiet))
-    return session.exit_code(analysis.diagnostics, analysis.thresholds)
+    analysis = session.analyze(thresholds=thresholds, window=window, every=every)
+    return session.finish(
+        analysis,
+        analysis.diagnostics,
+        thresholds=analysis.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(analysis.thresholds, with_passes=with_passes),
+        cautions=reference_caution(analysis),
+    )

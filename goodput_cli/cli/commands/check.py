@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from goodput_cli.cli.all_jobs import counting_progress, question_for_each
+from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand
-from goodput_cli.cli.session import open_sheet_session, question_options
+from goodput_cli.cli.progress import jobs_progress
+from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import ProblemsFound
 
 
@@ -26,23 +25,21 @@ from goodput_cli.errors import ProblemsFound
     no event could be read; else with 0. All jobs are checked, whole: --from and --to
     change nothing. Each code is described in docs/diagnostics.md.""",
 )
-@question_options
-def check(**given: Any) -> int:
+@shared_options()
+def check(line: CommandLine) -> int:
     """Find what is wrong with event logs, and what to do about it.
 
     SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
     """
-    session = open_sheet_session(given)
-    log = session.read()
+    session = open_sheet_session(line)
     from goodput_cli.analysis.check.sheet import check_sheet
     from goodput_cli.analysis.pick import no_events
-    from goodput_cli.api.jobs import check_log
+    from goodput_cli.api.check import check as check_logs
 
-    question, name = question_for_each(session.question), session.question["job_name"]
-    with counting_progress(wanted=not (session.no_progress or session.quiet)) as told:
-        report = check_log(log, question, job_name=name, told=told)
-    session.outputs.write(check_sheet(report, every_place=session.verbose))
+    with session.reading(then="") as options, jobs_progress(wanted=session.shows_progress) as jobs_done:
+        report = check_logs(session.sources, jobs_done=jobs_done, **options)
+    session.finish(check_sheet(report, every_place=line.output.verbose))
     if report.jobs == 0:
-        raise no_events(log)
-    failed = bool(report.findings) if session.strict else report.has_problems
+        raise no_events(report.findings)
+    failed = bool(report.findings) if line.strict else report.has_problems
     return ProblemsFound.exit_code if failed else 0

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import click
 
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, parse_change
+from goodput_cli.api.options import SharedOptions
 from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.options import method_options, output_options, side_options, time_options
+from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.session import open_sheet_session, say_all
+from goodput_cli.cli.session import open_sheet_session
 
 
 def _warn_change(text: str) -> ChangeExpression:
@@ -38,13 +39,15 @@ def _warn_change(text: str) -> ChangeExpression:
     steps.p99:+10% (rose by more than a tenth), mean_downtime:+5m, disruptions:+2;
     each is judged for every side against the baseline.""",
 )
-@side_options
+@shared_options(
+    several={
+        "job_name": "The job: once for all logs, or once a side, in order.",
+        "run": "One run of a job name: once, or once a side.",
+    }
+)
 @option(
     "What", "--baseline", metavar="SOURCE", type=FILE, help="The side to hold the others against; default: the first."
 )
-@method_options
-@time_options
-@output_options
 @option(
     "Out",
     "--fail-if",
@@ -62,31 +65,33 @@ def _warn_change(text: str) -> ChangeExpression:
     help="Say so if EXPR holds.",
 )
 def compare(
+    line: CommandLine,
+    job_name: tuple[str, ...],
+    run: tuple[str, ...],
     fail_if: tuple[ChangeExpression, ...],
     warn_if: tuple[ChangeExpression, ...],
     baseline: str | None,
-    **given: Any,
 ) -> int:
     """Show runs side by side, and what made the difference.
 
     The first SOURCE is the baseline. Goodput's rise or fall is told category by category, in points that add up.
     """
-    session = open_sheet_session(_with_sources(given, baseline))
-    found = session.compare(baseline=baseline, changes=[*fail_if, *warn_if])
+    named = line.sources if baseline is None or baseline in line.sources else (*line.sources, baseline)
+    session = open_sheet_session(replace(line, sources=named), job_name)
     from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
     from goodput_cli.analysis.compare.sheet import compare_sheet
+    from goodput_cli.api.compare import compare as compare_sides
 
-    session.outputs.write(compare_sheet(found))
-    session.say_diagnostics(found.diagnostics)
-    if not session.quiet:
-        say_all(auto_cautions(found))
-    say_all(threshold_lines(found, with_passes=not session.quiet))
-    return session.exit_code(found.diagnostics, found.thresholds)
-
-
-def _with_sources(given: dict[str, Any], baseline: str | None) -> dict[str, Any]:
-    """The options with the baseline among the sources."""
-    named = [*given["source"], *given["log_file"]]
-    if baseline is not None and baseline not in named:
-        named.append(baseline)
-    return {**given, "source": tuple(named), "log_file": ()}
+    changes = [*fail_if, *warn_if]
+    with session.reading() as reading:
+        options: SharedOptions = reading
+        comparison = compare_sides(
+            session.sources, job_name=job_name, run=run, baseline=baseline, changes=changes, **options
+        )
+    return session.finish(
+        compare_sheet(comparison),
+        comparison.diagnostics,
+        thresholds=comparison.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),
+        cautions=auto_cautions(comparison),
+    )

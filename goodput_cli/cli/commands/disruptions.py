@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import click
 
+from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.session import open_sheet_session, question_options
+from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.amounts import bounded
 
-
-def _amount(text: str) -> float:
-    """A number above 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise UsageError(f"{text!r}: write a number above 0")
-    return value
+_AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
 
 
 @click.command(
@@ -37,26 +27,26 @@ def _amount(text: str) -> float:
     its amounts are always whole. Its cost is lost training, downtime and starting
     again, without the time in the queue. Every row cites the log lines that show it.""",
 )
-@question_options
-@option("Cost", "--accelerators", metavar="N", type=Checked("number", _amount), help="Accelerators the job holds.")
+@shared_options()
+@option("Cost", "--accelerators", metavar="N", type=_AMOUNT, help="Accelerators the job holds.")
 @option(
     "Cost",
     "--price-per-hour",
     metavar="P",
-    type=Checked("number", _amount),
+    type=_AMOUNT,
     help="Price of one accelerator for an hour; needs --accelerators.",
 )
-def disruptions(accelerators: float | None, price_per_hour: float | None, **given: Any) -> int:
+def disruptions(line: CommandLine, accelerators: float | None, price_per_hour: float | None) -> int:
     """List every disruption: what it lost, and the proof.
 
     Above the list: MTBF with its 95 % interval, mean downtime, ETTR. SOURCE is as for analyze.
     """
     if price_per_hour is not None and accelerators is None:
         raise UsageError("--price-per-hour needs --accelerators: how many are held")
-    session = open_sheet_session(given)
+    session = open_sheet_session(line)
     analysis = session.analyze()
     from goodput_cli.analysis.disruptions.cost import Price
     from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 
     price = None if accelerators is None else Price(accelerators, price_per_hour)
-    return session.answer(disruptions_sheet(analysis, price), analysis.diagnostics)
+    return session.finish(disruptions_sheet(analysis, price), analysis.diagnostics)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.all_jobs import counting_progress, question_for_each
+from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.session import open_sheet_session, question_options
+from goodput_cli.cli.progress import jobs_progress
+from goodput_cli.cli.session import open_sheet_session
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.jobs.summarise import SortKey
 
 _SORT_KEYS = ("start", "name", "goodput", "events", "length")
 
@@ -27,7 +31,7 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
     the window, or that has no two events at different times, is listed without
     goodput. Sorted by start; --sort goodput puts the worst first.""",
 )
-@question_options
+@shared_options()
 @option(
     "Out",
     "--sort",
@@ -37,17 +41,15 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
     help="Order of the rows.",
 )
 @option("Out", "--limit", metavar="N", type=click.IntRange(min=1), help="Only the first N rows.")
-def jobs(sort: Any, limit: int | None, **given: Any) -> int:
+def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
     """List every job in the logs, with its goodput.
 
     SOURCE is as for analyze; a folder may hold thousands of jobs.
     """
-    session = open_sheet_session(given)
-    log = session.read()
+    session = open_sheet_session(line)
     from goodput_cli.analysis.jobs.sheet import jobs_sheet
-    from goodput_cli.api.jobs import list_jobs
+    from goodput_cli.api.jobs import jobs as list_jobs
 
-    question, name = question_for_each(session.question), session.question["job_name"]
-    with counting_progress(wanted=not (session.no_progress or session.quiet)) as told:
-        found = list_jobs(log, question, job_name=name, sort=sort, limit=limit, told=told)
-    return session.answer(jobs_sheet(found), found.diagnostics)
+    with session.reading(then="") as options, jobs_progress(wanted=session.shows_progress) as jobs_done:
+        job_list = list_jobs(session.sources, sort=sort, limit=limit, jobs_done=jobs_done, **options)
+    return session.finish(jobs_sheet(job_list), job_list.diagnostics)

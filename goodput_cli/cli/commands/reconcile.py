@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import click
 
 from goodput_cli.cli.console import tell
-from goodput_cli.cli.options import LENGTH, method_options, output_options, source_options
-from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
+from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.progress import waiting
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.vocabulary.when import parse_duration, parse_when
 
 _NS = 10**9
 
@@ -29,14 +24,12 @@ _NS = 10**9
 
     \b
     Recorder logs are given to ml-goodput-measurement itself, which needs
-    pip install 'goodput-cli[reconcile]'. It takes some 20 s for 10^6 lines, and much
+    pip install '.[reconcile]' in a checkout. It takes some 20 s for 10^6 lines, and much
     longer with custom events or where several hosts report every step. A job without
     an end is measured up to its last event (or --as-of) on both sides. Checkpoint logs
     are set beside the documented formula of the resiliency calculator.""",
 )
-@source_options
-@method_options
-@option("When", "--as-of", metavar="TIME|now", type=Checked("time", parse_when, keep_text=True), help="As known then.")
+@shared_options(leave_out=("start", "end"))
 @option(
     "How",
     "--timeout",
@@ -46,40 +39,24 @@ _NS = 10**9
     show_default=True,
     help="How long the reference library may take.",
 )
-@output_options
-def reconcile(timeout: str, **given: Any) -> int:
+def reconcile(line: CommandLine, timeout: int) -> int:
     """Show goodput here and by the reference library, and why.
 
     Both accounts stand side by side, and every difference is worked out from the same events: which of its
     rules moves how much time. SOURCE is as for analyze; the question is always about the whole job.
     """
-    session = open_sheet_session(given)
+    session = open_sheet_session(line)
     analysis = session.analyze()
     from goodput_cli.analysis.reconcile.checkpoints_sheet import reconcile_checkpoints_sheet
     from goodput_cli.analysis.reconcile.reconcile import Reconciliation
+    from goodput_cli.analysis.reconcile.run import SLOW_EVENTS, is_checkpoint_log, reconcile_job
     from goodput_cli.analysis.reconcile.sheet import reconcile_sheet
-    from goodput_cli.api.reconcile import SLOW_EVENTS, is_checkpoint_log, reconcile_job
 
     events = len(analysis.timeline.ordered.original)
-    if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.quiet:
+    if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.volume.quiet:
         tell(f"The reference library goes through {events} events one by one; this may take minutes (see --timeout).")
-    with _waiting(wanted=not (session.quiet or session.no_progress)):
-        found = reconcile_job(analysis, parse_duration(timeout) / _NS)
-    if isinstance(found, Reconciliation):
-        return session.answer(reconcile_sheet(analysis, found), analysis.diagnostics)
-    return session.answer(reconcile_checkpoints_sheet(analysis, found), analysis.diagnostics)
-
-
-@contextmanager
-def _waiting(*, wanted: bool) -> Iterator[None]:
-    """A line with the time that passes, for people at a terminal."""
-    if not wanted or not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("the reference library computes"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task("", total=None)
-        yield
+    with waiting("the reference library computes", wanted=session.shows_progress):
+        both = reconcile_job(analysis, timeout / _NS)
+    if isinstance(both, Reconciliation):
+        return session.finish(reconcile_sheet(analysis, both), analysis.diagnostics)
+    return session.finish(reconcile_checkpoints_sheet(analysis, both), analysis.diagnostics)

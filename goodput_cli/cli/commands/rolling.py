@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
-from goodput_cli.cli.options import window_options
+from goodput_cli.cli.options import CommandLine, shared_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
-from goodput_cli.cli.session import open_sheet_session, question_options
+from goodput_cli.cli.session import open_sheet_session
 
 
 @click.command(
@@ -24,16 +22,16 @@ from goodput_cli.cli.session import open_sheet_session, question_options
     ends at its end (or --to). A window looks back W from its end, cut only to the
     job. Where E is W, which is the default, they tile the job and add up to it.""",
 )
-@question_options
+@shared_options()
 @window_options
-def rolling(window: tuple[str, ...], **given: Any) -> int:
+def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> int:
     """Show goodput and badput in windows that move through the job.
 
     One row per window end; JSON and CSV hold every kind of badput. SOURCE is as for analyze. Without --window, windows
     are a round tenth of the job.
     """
-    session = open_sheet_session(given)
-    analysis = session.analyze(window=window or ("auto",))
+    session = open_sheet_session(line)
+    analysis = session.analyze(window=window or ("auto",), every=every)
     from goodput_cli.analysis.rolling.sheet import rolling_sheet
 
-    return session.answer(rolling_sheet(analysis), analysis.diagnostics)
+    return session.finish(rolling_sheet(analysis), analysis.diagnostics)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
+from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.session import open_sheet_session, question_options
+from goodput_cli.cli.session import open_sheet_session
 
 
 @click.command(
@@ -25,7 +24,7 @@ from goodput_cli.cli.session import open_sheet_session, question_options
     level of the step time moved up by more than 5 % and stayed, 24 steps at least;
     single slow steps make none.""",
 )
-@question_options
+@shared_options()
 @option(
     "Which",
     "--slowest",
@@ -35,15 +34,15 @@ from goodput_cli.cli.session import open_sheet_session, question_options
     show_default=True,
     help="How many of the slowest steps to list.",
 )
-def steps(slowest: int, **given: Any) -> int:
+def steps(line: CommandLine, slowest: int) -> int:
     """Show step times: statistics, slowest steps, slow regimes.
 
     SOURCE is as for analyze. Logs that record only checkpoints have no step times: exit code 4.
     """
-    session = open_sheet_session(given)
+    session = open_sheet_session(line)
     analysis = session.analyze()
     from goodput_cli.analysis.steps.sheet import steps_sheet
     from goodput_cli.analysis.steps.statistics import step_report
 
     report = step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns, slowest)
-    return session.answer(steps_sheet(analysis, report), analysis.diagnostics)
+    return session.finish(steps_sheet(analysis, report), analysis.diagnostics)

@@ -8,44 +8,39 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.console import page_of_terminal, put, say
+from goodput_cli.cli.console import page_of_terminal, put, say, say_all
 from goodput_cli.cli.interrupts import raise_again
-from goodput_cli.cli.options import FORMAT, method_options, source_options, time_options
+from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.session import CLOUD_LOGGING, say_all
+from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.session import sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
-from goodput_cli.report.messages import diagnostic_lines, strict_lines
+from goodput_cli.report.messages import diagnostic_lines
+from goodput_cli.vocabulary.amounts import bounded
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 if TYPE_CHECKING:
+    from goodput_cli.api.options import JobOptions
     from goodput_cli.api.watch import Update
 
 _ENTER, _LEAVE, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
 _LAST_NOTICES = 3
 
 
-def seconds(text: str) -> float:
-    """Seconds from a tenth to a day."""
-    try:
-        value = float(text.strip().removesuffix("s"))
-    except ValueError:
-        value = float("nan")
-    if not 0.1 <= value <= 86_400:
-        raise UsageError(f"{text!r} is not an interval; write seconds from 0.1 to 86400, such as 5")
-    return value
-
-
 class _NobodyReads(Exception):
     """Whoever read standard output has gone away."""
 
 
-INTERVAL = Checked("seconds", seconds)
+INTERVAL = Checked(
+    "seconds",
+    bounded(float, "is not an interval; write seconds from 0.1 to 86400, such as 5", least=0.1, most=86_400, unit=1),
+)
 
 
 @click.command(
@@ -61,23 +56,12 @@ INTERVAL = Checked("seconds", seconds)
     Ends with Ctrl-C. Without a terminal, each update is written below the one before,
     whenever lines arrived; --format json writes one line an update.""",
 )
-@source_options
-@method_options
-@time_options
+@shared_options(output=False)
 @option("Out", "--interval", metavar="SECONDS", type=INTERVAL, default=2.0, help="Time between updates.  [default: 2]")
 @option("Out", "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
 @option("Out", "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
 @option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
-def watch(
-    source: tuple[str, ...],
-    log_file: tuple[str, ...],
-    interval: float,
-    updates: int | None,
-    format_: str,
-    quiet: bool,
-    strict: bool,
-    **question: Any,
-) -> int:
+def watch(line: CommandLine, interval: float, updates: int | None, format_: str, quiet: bool) -> int:
     """Follow a running job: the answer is drawn again as its log grows.
 
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
@@ -85,22 +69,21 @@ def watch(
     """
     from goodput_cli.api.watch import watch as watch_logs
 
-    named = [*source, *log_file] or ([CLOUD_LOGGING] if question["job_name"] else [])
-    if not named:
-        raise click.UsageError("no SOURCE: name the log to follow, as in 'goodput watch run.jsonl'")
-    question["as_of"] = question["as_of"] or "now"
+    sources = sources_of(line, hint="name the log to follow")
     notices: deque[str] = deque(maxlen=_LAST_NOTICES)
     on_screen = sys.stdout.isatty() and format_ == "table"
-    notice = notices.append if on_screen else _say_safely
-    answers = watch_logs(named, interval=interval, notice=notice, **question)
+    options: JobOptions = {**line.library, "notice": notices.append if on_screen else _say_safely}
+    options["as_of"] = options.get("as_of") or "now"
+    answers = watch_logs(sources, interval=interval, **options)
     raise_again()
-    show = _screen(notices, ", ".join(named), quiet) if on_screen else _stream(format_, quiet)
+    show = _screen(notices, ", ".join(sources), quiet) if on_screen else _stream(format_, quiet)
     with suppress(_NobodyReads), show as showing:
         shown = 0
         for update in answers:
             shown += showing(update)
-            if strict and update.analysis is not None and problems(update.analysis.diagnostics):
-                say_all(strict_lines(update.analysis.diagnostics) if quiet else ())
+            diagnostics = update.analysis.diagnostics if update.analysis is not None else ()
+            if line.strict and problems(diagnostics):
+                say_all(remarks(Volume(quiet=True, strict=quiet), diagnostics))
                 return ProblemsFound.exit_code
             if updates is not None and shown >= updates:
                 break
@@ -129,10 +112,9 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
         if not put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
             raise _NobodyReads
         written = True
-        found = [] if quiet else [one for one in update.analysis.diagnostics if (one.code, one.message) not in said]
-        said.update((one.code, one.message) for one in found)
-        for line in diagnostic_lines(found):
-            say(line)
+        news = [one for one in update.analysis.diagnostics if (one.code, one.message) not in said]
+        said.update((one.code, one.message) for one in news)
+        say_all(remarks(Volume(quiet=quiet), news))
         return True
 
     yield show

@@ -9,10 +9,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from goodput_cli.events.eight_digits import DIGITS, Words
-
-I64 = NDArray[np.int64]
-Record = dict[str, Any]
+from goodput_cli.arrays import I64, Words
+from goodput_cli.events.eight_digits import DIGITS
+from goodput_cli.sources.base import Record
 
 _NEWLINE = ord("\n")
 _WORD = np.dtype("<u8")

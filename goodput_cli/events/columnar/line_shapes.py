@@ -1,4 +1,4 @@
-"""What one line teaches about the lines like it: where its digits stand, and what is the same in all of them."""
+"""The shape of a line: where its digits stand, and what is the same in all lines like it."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Slot:
-    """Where lines of a template may differ: digits where digits are, or any letters.
-
-    path: the keys that lead to the value. start, stop: places in the line; from its end (0 or less) where the slot is
-    behind the fraction. text: the characters count, not a number. letters: any plain ones, not only digits.
-    stretches: whether a fraction follows at `stop`.
-    """
+    """Where lines of one shape may differ: digits where digits are, or any letters."""
 
     path: Path
+    """The keys that lead to the value."""
     start: int
     stop: int
+    """Places in the line, start <= i < stop; counted from its end (0 or less) where the slot is behind the fraction."""
     text: bool = False
+    """Whether the characters count, and not the number that they spell."""
     letters: bool = False
-    stretches: bool = False
+    """Whether any plain characters may stand there, not only digits."""
+    has_fraction: bool = False
+    """Whether a fraction follows at `stop`."""
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """A line, and what is known of the lines like it.
-
-    record: what it says, without the envelope. slots: in order. fraction: its start and stop, None if there is none.
-    log_name: that of the envelope; None: there is no envelope.
-    """
+class LineShape:
+    """A line, and what is known of the lines like it."""
 
     line: bytes
     record: dict[str, Any]
+    """What the line says, without the envelope."""
     slots: tuple[Slot, ...]
+    """In order."""
     fraction: tuple[int, int] | None
+    """Start and stop of the digits of the one fraction in the line, if there is one."""
     log_name: str | None
+    """That of the envelope; None: there is no envelope."""
 
 
-def study(line: bytes) -> Lesson | None:
-    """The lesson of a line; None if there is nothing to gain by one, or the line is too odd for one."""
+def learn_shape(line: bytes) -> LineShape | None:
+    """The shape of a line; None if there is nothing to gain by it, or the line is too odd to have one."""
     if len(line) > LONGEST:
         return None
     try:
@@ -81,7 +81,7 @@ def study(line: bytes) -> Lesson | None:
     if not slots or not all(_can_be_read(slot) for slot in slots) or (wrapped and not _is_whole(entry, slots)):
         return None
     placed = tuple(_placed(slot, fraction, len(line)) for slot in slots)
-    return Lesson(line, record, placed, fraction, entry.get(LOG_NAME, "") if wrapped else None)
+    return LineShape(line, record, placed, fraction, entry.get(LOG_NAME, "") if wrapped else None)
 
 
 def _fields(line: bytes) -> list[tuple[Path, re.Match[bytes]]] | None:
@@ -125,7 +125,7 @@ def _slots_of(path: Path, field: re.Match[bytes], wrapped: bool) -> Iterator[Slo
     """Of an envelope around the record, only timestamps and the identity may differ."""
     start, stop = field.span("text")
     if field["whole"] and _inside(path, wrapped):
-        yield Slot(path, *field.span("whole"), stretches=bool(field["fraction"]))
+        yield Slot(path, *field.span("whole"), has_fraction=bool(field["fraction"]))
     elif field["text"] and _TIME.fullmatch(field["text"]):
         yield Slot(path, start + 1, stop - 1, text=True)
     elif wrapped and path == (INSERT_ID,) and field["text"] and _LETTERS.fullmatch(field["text"]):

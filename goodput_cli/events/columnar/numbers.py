@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.values import MAX_SECONDS
-
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 FRACTION_DIGITS = 8
 MAX_DIGITS = 15

@@ -1,10 +1,9 @@
 """Lines that differ in their digits only, read as columns.
 
 A line written by a program is a template: the same keys in the same order, the same names, and numbers of mostly the
-same length. A template is learnt from one line, which an ordinary parser has read (`lessons`). Another line is of that
-template if all its bytes are the same but for digits that stand where digits were, and for the letters of an insertId;
-so what it means is certain, whatever odd input there is in the world: that is some other line's, and the ordinary
-parser's to judge.
+same length. A template is made from the shape of one line, which an ordinary parser has read (`line_shapes`). Another
+line is of that template if all its bytes are the same but for digits that stand where digits were, and for the letters
+of an insertId. So what it means is certain; any odder line is left to the ordinary parser.
 """
 
 from __future__ import annotations
@@ -14,17 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Characters, Mask, Words
 from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.line_shapes import Lesson, Slot, study
+from goodput_cli.events.columnar.line_shapes import LineShape, Slot, learn_shape
 from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, FRACTION_DIGITS, Numerals
-from goodput_cli.events.eight_digits import DIGITS, KEEP_FIRST, Words, digit_values, not_digits, number
+from goodput_cli.events.eight_digits import DIGITS, KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.envelope import INSERT_ID, TIMESTAMP
-
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Characters = NDArray[np.uint8]
 
 _SIX, _TOP = 0x06, 0xF0
 _PLAIN = np.array([0x20 <= code < 0x7F and chr(code) not in '"\\' for code in range(256)])
@@ -42,31 +37,31 @@ class Wrapping:
 
 @dataclass(frozen=True)
 class Columns:
-    """n lines of one template.
-
-    constants: what is the same in all of them. numbers: columns of numbers. texts: uint8[n, width], the characters of
-    timestamps. rows: their positions in the block. wrapping: the envelopes, if they have some.
-    """
+    """n lines of one template."""
 
     rows: I64
+    """Their positions in the block."""
     keys: frozenset[str]
     constants: dict[str, Any]
+    """What is the same in all of them."""
     numbers: dict[str, Numerals]
     texts: dict[str, Characters]
+    """uint8[n, width]: the characters of timestamps."""
     wrapping: Wrapping | None = None
+    """The envelopes, if they have some."""
 
 
 class Template:
     """One template. The line is a head of fixed length, a fraction of 1 to 8 digits if there is one, and a tail."""
 
-    def __init__(self, lesson: Lesson) -> None:
-        line, record, slots = lesson.line, lesson.record, lesson.slots
-        head_end, tail_start = lesson.fraction or (len(line), len(line))
+    def __init__(self, shape: LineShape) -> None:
+        line, record, slots = shape.line, shape.record, shape.slots
+        head_end, tail_start = shape.fraction or (len(line), len(line))
         self.head, self.tail = head_end, len(line) - tail_start
-        self.stretches = lesson.fraction is not None
+        self.has_fraction = shape.fraction is not None
         self._in_head = [slot for slot in slots if slot.stop > 0]
         self._in_tail = [slot for slot in slots if slot.stop <= 0]
-        self._log_name = lesson.log_name
+        self._log_name = shape.log_name
         self._keys = frozenset(record)
         self._constants = {key: value for key, value in record.items() if key not in {slot.path[-1] for slot in slots}}
         self._head_checks = _Checks(line[:head_end], self._in_head, 0)
@@ -78,7 +73,7 @@ class Template:
         """Those of the lines that are of this template; None if none is."""
         length = block.length[rows]
         fixed = self.head + self.tail
-        fits = (length > fixed) & (length <= fixed + FRACTION_DIGITS) if self.stretches else length == fixed
+        fits = (length > fixed) & (length <= fixed + FRACTION_DIGITS) if self.has_fraction else length == fixed
         rows, length = _chosen(fits, rows, length)
         if not len(rows):
             return None
@@ -112,7 +107,7 @@ class Template:
                 good &= characters[:, 0] != ord("0")
             whole = _whole(block, base, slot)
             fraction = None
-            if slot.stretches:
+            if slot.has_fraction:
                 fraction, valid = _fraction(block, start + self.head, digits)
                 good &= valid & (whole >= FIRST_SECOND) & (whole < END_SECOND)
             numbers[slot.path[-1]] = Numerals(whole, fraction)
@@ -141,7 +136,7 @@ class Template:
 
 
 class _Checks:
-    """What tells whether texts are like the one of a lesson, word by word.
+    """What tells whether texts are like a learnt one, word by word.
 
     ahead: how many characters of the first word stand before the text.
     """
@@ -213,15 +208,15 @@ def _fraction(block: Block, at: I64, digits: I64) -> tuple[I64, Mask]:
 
 def learn(line: bytes) -> Template | None:
     """The template of a line; None if it has nothing to gain by one, or is too odd to have one."""
-    lesson = study(line)
-    return None if lesson is None else Template(lesson)
+    shape = learn_shape(line)
+    return None if shape is None else Template(shape)
 
 
 class Templates:
     """The templates seen so far, those of the last block first."""
 
     MOST = 32
-    LESSONS = 12
+    TRIES = 12
     """How many templates may be learnt, or looked for in vain, in one block."""
     FEW = 16
     """So few lines are not worth another template."""
@@ -238,13 +233,13 @@ class Templates:
                 break
             rest = _try(template, block, rest, found)
         odd: list[int] = []
-        for _ in range(self.LESSONS):
+        for _ in range(self.TRIES):
             if len(rest) < self.FEW:
                 break
             before, middle = len(rest), len(rest) // 2  # a log's first lines are its least ordinary ones
-            lesson = learn(block.line(int(rest[middle])))
-            if lesson is not None:
-                rest = _try(lesson, block, rest, found)
+            learnt = learn(block.line(int(rest[middle])))
+            if learnt is not None:
+                rest = _try(learnt, block, rest, found)
             if len(rest) == before:
                 odd.append(int(rest[middle]))
                 rest = np.delete(rest, middle)

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines
-from goodput_cli.vocabulary.text import finite, iso, safe, seconds_text
+from goodput_cli.vocabulary.text import finite, iso, iso_to_the_second, safe, seconds_text
 
 _NAME = "goodput"
 _NO_TIME = "0"
@@ -39,8 +39,8 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     if not analysis.thresholds:
         _case(suite, classname, _headline(analysis))
     SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(analysis))
-    found = diagnostic_lines(problems(analysis.diagnostics))
-    SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in found)
+    wrong = diagnostic_lines(problems(analysis.diagnostics))
+    SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in wrong)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -48,13 +48,12 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
 def _attributes(analysis: Analysis) -> dict[str, str]:
     """Counts of the suite. timestamp: the end of the window, UTC (the schema allows no zone): nobody asked for now."""
     kinds = [_kind(threshold) for threshold in analysis.thresholds]
-    end = analysis.window.end_ns
     return {
         "name": _NAME,
         "package": _NAME,
         "id": "0",
         "hostname": "localhost",
-        "timestamp": iso(end - end % 10**9).removesuffix("Z"),
+        "timestamp": iso_to_the_second(analysis.window.end_ns).removesuffix("Z"),
         "tests": str(len(kinds) or 1),
         "failures": str(kinds.count("failure")),
         "errors": str(kinds.count("error")),
@@ -77,9 +76,9 @@ def _kind(threshold: Threshold) -> str | None:
 def _outcome(case: Element, threshold: Threshold) -> None:
     kind = _kind(threshold)
     if kind is not None:
-        reason = facts.threshold_reason(threshold)
+        reason = phrases.threshold_reason(threshold)
         outcome = SubElement(case, kind, message=reason, type=threshold.verdict)
-        outcome.text = safe(facts.threshold_line(threshold))
+        outcome.text = safe(phrases.threshold_line(threshold))
 
 
 def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:
@@ -107,12 +106,12 @@ def _amount(name: str, amount: CategoryTime) -> Iterator[tuple[str, str]]:
 
 
 def _headline(analysis: Analysis) -> str:
-    share, amount = facts.headline(analysis)
+    share, amount = phrases.headline(analysis)
     return f"goodput {share}, {amount}"
 
 
 def _said(analysis: Analysis) -> Iterator[str]:
     """What the command says of the gate."""
     yield f"{analysis.job.name}: {_headline(analysis)}"
-    yield facts.window_text(analysis)
-    yield from (f"threshold {facts.threshold_line(threshold)}" for threshold in analysis.thresholds)
+    yield phrases.window_text(analysis)
+    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in analysis.thresholds)

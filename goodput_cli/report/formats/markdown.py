@@ -13,9 +13,10 @@ from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.sheet import rolling_lines
+from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.markdown import escape, folded, name_text, table_head, table_row
-from goodput_cli.report.messages import places_text, worst_first
+from goodput_cli.report.messages import places_text
 from goodput_cli.report.sheets.markdown import table_lines
 from goodput_cli.report.strip import strip_lines
 from goodput_cli.report.terminal import bar, sparkline
@@ -147,11 +148,10 @@ def _reference_lines(analysis: Analysis) -> Iterator[str]:
 
 
 def _diagnostics(analysis: Analysis) -> Iterator[str]:
-    found = analysis.diagnostics
-    if not found:
+    if not analysis.diagnostics:
         return
-    worst = next((severity for severity in ("error", "warning") if any(one.severity == severity for one in found)), "")
-    words = plural(len(found), "diagnostic")
+    worst = next((diagnostic.severity for diagnostic in worst_first(problems(analysis.diagnostics))), None)
+    words = plural(len(analysis.diagnostics), "diagnostic")
     yield from folded(
         f"{words}, {worst}s among them" if worst else words, _diagnostic_lines(analysis), is_open=worst == "error"
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.timeline.rows import segment_rows
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.report.base import Page
-from goodput_cli.report.parquet.file import INSTANT, TEXT, about_analysis, chunks, instants, pa, texts_of, whole, write
+from goodput_cli.report.parquet.file import INSTANT, TEXT, about_analysis, chunks, instants, texts_of, whole, write
 from goodput_cli.report.parquet.places import lists_of_two, places_of
 from goodput_cli.vocabulary.categories import CATEGORIES
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.report.base import Page
-from goodput_cli.report.parquet.file import INSTANT, TEXT, about_analysis, chunks, instants, pa, texts_of, whole, write
+from goodput_cli.report.parquet.file import INSTANT, TEXT, about_analysis, chunks, instants, texts_of, whole, write
 from goodput_cli.report.parquet.places import places_of
 
 SCHEMA = pa.schema(

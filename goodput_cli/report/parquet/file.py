@@ -1,6 +1,6 @@
 """Parquet files: what all tables share, their types, what the file says about itself, and how it is written.
 
-This module is imported only when Parquet is asked for, before any log is read. It needs the extra `parquet`.
+This module is imported only when Parquet is asked for, before any log is read.
 """
 
 from __future__ import annotations
@@ -8,33 +8,25 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
-from goodput_cli.errors import UsageError
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.vocabulary.text import iso, well_formed
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
 
-try:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-except ImportError as error:
-    raise UsageError(
-        "nothing here writes Parquet; install what does with `pip install 'goodput-cli[parquet]'`, or use a format such"
-        " as csv"
-    ) from error
-
 __all__ = [
-    "INSTANT", "ROWS", "TEXT", "about_analysis", "chunks", "instants", "pa", "program_version", "texts_of", "whole",
+    "INSTANT", "ROWS", "TEXT", "about_analysis", "chunks", "instants", "program_version", "texts_of", "whole",
     "write",
 ]  # fmt: skip
-"""`pa` too: who takes pyarrow from here gets the sentence where it is not installed."""
 
 ROWS = 131_072
 """Rows of a row group: all that is in memory as Arrow columns at a time."""
@@ -61,15 +53,12 @@ def chunks(size: int) -> Iterator[slice]:
 
 def about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
     """What a table of an analysis says about itself: the job, the window, the headline and the method behind it."""
-    window, rules = analysis.window, analysis.timeline.rules
+    window = analysis.window
     method = {
         "reference_step_time_seconds": analysis.reference.step_time_seconds,
         "reference_origin": analysis.reference.origin,
-        "data_loading": "blocking" if rules.data_blocking else "overlapped",
-        "async_saves": rules.async_saves,
-        "stall_factor": rules.stall_factor,
-        "excluded": [[iso(start), iso(end)] for start, end in rules.exclusions],
-        "exclude_stopped": rules.exclude_stopped,
+        **asdict(analysis.method),
+        "excluded": [[iso(start), iso(end)] for start, end in analysis.timeline.rules.exclusions],
     }
     return {
         "schema_version": str(SCHEMA_VERSION),

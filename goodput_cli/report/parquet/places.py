@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
+from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import EventTable
-from goodput_cli.report.parquet.file import pa
 from goodput_cli.vocabulary.text import well_formed
-
-Rows = NDArray[np.intp]
 
 
 def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:

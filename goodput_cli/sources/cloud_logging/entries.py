@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Record = dict[str, Any]
+from goodput_cli.sources.base import Record
 
 
 def records_of(entries: Sequence[Any]) -> list[Record]:

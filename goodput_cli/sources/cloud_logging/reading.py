@@ -6,14 +6,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from goodput_cli.sources.base import ReadContext
+from goodput_cli.sources.base import ReadContext, Record
 from goodput_cli.sources.cloud_logging.entries import records_of
 from goodput_cli.sources.cloud_logging.pages import LostPlaceError, PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery
-
-Record = dict[str, Any]
 
 ENTRIES_A_MINUTE = 60_000
 """What the quota allows: 60 reads of 1000 entries a minute and project."""

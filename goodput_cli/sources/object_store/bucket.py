@@ -226,14 +226,14 @@ class _Reading:
         self._place.first_time(newer, self._context)
         if before:  # otherwise it is as if the bucket had been listed a moment later
             message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"
-            self._context.report(Diagnostic("object_replaced", "warning", message, 1, (name,)))
+            self._context.report(Diagnostic.of("object_replaced", message, 1, (name,)))
         assert isinstance(newer, StoredObject)
         return newer
 
     def _report_deleted(self, name: str, before: int) -> None:
         what = "what came before counts, the rest is lost" if before else "its lines are missing"
         message = f"{name}: was deleted while the bucket was read; {what}"
-        self._context.report(Diagnostic("object_deleted", "error", message, 1, (name,)))
+        self._context.report(Diagnostic.of("object_deleted", message, 1, (name,)))
         if not before:
             self._deleted.append(name)
 

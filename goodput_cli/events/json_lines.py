@@ -9,17 +9,17 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import orjson
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64
 from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.templates import Columns, Templates
-from goodput_cli.sources.base import RawBatch
+from goodput_cli.events.columnar.templates import Templates
+from goodput_cli.events.parsed import NOTHING, Parsed
+from goodput_cli.sources.base import RawBatch, Record
 
 NOT_JSON = "not JSON"
 NOT_UTF8 = "not UTF-8"
@@ -30,35 +30,15 @@ TOO_DEEP = "nested too deep"
 
 _TWO_OBJECTS = re.compile(rb"\}[ \t\r]*,[ \t\r]*\{")
 
-Record = dict[str, Any]
-
 
 class BadLineError(Exception):
     """A line that holds no record; args: the reason."""
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """Records with the numbers of the lines where they begin (int64), and bad lines with the reason.
+class JsonLines:
+    """Reads a document with one JSON object a line (see `DocumentReader`)."""
 
-    nulls: whether a value may be None. columns: further records of `block`, whose first line is `first_line`.
-    """
-
-    records: Sequence[Record]
-    lines: NDArray[np.int64]
-    bad: Sequence[tuple[int, str]] = ()
-    nulls: bool = True
-    columns: Sequence[Columns] = ()
-    block: Block | None = None
-    first_line: int = 1
-
-    def __len__(self) -> int:
-        """How many records and bad lines there are."""
-        return len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
-
-
-class LineReader:
-    """Reads a document with one record a line."""
+    by_line = True
 
     def __init__(self, templates: Templates | None = None) -> None:
         self._templates = templates or Templates()
@@ -75,10 +55,10 @@ class LineReader:
 
     def finish(self) -> Parsed:
         """The end of the document: nothing is left over."""
-        return Parsed((), np.empty(0, dtype=np.int64))
+        return NOTHING
 
 
-def parse_lines(data: bytes, numbers: NDArray[np.int64]) -> Parsed:
+def parse_lines(data: bytes, numbers: I64) -> Parsed:
     """The records of lines with these numbers (int64, one a line)."""
     records = _all_at_once(data)
     if records is not None:
@@ -105,7 +85,7 @@ def _all_at_once(data: bytes) -> list[Record] | None:
     return records if len(records) == count and set(map(type, records)) == {dict} else None
 
 
-def _one_by_one(data: bytes, numbers: NDArray[np.int64]) -> Parsed:
+def _one_by_one(data: bytes, numbers: I64) -> Parsed:
     records: list[Record] = []
     lines: list[int] = []
     bad: list[tuple[int, str]] = []
