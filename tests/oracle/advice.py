@@ -19,7 +19,7 @@ from .claims import claims_beside_training
 from .events import Event, read
 from .job import Job, Options, understand
 from .life import Pairing, lost_end
-from .lineage import Stretch, lineage, strides
+from .lineage import TrainingSpan, lineage, strides
 from .training import WASTED, Training, train
 
 Span = tuple[int, int]
@@ -92,10 +92,10 @@ class Reader:
     def measure(self) -> None:
         """Net time of every stretch, of wasted ones as if they were kept."""
         claims = [claim for claim in claims_beside_training(self.job, self.training) if claim.owner != WASTED]
-        for number, stretch in enumerate(self.training.stretches):
+        for number, stretch in enumerate(self.training.spans):
             claims.append(Claim(RANK["kept"], stretch.start, stretch.end, number))
         totals = painted(claims, self.job.t0, self.job.t1, self.job.options.tick).totals()
-        for number, stretch in enumerate(self.training.stretches):
+        for number, stretch in enumerate(self.training.spans):
             stretch.net = totals.get(number, 0)
 
     def record(self) -> Record | None:
@@ -113,8 +113,8 @@ class Reader:
         last, end = self.end_position(lives)
         return Record(self.job, lives, end, last, self.shift(lives))
 
-    def stretches(self, index: int) -> list[Stretch]:
-        return [stretch for stretch in self.training.stretches if stretch.attempt == index]
+    def stretches(self, index: int) -> list[TrainingSpan]:
+        return [stretch for stretch in self.training.spans if stretch.attempt == index]
 
     def life(self, index: int) -> Life | None:
         """Its steps one by one; what a stretch of several takes is dealt out evenly, rounded down step by step."""
@@ -156,7 +156,7 @@ class Reader:
         return {s: spans for s, spans in self.saves_of(life.attempt, life.death).items() if spans and s < life.stop}
 
     def add(
-        self, life: Life, saves: dict[int, list[Span]], stretch: Stretch | None, start: int, end: int, count: int
+        self, life: Life, saves: dict[int, list[Span]], stretch: TrainingSpan | None, start: int, end: int, count: int
     ) -> None:
         """Steps of [start, end): without saves, start-up and evals; and their evals."""
         saved = [span for step, spans in saves.items() if step <= self.highest(life.attempt) for span in spans]
@@ -262,8 +262,8 @@ class Reader:
 
     def unit(self) -> int:
         """Usual step time of the job."""
-        plain = [s for s in self.training.stretches if s.is_sample]
-        timed = [s for s in self.training.stretches if s.role == "plain"]
+        plain = [s for s in self.training.spans if s.is_sample]
+        timed = [s for s in self.training.spans if s.role == "plain"]
         for chosen in ([s for s in plain if not s.first], plain, timed):
             paces = [Fraction(s.net) / s.steps for s in chosen]
             if paces:

@@ -149,33 +149,33 @@ def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | N
 def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
     found = []
     if not fidelity.ok:
-        found.append(Diagnostic("replay_differs", "warning", f"{fidelity.reason}; no replay is shown"))
+        found.append(Diagnostic.of("replay_differs", f"{fidelity.reason}; no replay is shown"))
     advice = interval.advice
     if record.every is not None and record.cost is None:
-        found.append(Diagnostic("save_cost_unknown", "info", str(advice.say)))
+        found.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
         message = f"{exposure.failures} failures: the rate of failures is little more than a guess"
-        found.append(Diagnostic("few_failures", "info", message))
+        found.append(Diagnostic.of("few_failures", message))
     early = early_deaths(exposure)
     if early is not None and early.unusual:
         message = (
             f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where "
             f"{early.expected:.1f} are expected: the formulas of Young and Daly do not hold, but the curve does"
         )
-        found.append(Diagnostic("early_failures", "info", message, early.count))
+        found.append(Diagnostic.of("early_failures", message, early.count))
     found += _of_kind(
         record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
     )
     found += _of_kind(record, Kind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows")
     if advice.reason == "never_ends":
-        found.append(Diagnostic("never_ends", "warning", str(advice.say)))
+        found.append(Diagnostic.of("never_ends", str(advice.say)))
     if record.background:
         message = "saves go on in the background and no line says until when: their latency is taken as 0"
-        found.append(Diagnostic("save_latency_unknown", "info", message))
+        found.append(Diagnostic.of("save_latency_unknown", message))
     return found
 
 
 def _of_kind(record: Record, kind: Kind, code: str, message: str) -> list[Diagnostic]:
     behind = [record.lives[index + 1].began_at for index, end in enumerate(record.ends) if end.kind == kind]
     places = tuple(place for place in behind if place is not None)
-    return [Diagnostic(code, "info", message, len(behind), places)] if behind else []
+    return [Diagnostic.of(code, message, len(behind), places)] if behind else []

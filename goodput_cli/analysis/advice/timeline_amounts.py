@@ -94,7 +94,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
     def known(category: Category) -> int | None:
         return None if CATEGORIES[category] in unknown else total.get((category, -1), 0)
 
-    lost = sum(int(part.lost_ns.sum()) for part in find_disruptions(timeline, timeline.start, timeline.end).parts())
+    lost = int(find_disruptions(timeline, timeline.start, timeline.end).column("lost_ns").sum())
     slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
     amounts = Amounts(
         before=before,
