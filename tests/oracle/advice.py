@@ -162,7 +162,7 @@ class Reader:
         saved = [span for step, spans in saves.items() if step <= self.highest(life.attempt) for span in spans]
         evals = covered(self.evals() + saved, start, end) - covered(saved, start, end)
         startup = 0
-        if stretch is not None and stretch.first and len(self.stretches(life.attempt)) > 0:
+        if stretch is not None and stretch.first and not stretch.reinit and len(self.stretches(life.attempt)) > 0:
             startup = self.books.startup(stretch)
         if startup:
             life.startup = startup

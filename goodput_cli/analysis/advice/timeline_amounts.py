@@ -116,8 +116,12 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
 
 
 def _startup(timeline: Timeline) -> list[int]:
+    """Start-up (ns) of each attempt, without that of elastic re-initialisations within it."""
     segments = timeline.segments
     rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
+    spans = timeline.training.spans
+    restarted = np.isin(segments.start[rows], spans.start[spans.restarted])
+    rows = rows[~restarted]
     startup = np.zeros(len(timeline.attempts), dtype=np.int64)
     np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
     return [int(ns) for ns in startup]

@@ -111,6 +111,7 @@ class JobTraining:
         if self._job.asynchronous:
             return startup
         first = np.flatnonzero(training.spans.opening & ~training.credited & self.stretches.complete)
+        first = np.setdiff1d(first, training.spans.restarted)  # those belong to their place in the life
         owner = training.spans.attempt[first]
         seen = timeline.attempts.started[owner] | (owner > 0)
         first, owner = first[seen], owner[seen]
