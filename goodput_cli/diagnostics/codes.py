@@ -336,6 +336,12 @@ _HOSTS = {
         "None, unless a start was lost: then the burst seems to be over too early.",
         "Check whether the job was meant to run on fewer hosts.",
     ),
+    "long_silence": Code(
+        "warning",
+        "The answer is as of an instant more than a day behind the last line of a job whose end was not logged.",
+        "The silence is part of the window: goodput falls with every day.",
+        "Leave --as-of out if the job has ended; otherwise look whether its log still arrives.",
+    ),
     "starts_without_rank": Code(
         "warning",
         "Start lines without a rank follow each other at once: several hosts may each have written theirs.",
