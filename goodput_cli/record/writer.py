@@ -16,16 +16,16 @@ from .lines import MOST_BYTES, VITAL, Lines, stamp
 from .names import new_run_id, shown
 from .sinks.base import Context
 from .sinks.files import FileSink
-from .sinks.targets import behind_queue, open_targets, split
+from .sinks.targets import behind_queue, open_target, open_targets, split
 from .workers import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .drops import Drops
     from .sinks.base import Sink
-    from .sinks.targets import Targets
+    from .sinks.targets import Target, Targets
 
 TOO_LONG = "line too long"
 
@@ -39,7 +39,8 @@ def print_to_stderr(sentence: str) -> None:
 class Writer:
     """Hands lines to the sinks of one attempt.
 
-    clock: gives ns since 1970 UTC. grace: seconds that all sinks together get at the end. The others: see `Recorder`.
+    also: targets beside those of `to`, or beside the default. clock: gives ns since 1970 UTC. grace: seconds that all
+    sinks together get at the end. batch_lines, latency, log_id: see `Context`; the others: see `Recorder`.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Writer:
         job_name: str,
         to: Targets,
         *,
+        also: Sequence[Target] = (),
         run_id: str | None = None,
         rank: int = 0,
         grace: float = 5.0,
@@ -82,7 +84,10 @@ class Writer:
             log_id=log_id,
         )
         self._context = context
-        self._sinks: tuple[Sink, ...] = tuple(open_targets(split(to), context))
+        self._sinks: tuple[Sink, ...] = (
+            *open_targets(split(to), context),
+            *(open_target(target, context) for target in also),
+        )
         for sink in self._sinks:
             if isinstance(sink, FileSink) and inline is None:
                 sink.slow = self._go_behind_a_queue
