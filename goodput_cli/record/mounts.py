@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-_LOCAL = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay"))
+_LOCAL = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "devtmpfs", "overlay"))
 _MOUNTS = "/proc/self/mountinfo"
 
 

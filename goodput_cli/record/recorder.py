@@ -6,7 +6,7 @@ import threading
 
 from .attempt import Attempt
 from .lines import LOADING, PHASE, stamp
-from .names import default_job_name
+from .names import default_job_name, variable
 from .ranks import find_rank
 from .sinks.files import FSYNC
 from .sinks.targets import check, split
@@ -230,6 +230,11 @@ class Recorder:
         self._off = self._running = False
 
     # What spans and callbacks call.
+
+    def assume_rank(self, rank: int, world_size: int) -> None:
+        """What a framework knows about this process. It counts where nothing else was given."""
+        if self._rank is None and not variable("RANK"):
+            self._rank, self._world_size = int(rank), int(world_size)
 
     def attempt(self, at: object = None) -> Attempt | None:
         """The attempt, which begins with its first event; None: nothing is recorded here."""
