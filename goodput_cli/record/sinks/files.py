@@ -217,7 +217,7 @@ _datasync = getattr(os, "fdatasync", os.fsync)
 
 
 def _quietly(call: Callable[[int], object], descriptor: int) -> None:
-    with suppress(OSError):  # what can be done about it was done when it was written
+    with suppress(OSError, ValueError):  # it is closed, or what can be done about it was done when it was written
         call(descriptor)
 
 
