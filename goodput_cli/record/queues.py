@@ -36,14 +36,17 @@ class Queue:
 
     def put(self, line: bytes, kind: int, us: int) -> bool:
         """Take a line; False if it went."""
-        if self._ends_owed and kind == LOADING and LOADING_START not in line:
+        ends_load = kind == LOADING and LOADING_START not in line
+        if ends_load and self._ends_owed:
             self._ends_owed -= 1
             self.drops.add(kind, us, FULL)
             return False
         while self.lines >= self._most_lines or self.bytes + len(line) > self._most_bytes:
             if not self._make_room(kind):
+                if ends_load and not self._take_back_start():
+                    break  # its start has been delivered: it must follow
                 self.drops.add(kind, us, FULL)
-                self._ends_owed += kind == LOADING and LOADING_START in line
+                self._ends_owed += kind == LOADING and not ends_load
                 return False
         self.add(line, kind, us)
         return True
@@ -92,6 +95,16 @@ class Queue:
         self.done(items)
         for _, us, kind, _ in items:
             self.drops.add(kind, us, reason)
+
+    def _take_back_start(self) -> bool:
+        """Let the newest start of a load go; False if none waits."""
+        waiting = self._waiting[LOADING]
+        for item in reversed(waiting):
+            if LOADING_START in item[3]:
+                waiting.remove(item)
+                self.lose([item], FULL)
+                return True
+        return False
 
     def _make_room(self, kind: int) -> bool:
         return any(self._waiting[less] and self._let_go(less) for less in range(SPARE, kind))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .others import Writable
 
     Target = str | os.PathLike[str] | Writable
-    Targets = Target | Sequence[Target] | None
+    Targets = Target | list[Target] | tuple[Target, ...] | None
 
 _CLOUD_LOGGING, _STORAGE, _FILE = "cloud-logging:", "gs://", "file://"
 _STANDARD = {"-": 1, "stdout:": 1, "stderr:": 2}
@@ -28,9 +28,9 @@ def split(to: Targets) -> list[Target]:
     """The targets, one by one; those of GOODPUT_RECORDER_TO (commas between) where nothing is given."""
     if to is None:
         return [part.strip() for part in variable("TO").split(",") if part.strip()]
-    if isinstance(to, str | os.PathLike) or hasattr(to, "write"):
-        return [to]
-    return list(to)
+    if isinstance(to, list | tuple):
+        return [*to]
+    return [to]  # type: ignore[list-item]  # a sequence of another kind is refused by `check`
 
 
 def open_targets(targets: Sequence[Target], context: Context) -> list[Sink]:
