@@ -12,6 +12,8 @@ import signal
 import sys
 import threading
 
+from . import writer  # noqa: F401  # its hook at exit is registered before ours, so that it comes after ours
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

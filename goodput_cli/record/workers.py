@@ -87,6 +87,8 @@ class Worker:
         self.name = delivery.name
         self._delivery = delivery
         self._queue = Queue(queue_lines, queue_bytes)
+        self._most = (min(delivery.most_lines, max(1, queue_lines // 2)), min(delivery.most_bytes, queue_bytes // 2))
+        """Of one batch: what is being sent makes no room for lines that matter more."""
         self._enough = max(1, min(delivery.batch_lines, queue_lines // 2))
         self._say_dropped = say_dropped
         self._warn = warn
@@ -216,7 +218,7 @@ class Worker:
     def _deliver(self) -> None:
         with self._lock:
             if not self._batch:
-                self._batch = self._queue.take(self._delivery.most_lines, self._delivery.most_bytes)
+                self._batch = self._queue.take(*self._most)
             batch = self._batch
         if not batch:
             return

@@ -30,7 +30,7 @@ def split(to: Targets) -> list[Target]:
         return [part.strip() for part in variable("TO").split(",") if part.strip()]
     if isinstance(to, list | tuple):
         return [*to]
-    return [to]  # type: ignore[list-item]  # a sequence of another kind is refused by `check`
+    return [to]
 
 
 def open_targets(targets: Sequence[Target], context: Context) -> list[Sink]:
