@@ -89,13 +89,23 @@ def _watch_signal(recorder: Watched, name: str) -> None:
         recorder.warn(f"{name} is no signal of this system")
         return
     before = signal.getsignal(number)
-    if before is None:
+    if before is None or (before is signal.SIG_DFL and _handled_in_c(number)):
         recorder.warn(f"{name} is handled by a library in C: it is left alone, and no line will say that it came")
     elif before is not signal.SIG_IGN:  # who ignores it goes on ignoring it
         if before is not _on_signal:
             _before[number] = before
             signal.signal(number, _on_signal)
         _signals.setdefault(number, set()).add(recorder)
+
+
+def _handled_in_c(number: int) -> bool:
+    """Whether the process catches a signal that Python knows no handler of, as JAX' notice of preemptions does."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as stream:
+            caught = next(line for line in stream if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+    except (OSError, ValueError, StopIteration):
+        return False
 
 
 def _give_back(number: int) -> None:
