@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from . import ends
 from .clock import microseconds
@@ -40,7 +39,7 @@ class Attempt:
         self._heart: Heart | None = None
         self._last_step: int | None = None
         self._step_us = 0
-        self._wrote = 0.0
+        self._written = 0
         self._going: tuple[str, int] | None = None
         self._thread_failure: type[BaseException] | None = None
         us = self.time_us(at)
@@ -62,7 +61,7 @@ class Attempt:
         """From now on: be told how the process ends, and say that it lives after `heartbeat` seconds without a line."""
         ends.watch(self, signals, excepthook, at_exit)
         if heartbeat > 0:
-            self._heart = Heart(heartbeat, lambda: time.monotonic() - self._wrote, self._beat)
+            self._heart = Heart(heartbeat, lambda: self._written, self._beat)
 
     def close(self) -> None:
         """Deliver what waits."""
@@ -97,19 +96,20 @@ class Attempt:
 
     def step(self, number: Any, at: object) -> None:
         """A step begins."""
-        whole = self.whole(number)
+        whole = number if type(number) is int else self.whole(number)
         if whole is None:
             return
-        us = self.time_us(at)
+        writer = self.writer
+        us = writer.now_us() if at is None else self.time_us(at)
         self._last_step, self._step_us, self.ended = whole, us, False
         if not self.side:
-            self._wrote = time.monotonic()
-            self.writer.write(self.writer.lines.step(whole, us), STEP, us)
+            self._written += 1
+            writer.write(writer.lines.step(whole, us), STEP, us)
 
     def record(self, fields: dict[str, object], kind: int, us: int) -> None:
         """A line of another library's format; only the process that writes the steps writes it."""
         if not self.side:
-            self._wrote = time.monotonic()
+            self._written += 1
             self.writer.write(self.writer.lines.record(fields), kind, us)
 
     def edge(self, key: str, label: tuple[str, str] | None, kind: int, at: object) -> None:
@@ -121,7 +121,7 @@ class Attempt:
 
     def native(self, event: str, us: int, kind: int = VITAL, **fields: object) -> None:
         """A line of the native format."""
-        self._wrote = time.monotonic()
+        self._written += 1
         self.writer.write(self.writer.lines.native(event, us, fields), kind, us)
 
     def event(self, event: str, at: object, **fields: object) -> None:

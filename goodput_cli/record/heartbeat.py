@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
 
 class Heart:
-    """Beats in a thread of its own when `seconds` have passed without a line.
+    """Looks every `seconds`, in a thread of its own, whether a line was written since the last look, and beats if none
+    was.
 
-    idle: seconds since the last line. beat: writes one. It stops when `stop` is called, from a signal handler too.
+    written: how many lines there are by now. beat: writes one. It stops when `stop` is called, from a signal handler
+    too.
     """
 
-    def __init__(self, seconds: float, idle: Callable[[], float], beat: Callable[[], None]) -> None:
-        self._seconds = seconds
-        self._idle = idle
+    def __init__(self, seconds: float, written: Callable[[], int], beat: Callable[[], None]) -> None:
+        self._seconds = min(seconds, threading.TIMEOUT_MAX)
+        self._written = written
         self._beat = beat
         self._stopped = threading.Lock()
         self._stopped.acquire()
@@ -30,10 +32,9 @@ class Heart:
             self._stopped.release()
 
     def _run(self) -> None:
-        wait = self._seconds
-        while not self._stopped.acquire(timeout=min(wait, threading.TIMEOUT_MAX)):
-            wait = self._seconds - self._idle()
-            if wait <= 0.0:
+        before = self._written()
+        while not self._stopped.acquire(timeout=self._seconds):
+            if self._written() == before:
                 self._beat()
-                wait = self._seconds
+            before = self._written()
         self._stopped.release()

@@ -66,6 +66,7 @@ class Writer:
         self.run_id = run_id or new_run_id()
         self.lines = Lines(job_name)
         self.clock = clock or Clock()
+        self._own_clock = self.clock if isinstance(self.clock, Clock) else None
         self.grace = grace
         self._warned: set[str] = set()
         self._warn = warn
@@ -97,8 +98,8 @@ class Writer:
     def now_us(self) -> int:
         """The stamp of now (µs), after saying whether the clock was set."""
         us = (self.clock() + 500) // 1000
-        if getattr(self.clock, "stepped", False):
-            self._say_clock_step(us)
+        if self._own_clock is not None and self._own_clock.stepped:
+            self._say_clock_step(self._own_clock.take_step(), us)
         return us
 
     def write(self, line: bytes, kind: int, us: int) -> None:
@@ -148,9 +149,8 @@ class Writer:
             sink.lost(kind, us, reason)
         self.warn_once(f"a line of more than {MOST_BYTES} bytes is not written")
 
-    def _say_clock_step(self, us: int) -> None:
-        seconds = self.clock.take_step() / 1e9  # type: ignore[attr-defined]  # only `Clock` has `stepped`
-        fields = {"run_id": self.run_id, "seconds": seconds}
+    def _say_clock_step(self, step_ns: int, us: int) -> None:
+        fields = {"run_id": self.run_id, "seconds": step_ns / 1e9}
         self.write(self.lines.native("clock_step", us, fields), VITAL, us)
 
     def _dropped(self, drops: Drops, sink: str) -> bytes:

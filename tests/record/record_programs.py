@@ -37,7 +37,7 @@ def run(
 ) -> tuple[str, str]:
     """Run a program to its end, which must be with this exit code; its output and what it said on standard error."""
     process = start(folder, text, *arguments, python=python, **more)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == code, (process.returncode, out, err)
     return out, err
 

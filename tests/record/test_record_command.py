@@ -29,7 +29,9 @@ def test_every_event_can_be_recorded(tmp_path: Path, name: str) -> None:
     event = name if name in EVENTS else BY_RESILIENCY_NAME[name]
     needs_step = event in ("step_finished", "checkpoint_saved", "checkpoint_loaded")
     step = ["--step", "7"] if needs_step else []
-    assert main([name, "-j", "j", "--sink", "a.jsonl", "--sink", "b.jsonl", *step, "--time", "2026-01-01T00:00:00Z"]) == 0
+    assert (
+        main([name, "-j", "j", "--sink", "a.jsonl", "--sink", "b.jsonl", *step, "--time", "2026-01-01T00:00:00Z"]) == 0
+    )
     (line,) = lines(Path("a.jsonl"))
     assert line == {
         "job_name": "j",
@@ -104,7 +106,9 @@ def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
 def test_the_wheel_holds_every_package_and_has_one_version() -> None:
     wheel = tomllib.loads((ROOT / "recorder" / "pyproject.toml").read_text(encoding="utf-8"))
     folder = ROOT / "goodput_cli" / "record"
-    packages = {".".join(["goodput_record", *path.parent.relative_to(folder).parts]) for path in folder.rglob("__init__.py")}
+    packages = {
+        ".".join(["goodput_record", *path.parent.relative_to(folder).parts]) for path in folder.rglob("__init__.py")
+    }
     assert sorted(packages) == wheel["tool"]["setuptools"]["packages"]
     assert goodput_cli.record.__version__ == goodput_cli.__version__
 

@@ -21,7 +21,11 @@ BODIES = {
     "no run": ("recorder.begin_step(1)", 0, ["step 1", "terminated exit"]),
     "no run, exception": ("recorder.begin_step(1); 1 / 0", 1, ["step 1", "crashed ZeroDivisionError"]),
     "interrupt": ("with recorder.run(): raise KeyboardInterrupt", -2, ["terminated KeyboardInterrupt"]),
-    "no run, interrupt": ("recorder.begin_step(1); raise KeyboardInterrupt", -2, ["step 1", "terminated KeyboardInterrupt"]),
+    "no run, interrupt": (
+        "recorder.begin_step(1); raise KeyboardInterrupt",
+        -2,
+        ["step 1", "terminated KeyboardInterrupt"],
+    ),
     "stopped": ("with recorder.run(): recorder.stopped('plan')", 0, ["stopped plan"]),
     "notice": ("with recorder.run(): recorder.preemption_notice()", 0, ["preemption_notice", "terminated preempted"]),
     "thread": (
@@ -29,7 +33,11 @@ BODIES = {
         0,
         ["step 1", "crashed ZeroDivisionError"],
     ),
-    "run in run": ("with recorder.run():\n    with recorder.run(): pass\n    recorder.begin_step(2)", 0, ["step 2", "job_end_time"]),
+    "run in run": (
+        "with recorder.run():\n    with recorder.run(): pass\n    recorder.begin_step(2)",
+        0,
+        ["step 2", "job_end_time"],
+    ),
 }
 
 
@@ -122,7 +130,9 @@ def test_a_handler_in_c_is_left_alone(tmp_path: Path) -> None:
     """A library that handles SIGTERM in C, as JAX does: `abs` is a handler that does nothing."""
     text = "import ctypes; libc = ctypes.CDLL(None)\nlibc.signal.argtypes = ctypes.c_int, ctypes.c_void_p\n"
     text += "libc.signal(signal.SIGTERM, ctypes.cast(libc.abs, ctypes.c_void_p))"
-    text += HEAD.format(more="") + "recorder.begin_step(1)\nos.kill(os.getpid(), signal.SIGTERM)\nrecorder.begin_step(2)"
+    text += (
+        HEAD.format(more="") + "recorder.begin_step(1)\nos.kill(os.getpid(), signal.SIGTERM)\nrecorder.begin_step(2)"
+    )
     _, said = run(tmp_path, text)
     assert ending(tmp_path) == ["step 1", "step 2", "terminated exit"]
     assert "SIGTERM is handled by a library in C: it is left alone" in said
@@ -173,7 +183,9 @@ def test_a_fork_writes_no_line_twice(tmp_path: Path, python: str) -> None:
 
 
 def test_two_recorders_are_both_told(tmp_path: Path) -> None:
-    text = "left = []" + HEAD.format(more="") + "other = Recorder('k', 'other.jsonl', heartbeat=0)\nother.begin_step(1)\n"
+    text = (
+        "left = []" + HEAD.format(more="") + "other = Recorder('k', 'other.jsonl', heartbeat=0)\nother.begin_step(1)\n"
+    )
     assert terminated(tmp_path, text + WAIT, signal.SIGTERM) == -signal.SIGTERM
     assert events(tmp_path / "other.jsonl")[-1] == events(tmp_path / "log.jsonl")[-1] == "terminated"
 

@@ -364,7 +364,9 @@ def replay(told: list[dict[str, Any]], path: Path) -> None:
     recorder = None
     spans: dict[str, Any] = {}
     for line in told:
-        key, time = [*line.items()][-1] if "step_start_time" not in line else ("step_start_time", line["step_start_time"])
+        key, time = (
+            [*line.items()][-1] if "step_start_time" not in line else ("step_start_time", line["step_start_time"])
+        )
         if key == "job_start_time":
             recorder = Recorder(line["job_name"], path, heartbeat=0, at_exit=False, signals=(), excepthook=False)
             recorder.begin_run(time)
@@ -400,5 +402,7 @@ from goodput_cli.record.drop_in.ml_goodput_measurement import goodput, goodput_e
 print(sorted(set({heavy.split()!r}) & (set(sys.modules) - before)))
 print(sorted(name for name in sys.modules if name.startswith('goodput_cli') and 'record' not in name))
 """
-    out = subprocess.run([sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert out.splitlines() == ["[]", "['goodput_cli']"]

@@ -81,7 +81,9 @@ def test_nothing_is_lost_without_being_counted_and_no_load_is_halved(story: list
         if what == "end" and not opened:
             continue
         opened += {"begin": 1, "end": -1}.get(what, 0)
-        line, kind = {"begin": (BEGIN, LOADING), "end": (END, LOADING), "step": (b"s\n", STEP)}.get(what, (b"v\n", VITAL))
+        line, kind = {"begin": (BEGIN, LOADING), "end": (END, LOADING), "step": (b"s\n", STEP)}.get(
+            what, (b"v\n", VITAL)
+        )
         queue.put(line, kind, written)
         written += 1
         assert queue.lines <= 5 + opened + 1

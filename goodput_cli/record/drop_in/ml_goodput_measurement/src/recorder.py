@@ -157,7 +157,7 @@ class GoodputRecorder:
             self._extra = False
             who = {"pid": os.getpid(), "writer": WRITER}
             writer.write(writer.lines.native("attempt", us, {"run_id": writer.run_id, **who}), VITAL, us)
-            self._heart = Heart(_HEARTBEAT_SECONDS, lambda: _HEARTBEAT_SECONDS, lambda: _beat(writer))
+            self._heart = Heart(_HEARTBEAT_SECONDS, lambda: 0, lambda: _beat(writer))
         if kind == STEP:
             line = writer.lines.step(fields["step_count"], us)
         else:
