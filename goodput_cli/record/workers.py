@@ -103,6 +103,8 @@ class Worker:
         self._wanted = 0
         """Lines up to this number are waited for."""
         self._stopping = False
+        self._hopeless = False
+        """Whether a last try has failed in a way that no further one mends."""
         self._problem = ""
         self._failures = 0
         self._tried_at = 0.0
@@ -188,7 +190,7 @@ class Worker:
             self._wake.release()
 
     def _run(self) -> None:
-        while not (self._stopping and not self._queue.lines):
+        while not (self._stopping and (self._hopeless or not self._queue.lines)):
             wait = self._patience()
             if wait > 0:
                 self._wake.acquire(timeout=wait)
@@ -198,7 +200,7 @@ class Worker:
 
     def _drain(self, deadline: float) -> None:
         """What the thread does, in the thread that closes."""
-        while self._queue.lines and self._now() < deadline:
+        while self._queue.lines and not self._hopeless and self._now() < deadline:
             time.sleep(max(0.0, min(self._patience(), deadline - self._now())))
             self._deliver()
         self._delivery.close()
@@ -251,6 +253,7 @@ class Worker:
         self._wait = wait * _spread()
         self._tried_at = self._now()
         self._failures += 1
+        self._hopeless = self._stopping and failure.lasting
         if not self._problem:
             self._warn(f"{self.name}: {failure}; lines are kept and sent again")
         self._problem = str(failure)

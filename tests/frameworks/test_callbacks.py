@@ -36,7 +36,8 @@ class Model(L.LightningModule):
 data = DataLoader(TensorDataset(torch.randn(32, 4)), batch_size=4)
 trainer = L.Trainer(
     max_epochs=2, accelerator="cpu", logger=False, enable_progress_bar=False, accumulate_grad_batches=2,
-    default_root_dir=".", callbacks=[GoodputCallback(Recorder("j", "log.jsonl", heartbeat=0)), ModelCheckpoint("saved")],
+    callbacks=[GoodputCallback(Recorder("j", "log.jsonl", heartbeat=0)), ModelCheckpoint("saved")],
+    default_root_dir=".",
 )
 trainer.fit(Model(), data, data)
 """

@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Quiet."""
 
-    def do_GET(self) -> None:  # noqa: N802  # the base class's name
+    def do_GET(self) -> None:
         state = self.state
         with state.lock:
             self._answer(
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
                 },
             )
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/control":
             with self.state.lock:

@@ -100,6 +100,7 @@ def test_every_refusal_is_tried_again_and_said_once(logging: Server, no_patience
     logging.fault("status", status, times=2)
     writer = Writer("j", CLOUD, warn=said.append, latency=0.01, grace=20)
     writer.write(writer.lines.step(1, 1), STEP, time.time_ns() // 1000)
+    assert writer.flush()
     writer.close()
     assert [line["step_count"] for line in logging.payloads()] == [1]
     assert len(said) == 1
@@ -153,8 +154,7 @@ EXPECTED = ["job_start_time", *(f"step {step}" for step in range(50)), "job_end_
 
 @pytest.mark.parametrize("python", pythons())
 def test_what_is_recorded_right_before_a_normal_exit_is_delivered(tmp_path: Path, server: Server, python: str) -> None:
-    more = {"GOODPUT_LOGGING_WRITE_ENDPOINT": server.url, "GOOGLE_CLOUD_PROJECT": "p"}
-    out, said = run(tmp_path, ENDS, python=python, **more)
+    out, said = run(tmp_path, ENDS, python=python, GOODPUT_LOGGING_WRITE_ENDPOINT=server.url, GOOGLE_CLOUD_PROJECT="p")
     assert (out, said) == ("", "")
     assert [word(line) for line in server.payloads()] == EXPECTED
     assert events(tmp_path / "goodput-logs" / "j.jsonl") == EXPECTED
@@ -163,8 +163,14 @@ def test_what_is_recorded_right_before_a_normal_exit_is_delivered(tmp_path: Path
 @pytest.mark.parametrize("python", pythons())
 def test_and_over_tls(tmp_path: Path, certificate: tuple[Path, Path], python: str) -> None:
     with Server(*certificate) as server:
-        more = {"GOODPUT_LOGGING_WRITE_ENDPOINT": server.url, "GOOGLE_CLOUD_PROJECT": "p"}
-        out, said = run(tmp_path, ENDS, python=python, SSL_CERT_FILE=str(certificate[0]), **more)
+        out, said = run(
+            tmp_path,
+            ENDS,
+            python=python,
+            GOODPUT_LOGGING_WRITE_ENDPOINT=server.url,
+            GOOGLE_CLOUD_PROJECT="p",
+            SSL_CERT_FILE=str(certificate[0]),
+        )
         assert (out, said) == ("", "")
         assert [word(line) for line in server.payloads()] == EXPECTED
 
@@ -188,7 +194,7 @@ def test_a_first_line_at_exit_is_delivered_without_a_thread(tmp_path: Path, serv
 def test_a_login_that_is_not_there_costs_nothing_but_a_sentence(tmp_path: Path) -> None:
     program = """
     from goodput_cli.record import Recorder
-    with Recorder("j", ["log.jsonl", "cloud-logging://p/l"], heartbeat=0, grace=5).run():
+    with Recorder("j", ["log.jsonl", "cloud-logging://p/l"], heartbeat=0, grace=100).run():
         pass
     """
     _, said = run(tmp_path, program, GCE_METADATA_HOST="127.0.0.1:9", NO_GCE_CHECK="true")

@@ -1,8 +1,9 @@
-"""Programs that call as MaxText, axlearn and the resiliency library's users do, moved over by changing their imports."""
+"""Programs that call as MaxText, axlearn and users of the resiliency library do, moved over by one `sed`."""
 
 from __future__ import annotations
 
 import datetime
+import inspect
 import json
 import re
 from pathlib import Path
@@ -104,7 +105,7 @@ def test_a_program_like_axlearn(tmp_path: Path) -> None:
 
 def test_no_method_raises_whatever_it_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Bad:
-        def write_cloud_logging_entry(self, entry: Any) -> None:
+        def write_cloud_logging_entry(self, _entry: Any) -> None:
             raise RuntimeError("no")
 
     for recorder in (goodput.GoodputRecorder("j", "l", True), goodput.GoodputRecorder("j", "l", True, Bad())):
@@ -112,12 +113,19 @@ def test_no_method_raises_whatever_it_is_given(tmp_path: Path, capsys: pytest.Ca
             if name.startswith("record_"):
                 call: Any = getattr(recorder, name)
                 for arguments in ((), (object(),), (object(), object()), ("x", "y")):
-                    try:
+                    if fits(call, arguments):
                         call(*arguments)
-                    except TypeError as error:
-                        assert "argument" in str(error)  # called with too few or too many, as the original
         recorder.flush()
     assert "Traceback" not in capsys.readouterr().err
+
+
+def fits(call: Any, arguments: tuple[object, ...]) -> bool:
+    """Whether a call has all arguments and none too many."""
+    try:
+        inspect.signature(call).bind(*arguments)
+    except TypeError:
+        return False
+    return True
 
 
 def test_a_recorder_that_is_not_enabled_opens_nothing(tmp_path: Path) -> None:
@@ -157,7 +165,7 @@ def calm(job: str = "j") -> float:
 
 def test_the_calculator_answers_in_the_originals_shapes() -> None:
     start = calm()
-    calculator = goodput.GoodputCalculator("j", "l")
+    calculator: Any = goodput.GoodputCalculator("j", "l")
     percent, badput, last_step = calculator.get_job_goodput(include_badput_breakdown=True)
     assert (percent, last_step) == (pytest.approx(70), 6)
     assert badput[goodput.BadputType.TRAINING_PREP] == pytest.approx(20)
@@ -167,7 +175,7 @@ def test_the_calculator_answers_in_the_originals_shapes() -> None:
     assert details["goodput_time"] == {goodput.GoodputType.TOTAL: pytest.approx(70)}
     assert (details["total_elapsed_time"], details["ideal_step_time"]) == (100, pytest.approx(10))
     assert calculator.get_step_deviation(8.0) == dict.fromkeys(range(6), pytest.approx(2))
-    begin, end = (datetime.datetime.fromtimestamp(start + at, datetime.timezone.utc) for at in (20, 60))
+    begin, end = (datetime.datetime.fromtimestamp(start + at, datetime.UTC) for at in (20, 60))
     percent, badput, last_step, seconds, disruptions = calculator.get_job_goodput_interval(begin, end)
     assert (percent, seconds, disruptions) == (pytest.approx(100), 40, 0)
     interval = calculator.get_interval_metric_details(begin, end)
@@ -177,7 +185,7 @@ def test_the_calculator_answers_in_the_originals_shapes() -> None:
 
 
 def test_a_log_without_an_answer_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match="nobody"):
         goodput.GoodputCalculator("nobody", "l").get_job_goodput()
 
 
@@ -207,7 +215,7 @@ def test_a_file_of_the_original_is_continued_in_its_kind_of_time(tmp_path: Path)
     run(tmp_path, RESILIENCY, GOODPUT_USE_FILE_TRACKING="1", TZ="Etc/GMT+8")
     times = [datetime.datetime.fromisoformat(line["timestamp"]) for line in lines(path)]
     assert [time.tzinfo for time in times] == [None] * 3
-    now = datetime.datetime.now(datetime.timezone.utc).replace(tzinfo=None)
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
     assert abs(now - times[-1] - datetime.timedelta(hours=8)) < datetime.timedelta(minutes=5)
 
 

@@ -114,7 +114,8 @@ class Gate:
 
 
 def test_what_a_dead_sink_did_not_get_is_said_when_it_lives_again() -> None:
-    gate, said = Gate(), []
+    gate = Gate()
+    said: list[str] = []
     writer = Writer("j", gate, queue_lines=100, warn=said.append, grace=20)
     for step in range(1000):
         writer.write(writer.lines.step(step, step * 10**6), STEP, step * 10**6)
@@ -135,7 +136,7 @@ def test_what_a_dead_sink_did_not_get_is_said_when_it_lives_again() -> None:
 
 def test_a_sink_that_raises_delays_no_other() -> None:
     class Raises:
-        def write(self, line: bytes) -> None:
+        def write(self, _line: bytes) -> None:
             raise ValueError("no")
 
     gate = Gate()

@@ -74,7 +74,7 @@ class NotYet:
 
 
 def test_jax_is_not_asked_before_it_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jax", NotYet)  # type: ignore[arg-type]  # a stand-in
+    monkeypatch.setitem(sys.modules, "jax", NotYet)
     monkeypatch.setattr(NotYet, "ready", False)
     assert find_rank() == (0, None)
     monkeypatch.setattr(NotYet, "ready", True)
@@ -89,7 +89,7 @@ def test_the_first_that_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = SimpleNamespace(
         is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 7, get_world_size=lambda: 9
     )
-    monkeypatch.setitem(sys.modules, "torch.distributed", torch)  # type: ignore[arg-type]  # a stand-in
+    monkeypatch.setitem(sys.modules, "torch.distributed", torch)
     assert find_rank() == (7, 9)
     monkeypatch.setenv("GOODPUT_RECORDER_RANK", "1")
     assert find_rank() == (1, 9)
