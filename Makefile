@@ -33,6 +33,7 @@ lint: $(INSTALLED_DEV) ## Run the linters
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(INSTALLED_DEV) ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
@@ -45,7 +46,7 @@ bench-full: $(INSTALLED_DEV) ## Run all benchmarks (about half an hour, 12 GB of
 	$(BIN)/python -m benchmarks --full
 
 clean: ## Remove what was built, .venv too
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The build backend is installed first, pinned like everything else: --no-build-isolation then uses that one.

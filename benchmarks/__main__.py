@@ -137,6 +137,26 @@ def small(repeat: int) -> Iterator[Row]:
     yield Row("26 lines / import pandas, pyarrow, rich", detail, log.seconds / found["pandas"].seconds, 1.3)
 
 
+_WITHOUT = {
+    "mallopt": "import goodput_cli.cli.memory as memory; memory.keep_freed_memory = lambda: None",
+    "a collector that looks seldom": "import gc; gc.set_threshold = lambda *_: None",
+    "ending at once": "import sys, goodput_cli.__main__ as main; main._leave = sys.exit",
+}
+"""What the command does to its process, and how to run it without."""
+
+
+def process(lines: int, repeat: int) -> Iterator[Row]:
+    """The whole command with and without each of its settings of the process, in processor time."""
+    command = analyze(recorder_log(lines))
+    program = "; import sys; sys.argv[0] = 'goodput'; from goodput_cli.__main__ import main; main()"
+    commands = {"all": [sys.executable, "-c", "pass" + program, *command[1:]]}
+    commands |= {name: [sys.executable, "-c", code + program, *command[1:]] for name, code in _WITHOUT.items()}
+    found = compare(commands, repeat)
+    for name in _WITHOUT:
+        detail = f"{lines} lines: with {_shown(found['all'])}, without {_shown(found[name])}"
+        yield Row(f"without {name} / with", detail, found[name].processor / found["all"].processor, 1.01, more=True)
+
+
 def rows(full: bool) -> Iterator[Row]:
     """All that is measured, the quick things first."""
     python = peers_python()
@@ -149,6 +169,7 @@ def rows(full: bool) -> Iterator[Row]:
             yield from reference_library(python, calm_log(3_000_000), "3 x 10^6 lines, calm", 50)
             yield from reference_library(python, recorder_log(200_000), "2 x 10^5 lines", 15)
     yield from windows(1_000_000, 5 if full else 3)
+    yield from process(1_000_000, 9 if full else 5)
     yield from reading(python, 5_000_000, 5 if full else 3)
     if full:
         yield from memory(100_000_000)

@@ -97,7 +97,7 @@ def _fill(url: str) -> int:
 
 @contextlib.contextmanager
 def _server() -> Iterator[str]:
-    program = Path(__file__).parent.parent / "tests" / "bucket_server.py"
+    program = Path(__file__).parent.parent / "tests" / "support" / "bucket_server.py"
     with subprocess.Popen([sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"

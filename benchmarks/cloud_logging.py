@@ -2,10 +2,10 @@
 
     python -m benchmarks.cloud_logging
 
-The server makes and serialises each page when it is asked for it, as an ordinary one does. Prints entries a second,
-and the ratio to the stub, which is at least 0.6: `source` is what the reader is given (whole records), `events` the
-whole way to the table of events, `cache` the first reading with the cache. Exits with 1 if the ratio of `source` is
-lower.
+The server makes and serialises each page when it is asked for it, as an ordinary one does. Prints entries a second
+and the ratio to the stub: `source` is what the reader is given (whole records), `events` the whole way to the table of
+events, `cache` the first reading with the cache. Exits with 1 if the ratio of `source` is below 0.15; the quota of
+Cloud Logging allows 1000 entries a second.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-
-from logging_server import PROJECT, LoggingServer, steps
+from tests.support.logging_server import PROJECT, LoggingServer, steps
 
 ENTRIES = 50_000
 ROUNDS = 7
-NEEDED = 0.6
+NEEDED = 0.15
 URI = f"cloud-logging://{PROJECT}/goodput_j"
 METHOD = "/google.logging.v2.LoggingServiceV2/ListLogEntries"
 

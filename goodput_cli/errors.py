@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def to_install(extra: str = "") -> str:
+    """What to type to install goodput-cli, with one of its extras if named: it is on no package index yet."""
+    extras = f"[{extra}]" if extra else ""
+    return f"`pip install '.{extras}'` in its checkout (elsewhere `pip install 'goodput-cli{extras} @ URL'`)"
+
+
 class GoodputError(Exception):
     """Base of every error this package raises on purpose; `exit_code` is what the command exits with."""
 

@@ -1,46 +1,12 @@
-"""`goodput_cli.reconcile.reconcile_job(...)`: our account of a job beside that of the system its log was written for.
+"""The earlier place of `reconcile_job`: `from goodput_cli.reconcile import reconcile_job` goes on working.
 
-For recorder logs that is the reference library, ml-goodput-measurement, which is run on the same events. For
-checkpoint logs it is the resiliency calculator, whose documented formula is worked out here.
+An import of this module binds its name in the package, where `reconcile` is a function: so the function stands in.
 """
 
-from __future__ import annotations
+import sys
 
-from goodput_cli.analysis.reconcile import Reconciliation, events_seen, reconcile
-from goodput_cli.analysis.reconcile_checkpoints import CheckpointReconciliation, reconcile_checkpoints
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.errors import NotEnoughData
-from goodput_cli.reference_library.run import ask_library, require_library
-from goodput_cli.timeline.attempts import PROGRESS_KINDS
-from goodput_cli.timeline.columns import rows_of
+from goodput_cli.analysis.reconcile.run import reconcile_job
+from goodput_cli.api.reconcile import reconcile
 
-SLOW_EVENTS = 20_000
-"""From how many events on the reference library takes so long that people should be told: it looks at every custom
-event for every step."""
-
-
-def is_checkpoint_log(analysis: Analysis) -> bool:
-    """Whether the resiliency calculator stands on the other side.
-
-    NotEnoughData where neither system could account for the job: a log of nothing but saves and restores.
-    """
-    if analysis.timeline.attempts.step_log or "recorder" in analysis.job.formats:
-        return False
-    if not rows_of(analysis.table.kind, PROGRESS_KINDS).size and not analysis.reference.job_started_count:
-        raise NotEnoughData(
-            "the log holds neither steps nor starts: there is no other system that could account for it"
-        )
-    return True
-
-
-def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:
-    """Both accounts of a job, and the rules that explain each difference.
-
-    timeout: seconds that the reference library may take. Raises UsageError where it is needed and not installed,
-    GoodputError when the time is over. What the library itself refuses is part of the answer.
-    """
-    if is_checkpoint_log(analysis):
-        return reconcile_checkpoints(analysis)
-    require_library()
-    timeline = analysis.timeline
-    return reconcile(analysis, ask_library(events_seen(timeline), analysis.job.name, timeline.end, timeout))
+reconcile.reconcile_job = reconcile_job  # type: ignore[attr-defined]
+sys.modules[__name__] = reconcile  # type: ignore[assignment]

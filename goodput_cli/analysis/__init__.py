@@ -1,0 +1,1 @@
+"""What a person asks: one folder a question, from a `Timeline` to a frozen result and the table that shows it."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable
-from goodput_cli.timeline.columns import distinct
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:

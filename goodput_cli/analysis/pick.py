@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.build import is_step_log
+from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.schema import EventLog, EventTable
-from goodput_cli.timeline.attempts import find_attempts
-from goodput_cli.timeline.build import is_step_log
-from goodput_cli.timeline.order import Ordered, in_order
-from goodput_cli.timeline.runs import find_runs
+from goodput_cli.events.schema import EventLog, EventTable, LogFormat
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.check.check import Finding
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _LISTED = 10
 
 
-def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[str, ...]]:
+def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[LogFormat, ...]]:
     """The events of one job, its name, and the formats they came in.
 
     `NotEnoughData`: no events at all, or none of that job. `UsageError`: no name given, and several jobs.
     """
     jobs = log.table.jobs
     if len(log.table) == 0:
-        raise no_events(log)
+        raise no_events(log.diagnostics)
     if name is None:
         present = [jobs[code] for code in np.flatnonzero(np.bincount(log.table.job)).tolist()]
         if len(present) > 1:
@@ -40,31 +45,24 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[st
     return table.compacted(), name, formats
 
 
-def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[str, ...]]:
+def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[LogFormat, ...]]:
     """The same, with the events in the order of the accounting."""
     events, name, formats = pick_job(log, name)
     return in_order(events), name, formats
 
 
-def pick_run(given: Ordered, run: int | str) -> Ordered:
+def pick_run(whole: Ordered, run: str) -> Ordered:
     """The events of one run of a job (accounting §10): a number from 1, or "last"."""
-    ordered = given.table
-    attempts = find_attempts(ordered, is_step_log(ordered))
-    starts = find_runs(ordered, attempts)
-    number = len(starts) if run == "last" else _run_number(run)
+    table = whole.table
+    attempts = find_attempts(table, is_step_log(table))
+    starts = find_runs(table, attempts)
+    number = len(starts) if run == "last" else int(run)
     if not 1 <= number <= len(starts):
         raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
     first = starts[number - 1] if number > 1 else 0
-    stop = starts[number] if number < len(starts) else len(ordered)
-    chosen = ordered.take(np.arange(first, stop))
+    stop = starts[number] if number < len(starts) else len(table)
+    chosen = table.take(np.arange(first, stop))
     return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
-
-
-def _run_number(run: int | str) -> int:
-    try:
-        return int(run)
-    except ValueError:
-        raise UsageError(f"--run {run!r}: write a number from 1, or last") from None
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -72,15 +70,15 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def no_events(log: EventLog) -> NotEnoughData:
+def no_events(diagnostics: Sequence[Diagnostic | Finding]) -> NotEnoughData:
     """What to say of a log without any event: what was in the sources instead."""
-    if not log.diagnostics:
+    if not diagnostics:
         return NotEnoughData("no events found: the sources are empty")
     counts: dict[str, int] = {}
-    for found in log.diagnostics:
-        counts[found.code] = counts.get(found.code, 0) + found.count
+    for diagnostic in diagnostics:
+        counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
     seen = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
-    most = max(log.diagnostics, key=lambda found: found.count)
+    most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
     return NotEnoughData(
         f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
         "Is this an event log of goodput's formats? `goodput check` shows all that was found"

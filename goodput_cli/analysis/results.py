@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.accounting.rules import Method as Method
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
-    from goodput_cli.analysis.disruption_rows import Disruptions
-    from goodput_cli.analysis.reliability import Reliability
-    from goodput_cli.events.schema import EventTable
-    from goodput_cli.timeline.build import Timeline
+    from goodput_cli.accounting.build import Timeline
+    from goodput_cli.analysis.disruptions.reliability import Reliability
+    from goodput_cli.analysis.disruptions.rows import Disruptions
+    from goodput_cli.events.schema import EventTable, LogFormat
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
@@ -35,7 +36,7 @@ class Job:
     first_step, last_step: recorded ones of the final progress inside the window, the last of which may be in flight, or
     lost; None where there is none. kept_range: first and last step of which something was kept; None where nothing was.
     In checkpoint logs both are where the kept progress begins and ends.
-    runs: how often the name was used (accounting §10). formats: log formats seen, sorted.
+    runs: how often the name was used (accounting §10). log_formats: those seen, sorted.
     """
 
     name: str
@@ -49,7 +50,12 @@ class Job:
     last_step: int | None
     kept_steps: float
     kept_range: tuple[int, int] | None
-    formats: tuple[str, ...]
+    log_formats: tuple[LogFormat, ...]
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The names of the log formats seen, sorted."""
+        return tuple(one.name for one in self.log_formats)
 
 
 @dataclass(frozen=True)
@@ -136,17 +142,6 @@ class Saves:
 
     count: int
     interval_seconds: float | None
-
-
-@dataclass(frozen=True)
-class Method:
-    """How the accounting was made, as far as the user chooses it; the reference step time is in `Reference`."""
-
-    data_loading: Literal["overlapped", "blocking"] = "overlapped"
-    async_saves: bool = False
-    stall_factor: float = 5.0
-    exclude_stopped: bool = False
-    hindsight: bool = True
 
 
 @dataclass(frozen=True)
@@ -301,13 +296,13 @@ class Analysis:
     @cached_property
     def segments(self) -> pd.DataFrame:
         """The segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
-        from goodput_cli.analysis.frames import segment_frame
+        from goodput_cli.analysis.goodput.frames import segment_frame
 
         return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
 
     @cached_property
     def events(self) -> pd.DataFrame:
         """The job's events in time order as a DataFrame (needs pandas)."""
-        from goodput_cli.analysis.frames import event_frame
+        from goodput_cli.analysis.goodput.frames import event_frame
 
         return event_frame(self.table)

@@ -1,16 +1,19 @@
-"""What a comparison takes of an analysis: small, and the same whether a log was analysed now or its answer was saved.
+"""The numbers of an analysis of which measures are taken, the same whether a log was analysed now or an answer saved.
 
 Every number is one that JSON holds exactly: ns as integers, seconds as the floats that are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.disruptions.rows import Disruption
 
 Key = tuple[str, str | None]
 """A category and, for custom events, its label."""
@@ -18,63 +21,95 @@ Key = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Passage:
-    """One disruption: how the attempt ended, and what of its progress was lost (None: not known)."""
+    """One disruption."""
 
     ended: str
+    """How the attempt ended."""
     steps_lost: int | None
+    """Steps that had to be trained again; None where nobody knows."""
     wasted_seconds: float
+    """Training time that was lost."""
+
+
+class Passages(Sequence[Passage]):
+    """The disruptions of an analysis, each made when it is read: a long job has tens of thousands, and few measures
+    look at them."""
+
+    def __init__(self, disruptions: Sequence[Disruption]) -> None:
+        self._disruptions = disruptions
+
+    def __len__(self) -> int:
+        return len(self._disruptions)
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (Passage(row.ended, row.steps_lost, row.wasted_ns / 1e9) for row in self._disruptions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
 class Slices:
-    """Slice efficiency, shares of 0 to 1, and goodput times `stepping` in percent; None where no counts are known."""
+    """Slice efficiency; None where no counts are known."""
 
     stepping: float | None = None
+    """Share of 0 to 1."""
     available: float | None = None
+    """Share of 0 to 1."""
     goodput_percent: float | None = None
+    """Goodput times `stepping`."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One side of a comparison. None is "not recorded", or that there was nothing to average; never zero.
-
-    job: its name. window: of the question. badput: ns by category and label, those that are not zero; with goodput_ns
-    they add up to `window.counted_ns`. not_recorded: categories without evidence.
-    overlapped_ns: data loading beside the ledger. disruptions: how many; passages: each of them, None where only their
-    number is known. reference_seconds, origin: the reference step time in use.
-    longest_unproductive_seconds: 0 where all is productive. method: None where a saved answer does not say how it was
-    made.
-    """
+    """None is "not recorded", or that there was nothing to average; never zero."""
 
     job: str
+    """Its name."""
     window: Window
+    """Of the question."""
     goodput_ns: int
+    """With `badput` it adds up to `window.counted_ns`."""
     badput: Mapping[Key, int]
+    """ns by category and label, those that are not zero."""
     not_recorded: frozenset[str]
+    """Categories without evidence."""
     overlapped_ns: int | None
+    """Data loading beside the ledger."""
     attempts: int
     runs: int
     kept_steps: float | None
     disruptions: int
-    passages: tuple[Passage, ...] | None
+    """How many."""
+    passages: Sequence[Passage] | None
+    """Each disruption; None where only their number is known."""
     mtbf_seconds: float | None
     mean_downtime_seconds: float | None
     mean_time_to_regain_seconds: float | None
     longest_unproductive_seconds: float | None
+    """0 where all is productive."""
     steps: StepStatistics
     saves: Saves | None
     at_risk_seconds: float | None
     at_risk_steps: float | None
     slices: Slices
     reference_seconds: float | None
+    """The reference step time in use."""
     origin: Literal["given", "auto"] | None
+    """Where that is from."""
     method: Method | None
+    """None where a saved answer does not say how it was made."""
     diagnostics: tuple[Diagnostic, ...]
 
 
 def summary_of(analysis: Analysis) -> Summary:
     """The summary of an analysis that was made now."""
-    found, risk, elastic = analysis.reliability, analysis.at_risk, analysis.elastic
+    reliability, risk, elastic = analysis.reliability, analysis.at_risk, analysis.elastic
     badput: dict[Key, int] = {}
     for row in analysis.badput:
         key = (row.category, row.label)
@@ -90,11 +125,11 @@ def summary_of(analysis: Analysis) -> Summary:
         runs=analysis.job.runs,
         kept_steps=analysis.job.kept_steps,
         disruptions=analysis.job.disruptions,
-        passages=tuple(Passage(row.ended, row.steps_lost, row.wasted_ns / 1e9) for row in analysis.disruptions),
-        mtbf_seconds=None if found is None else found.mtbf_seconds,
-        mean_downtime_seconds=None if found is None else found.mean_downtime_seconds,
-        mean_time_to_regain_seconds=None if found is None else found.mean_time_to_regain_seconds,
-        longest_unproductive_seconds=None if found is None else _length(found.longest_unproductive),
+        passages=Passages(analysis.disruptions),
+        mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
+        mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
+        mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
+        longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
         steps=analysis.steps,
         saves=analysis.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,

@@ -35,7 +35,7 @@ def complete_format(_: click.Context, __: click.Parameter, incomplete: str) -> l
 
 def complete_category(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The categories. `custom:LABEL` is left out: nobody knows the labels before a log is read."""
-    from goodput_cli.timeline.categories import CATEGORIES
+    from goodput_cli.vocabulary.categories import CATEGORIES
 
     return _beginning_with(incomplete, CATEGORIES)
 

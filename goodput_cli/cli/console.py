@@ -1,4 +1,4 @@
-"""Standard output and standard error: what may be written there, and how a reader that goes away is borne."""
+"""Standard output and standard error: what may be written there; a reader that goes away is no error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Depth, Page
-from goodput_cli.report.text import safe
+from goodput_cli.vocabulary.text import safe
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 160
@@ -35,6 +36,12 @@ def say(line: str) -> None:
     """A line on standard error; if nobody can hear it, the exit code has to do."""
     with contextlib.suppress(GoodputError):
         _write(sys.stderr, line + "\n", "standard error")
+
+
+def say_all(lines: Iterable[str]) -> None:
+    """Lines on standard error."""
+    for line in lines:
+        say(line)
 
 
 def tell(sentence: str) -> None:

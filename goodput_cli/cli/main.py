@@ -14,23 +14,37 @@ import click
 from goodput_cli.cli.console import prepare_streams, say
 from goodput_cli.cli.interrupts import INTERRUPTED, WORD
 from goodput_cli.cli.lazy import Elsewhere, LazyGroup
-from goodput_cli.errors import GoodputError
-from goodput_cli.report.text import safe, safe_lines
+from goodput_cli.errors import GoodputError, to_install
+from goodput_cli.vocabulary.text import safe, safe_lines
 
 DISTRIBUTION = "goodput-cli"
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
 COMMANDS = {
-    "analyze": Elsewhere("goodput_cli.cli.analyze", "Put every second of a training job in exactly one category."),
-    "rolling": Elsewhere("goodput_cli.cli.rolling", "Show goodput and badput in windows that move through the job."),
-    "timeline": Elsewhere("goodput_cli.cli.timeline", "Show what the job did when, and the lines that prove it."),
-    "disruptions": Elsewhere("goodput_cli.cli.disruptions", "List every disruption: what it lost, and the proof."),
-    "steps": Elsewhere("goodput_cli.cli.steps", "Show step times: statistics, slowest steps, slow regimes."),
-    "compare": Elsewhere("goodput_cli.cli.compare", "Show runs side by side, and what made the difference."),
-    "jobs": Elsewhere("goodput_cli.cli.jobs", "List every job in the logs, with its goodput."),
-    "check": Elsewhere("goodput_cli.cli.check", "Find what is wrong with event logs, and what to do about it."),
-    "reconcile": Elsewhere("goodput_cli.cli.reconcile", "Show goodput here and by the reference library, and why."),
-    "fetch": Elsewhere("goodput_cli.cli.fetch", "Keep a local snapshot of logs that every command reads."),
-    "watch": Elsewhere("goodput_cli.cli.watch", "Follow a running job: the answer is drawn again as its log grows."),
+    "analyze": Elsewhere(
+        "goodput_cli.cli.commands.analyze", "Put every second of a training job in exactly one category."
+    ),
+    "rolling": Elsewhere(
+        "goodput_cli.cli.commands.rolling", "Show goodput and badput in windows that move through the job."
+    ),
+    "timeline": Elsewhere(
+        "goodput_cli.cli.commands.timeline", "Show what the job did when, and the lines that prove it."
+    ),
+    "disruptions": Elsewhere(
+        "goodput_cli.cli.commands.disruptions", "List every disruption: what it lost, and the proof."
+    ),
+    "steps": Elsewhere("goodput_cli.cli.commands.steps", "Show step times: statistics, slowest steps, slow regimes."),
+    "compare": Elsewhere("goodput_cli.cli.commands.compare", "Show runs side by side, and what made the difference."),
+    "jobs": Elsewhere("goodput_cli.cli.commands.jobs", "List every job in the logs, with its goodput."),
+    "check": Elsewhere(
+        "goodput_cli.cli.commands.check", "Find what is wrong with event logs, and what to do about it."
+    ),
+    "reconcile": Elsewhere(
+        "goodput_cli.cli.commands.reconcile", "Show goodput here and by the reference library, and why."
+    ),
+    "fetch": Elsewhere("goodput_cli.cli.commands.fetch", "Keep a local snapshot of logs that every command reads."),
+    "watch": Elsewhere(
+        "goodput_cli.cli.commands.watch", "Follow a running job: the answer is drawn again as its log grows."
+    ),
 }
 """Every command, in the order in which `--help` shows them."""
 
@@ -59,6 +73,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         say("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
         return GoodputError.exit_code
+    except ImportError as error:
+        return _say_missing(error)
     except Exception as error:
         return _say_bug(error)
 
@@ -93,6 +109,17 @@ def _say_wrong_usage(error: click.UsageError) -> None:
         say(error.ctx.get_usage())
         say(f"Try '{error.ctx.command_path} --help' for help.\n")
     say(f"Error: {safe_lines(error.format_message())}")
+
+
+def _say_missing(error: ImportError) -> int:
+    """A package of others that should have been installed with this one; what is missing of ours is a bug."""
+    package = (error.name or "goodput_cli").partition(".")[0]
+    if package == "goodput_cli":
+        return _say_bug(error)
+    say(
+        f"Error: the package {package}, which goodput needs, is missing or broken; install goodput anew: {to_install()}"
+    )
+    return GoodputError.exit_code
 
 
 def _say_bug(error: Exception) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -10,6 +10,7 @@ import click
 from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.console import say
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.option import Declared
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
@@ -23,19 +24,17 @@ class Checked(click.ParamType[Any]):
 
     envvar_list_splitter = ";"
 
-    def __init__(self, name: str, read: Callable[[str], Any], *, keep_text: bool = False) -> None:
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
         self.name = name
         self._read = read
-        self._keep_text = keep_text
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
             return value
         try:
-            read = self._read(value)
+            return self._read(value)
         except UsageError as error:
             self.fail(str(error), param, ctx)
-        return value if self._keep_text else read
 
 
 class GroupedOption(click.Option):
@@ -92,6 +91,23 @@ def _settings_options() -> list[click.Parameter]:
         ),
         GroupedOption(["--no-config"], is_flag=True, expose_value=False, help="Leave such settings out."),
     ]
+
+
+def declared_option(one: Declared, more: Mapping[str, Any] | None = None) -> Decorator[Any]:
+    """The option that a field of a dataclass declares; `more` are settings of `click.option` that count instead."""
+    said = one.option
+    settings: dict[str, Any] = {"help": said.help, "default": one.default, "metavar": said.metavar}
+    if isinstance(one.default, bool):
+        settings |= {"is_flag": True, "default": one.default and not said.negative}
+        if settings["default"]:
+            settings["flag_value"] = False
+    elif said.choices:
+        settings["type"] = click.Choice(said.choices)
+    elif said.read is not None:
+        settings["type"] = Checked("text", said.read)
+    if one.several:
+        settings |= {"multiple": True, "default": None}
+    return option(said.group, *one.names, one.keyword, **settings | dict(said.settings) | dict(more or {}))
 
 
 def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:

@@ -1,10 +1,10 @@
-"""A progress line on standard error, while logs are read, for people at a terminal."""
+"""Lines on standard error for people at a terminal who wait: reading, jobs, another program. Gone when all is done."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,40 +12,75 @@ from goodput_cli.cli.interrupts import raise_again
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+    from rich.progress import ProgressColumn, TaskID
 
     from goodput_cli.sources.base import Progress
 
 _PATIENCE_SECONDS = 0.4
 """What is read sooner needs no line: making one takes a while as well."""
 _BAR_WIDTH = 16
-_READING = "reading"
-_UNITS = ("kB", "MB", "GB", "TB")
-_HIGHEST = 999.5
-"""From here on three digits are not enough."""
+_SHOWN_EVERY = 25
 
 
 @contextmanager
 def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
-    """What to tell about reading; None where nobody would see it. The line is gone when all is done.
+    """Bytes, lines, rate and the time that is left, once reading takes long; None where nobody would see it.
 
-    then: what is done when everything has been read, in a word. Work begins here: Ctrl-C is raised from now on.
+    then: what is done when everything has been read, in a word; empty where the line should go away. Work begins here:
+    Ctrl-C is raised from now on.
     """
     raise_again()
-    if not wanted or not sys.stderr.isatty():
+    if not _is_seen(wanted):
         yield None
         return
     with ExitStack() as stack:
-        yield _Line(stack, then)
+        yield _ReadingLine(stack, then)
 
 
-class _Line:
-    """Bytes, lines, rate and the time that is left (see `Progress`); the line is there once reading takes long."""
+@contextmanager
+def jobs_progress(*, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """What to call with how many jobs are done, and of how many; None where nobody would see it. The line begins with
+    the first job: there is one line at a time."""
+    if not _is_seen(wanted):
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    bar = _bar(TextColumn("jobs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    task = bar.add_task("jobs", total=None)
+
+    def show(done: int, total: int) -> None:
+        bar.start()
+        if done % _SHOWN_EVERY == 0 or done == total:
+            bar.update(task, completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def waiting(what: str, *, wanted: bool) -> Iterator[None]:
+    """The time that passes while something else computes."""
+    if not _is_seen(wanted):
+        yield
+        return
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with _bar(SpinnerColumn(), TextColumn(what), TimeElapsedColumn()) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
+class _ReadingLine:
+    """A `Progress` that becomes a line once reading takes long."""
 
     def __init__(self, stack: ExitStack, then: str) -> None:
         self._stack, self._then = stack, then
         self._begin = time.monotonic()
         self._bytes = self._lines = self._total = 0
-        self._bar: Bar | None = None
+        self._shown: tuple[Bar, TaskID] | None = None
 
     def advance(self, count: int, /) -> None:
         self._bytes += count
@@ -59,56 +94,50 @@ class _Line:
         self._show()
 
     def finish(self) -> None:
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=self._then, total=None, rate="", left="")
+        if not self._then:
+            self._stack.close()
+        elif self._shown is not None:
+            bar, task = self._shown
+            bar.update(task, description=self._then, total=None)
 
     def _show(self) -> None:
-        spent = time.monotonic() - self._begin
-        if self._bar is None and spent < _PATIENCE_SECONDS:
+        if self._shown is None and time.monotonic() - self._begin < _PATIENCE_SECONDS:
             return
-        first = self._bar is None
-        bar = self._bar = self._bar or _bar(self._stack)
-        rate = self._bytes / spent
-        bar.update(
-            bar.task_ids[0],
-            description=_READING,
-            completed=self._bytes,
-            total=self._total if self._bytes <= self._total else None,
-            amount=_amount(self._bytes, self._total),
-            lines=f"{self._lines:,} lines",
-            rate=f"{_size(rate)}/s",
-            left=_left(self._total - self._bytes, rate),
-            refresh=first,
+        total = self._total if 0 < self._bytes <= self._total else None
+        first = self._shown is None
+        bar, task = self._shown = self._shown or self._open()
+        bar.update(task, completed=self._bytes, total=total, lines=f"{self._lines:,} lines", refresh=first)
+
+    def _open(self) -> tuple[Bar, TaskID]:
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
         )
 
+        bar = self._stack.enter_context(
+            _bar(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(_BAR_WIDTH),
+                DownloadColumn(),
+                TextColumn("{task.fields[lines]}"),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(compact=True),
+            )
+        )
+        return bar, bar.add_task("reading", total=None, lines="")
 
-def _bar(stack: ExitStack) -> Bar:
+
+def _is_seen(wanted: bool) -> bool:
+    return wanted and sys.stderr.isatty()
+
+
+def _bar(*columns: ProgressColumn) -> Bar:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+    from rich.progress import Progress as Bar
 
-    texts = (TextColumn("{task.fields[" + name + "]}") for name in ("amount", "lines", "rate", "left"))
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(_BAR_WIDTH), *texts)
-    bar = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-    bar.add_task(_READING, total=None, amount="", lines="", rate="", left="")
-    return bar
-
-
-def _amount(done: int, total: int) -> str:
-    return f"{_size(done)} of {_size(total)}" if total >= done > 0 else _size(done)
-
-
-def _size(count: float) -> str:
-    for unit in _UNITS:
-        count /= 1000
-        if count < _HIGHEST:
-            return f"{count:.3g} {unit}"
-    return f"{count:.0f} {_UNITS[-1]}"
-
-
-def _left(missing: int, rate: float) -> str:
-    """The time that reading will still take, where it is known how much there is."""
-    if missing < 0 or not rate:
-        return ""
-    minutes, seconds = divmod(round(missing / rate), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{seconds:02d} left" if hours else f"{minutes}:{seconds:02d} left"
+    return Bar(*columns, console=Console(stderr=True), transient=True)

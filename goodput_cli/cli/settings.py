@@ -18,7 +18,7 @@ import click
 
 from goodput_cli.cli.completion import FileName
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.report.text import safe
+from goodput_cli.vocabulary.text import safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""

@@ -6,25 +6,26 @@ The lines of a log have few shapes (sets of keys), so records are grouped by sha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from goodput_cli.events.block import LazyRecords
+from goodput_cli.arrays import I64
+from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.events.columnar.block import LazyRecords
+from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity, identities_of
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Format, Output, Record, Records
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
-from goodput_cli.events.lines import Parsed
-from goodput_cli.events.notes import Notes
+from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
-from goodput_cli.events.schema import NONE, EventLog
-from goodput_cli.events.templates import Columns
+from goodput_cli.events.schema import NONE, EventLog, LogFormat
 from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.sources.base import Record
 
 MANY_SHAPES = 64
 """With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
@@ -36,17 +37,20 @@ class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
     def __init__(self, zone: tzinfo) -> None:
-        self.notes = Notes()
+        self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
         self._entries: Interner[Identity] = Interner()
         self._rows = RowBuilder()
         self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(zone))
         self._envelopes = EnvelopeReader()
-        self._formats = all_formats(self.notes)
+        self._formats = {one: Traits.of(one) for one in all_formats(self.notes)}
+        self._by_their_entries = {
+            one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
+        }
         self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE}).union(*(one.keys for one in self._formats))
         self._format_of: dict[Hashable, Format | None] = {}
-        self._formats_of_job: defaultdict[str, set[str]] = defaultdict(set)
+        self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
     def add(self, source: str, parsed: Parsed) -> None:
         """Decode the records of a block."""
@@ -70,7 +74,8 @@ class Decoder:
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
         origin = Origin(source, lines, lines, entry, constant(size, NONE))
         records = LazyRecords(parsed.block, columns.rows, None if wrapping is None else PAYLOAD)
-        self._decode_shape(Records(records, columns.keys, origin, stamp, False, columns))
+        entries = None if wrapping is None else LazyRecords(parsed.block, columns.rows)
+        self._decode_shape(Records(records, columns.keys, origin, stamp, False, columns, entries))
 
     def _decode_records(self, source: int, parsed: Parsed) -> None:
         size = len(parsed.records)
@@ -95,7 +100,7 @@ class Decoder:
             details=output.details.values(),
             entries=entries,
         )
-        formats = tuple(tuple(sorted(self._formats_of_job[job])) for job in table.jobs)
+        formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         return EventLog(table, formats, self.notes.diagnostics(sources, entries))
 
     def _decode_bare(self, group: Records) -> bool:
@@ -123,7 +128,7 @@ class Decoder:
         codes = [NONE if name is None else self._entries.code(name) for name in names]
         origin = replace(group.origin, entry=np.array(codes, dtype=np.int32))
         payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
-        return Records(payloads, frozenset(), origin, stamps)
+        return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 
     def _decode_shape(self, group: Records) -> None:
         for log_format, records in self._by_format(group):
@@ -137,9 +142,27 @@ class Decoder:
             used = log_format.translate(named, self._output)
             self._unrecognised(named, np.flatnonzero(~used))
 
-    def _by_format(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
-        if not len(group):
-            return []
+    def _by_format(self, group: Records) -> Iterator[tuple[Format | None, Records]]:
+        """The records of a group by the format that reads them; None: there is none."""
+        for log_format, records in self._by_entry(group) if len(group) else ():
+            if log_format is None:
+                yield from self._by_event_type(records)
+            else:
+                yield log_format, records
+
+    def _by_entry(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
+        """By the format that knows the entry around them; None where there is no such entry."""
+        if group.entries is None or not self._by_their_entries:
+            return [(None, group)]
+        if group.columns is not None:  # the entries of a template differ in time and identity only
+            return [(self._format_of_entry(group.entries[0]), group)]
+        groups = _grouped(group.entries, self._format_of_entry)
+        return [(one, _take(group, places, group.keys)) for one, places in groups.items()]
+
+    def _format_of_entry(self, entry: Entry) -> Format | None:
+        return next((one for one, recognises in self._by_their_entries.items() if recognises(entry)), None)
+
+    def _by_event_type(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
         if EVENT_TYPE not in group.keys or group.same(EVENT_TYPE) is not None:
             return [(self._find_format(group.keys, group.records[0]), group)]
         types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
@@ -165,28 +188,33 @@ class Decoder:
 
     def _with_jobs(self, records: Records, log_format: Format) -> Records:
         """The records that name their job, with its code; the others are reported."""
-        job = records.same(JOB_NAME)
-        if isinstance(job, str) and job:
-            self._formats_of_job[job].add(log_format.name)
-            return replace(records, origin=replace(records.origin, job=constant(len(records), self._jobs.code(job))))
-        names = [record.get(JOB_NAME, "") for record in records.records]
+        traits = self._formats[log_format]
+        names = traits.job_names(records)
+        if isinstance(names, str) and names:
+            self._seen(names, log_format)
+            return replace(records, origin=replace(records.origin, job=constant(len(records), self._jobs.code(names))))
         if set(map(type, names)) != {str} or "" in names:
-            self._report_nameless(records, names)
+            self._report_nameless(records, names, traits.job_key)
             named = [at for at, name in enumerate(names) if isinstance(name, str) and name]
             names = [names[at] for at in named]
             records = _take(records, named, records.keys)
         for name in set(names):
-            self._formats_of_job[name].add(log_format.name)
+            self._seen(name, log_format)
         if not names:
             return records
         return replace(records, origin=replace(records.origin, job=self._jobs.codes(names)))
 
-    def _report_nameless(self, records: Records, names: Sequence[Any]) -> None:
+    def _seen(self, job: str, log_format: Format) -> None:
+        traits, name = self._formats[log_format], log_format.name
+        about = LogFormat(name, traits.restores_are_inferred, traits.other_system)
+        self._formats_of_job[job].setdefault(name, about)
+
+    def _report_nameless(self, records: Records, names: Sequence[Any], key: str) -> None:
         missing = [at for at, name in enumerate(names) if name == ""]
         wrong = [at for at, name in enumerate(names) if not isinstance(name, str)]
-        message = f"events without `{JOB_NAME}` belong to no job; dropped"
+        message = f"events without `{key}` belong to no job; dropped"
         self._output.report("missing_job_name", message, records, missing)
-        self._output.report("bad_value", f"`{JOB_NAME}` is no text; dropped", records, wrong)
+        self._output.report("bad_value", f"`{key}` is no text; dropped", records, wrong)
 
     def _note_unknown_keys(self, records: Records, log_format: Format) -> None:
         places: Mapping[str, Sequence[int]] = {key: range(len(records)) for key in records.keys - log_format.keys}
@@ -196,7 +224,7 @@ class Decoder:
             name = self.notes.bounded("unknown_keys", key)
             self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])
 
-    def _unrecognised(self, records: Records, places: Sequence[int] | NDArray[np.int64]) -> None:
+    def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         message = "lines that no log format recognises; ignored"
         self._output.report("unrecognised_lines", message, records, list(places))
 
@@ -210,7 +238,7 @@ def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[i
     return places
 
 
-def _grouped(records: Sequence[Record], shape: Callable[[Record], Iterable[str]]) -> dict[Any, list[int]]:
+def _grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, list[int]]:
     groups: dict[Any, list[int]] = {}
     for at, record in enumerate(records):
         key = shape(record)
@@ -221,12 +249,18 @@ def _grouped(records: Sequence[Record], shape: Callable[[Record], Iterable[str]]
     return groups
 
 
-def _take(block: Records, places: Sequence[int] | NDArray[np.int64], keys: frozenset[str]) -> Records:
+def _take(block: Records, places: Sequence[int] | I64, keys: frozenset[str]) -> Records:
     if len(places) == len(block):
         return replace(block, keys=keys)
     rows = np.asarray(places, dtype=np.int64)
-    records = block.records
-    return Records([records[int(at)] for at in places], keys, block.origin.take(rows), block.stamp[rows])
+    records, entries = block.records, block.entries
+    return Records(
+        [records[int(at)] for at in places],
+        keys,
+        block.origin.take(rows),
+        block.stamp[rows],
+        entries=None if entries is None else [entries[int(at)] for at in places],
+    )
 
 
 def _without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:

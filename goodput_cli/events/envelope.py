@@ -7,8 +7,8 @@ from datetime import UTC
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Characters
 from goodput_cli.events.timestamps import Instants, TimestampReader
 
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
@@ -24,15 +24,15 @@ class EnvelopeReader:
     def __init__(self) -> None:
         self._clock = TimestampReader(UTC)
 
-    def stamps(self, entries: Sequence[Mapping[str, Any]]) -> NDArray[np.int64]:
+    def stamps(self, entries: Sequence[Mapping[str, Any]]) -> I64:
         """The entries' timestamps, ns since 1970 UTC, or NO_STAMP. Cloud Logging always writes a zone."""
         return _stamps(self._clock.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
 
-    def stamps_of(self, characters: NDArray[np.uint8]) -> NDArray[np.int64]:
+    def stamps_of(self, characters: Characters) -> I64:
         """The same of timestamps of one length, given as uint8[n, length]."""
         return _stamps(self._clock.read_grid(characters, lambda: _texts(characters)))
 
-    def identities(self, entries: Sequence[Mapping[str, Any]], stamps: NDArray[np.int64]) -> list[Identity | None]:
+    def identities(self, entries: Sequence[Mapping[str, Any]], stamps: I64) -> list[Identity | None]:
         """(log name, timestamp, insertId) of each, equal for every copy of an entry; None without an insertId.
 
         stamps: those of `stamps`. The timestamp is written as ns, so that two spellings of an instant are equal.
@@ -44,9 +44,7 @@ class EnvelopeReader:
         return list(zip(logs, map(str, stamps.tolist()), ids, strict=True))
 
 
-def identities_of(
-    log_name: str, stamps: NDArray[np.int64], times: NDArray[np.uint8], ids: NDArray[np.uint8]
-) -> list[Identity]:
+def identities_of(log_name: str, stamps: I64, times: Characters, ids: Characters) -> list[Identity]:
     """The same of one log's entries, with their timestamps and insertIds as characters, uint8[n, width]."""
     named = list(map(str, stamps.tolist()))
     for at in np.flatnonzero(stamps == NO_STAMP).tolist():
@@ -54,11 +52,11 @@ def identities_of(
     return [(log_name, time, insert_id) for time, insert_id in zip(named, _texts(ids), strict=True)]
 
 
-def _stamps(instants: Instants) -> NDArray[np.int64]:
+def _stamps(instants: Instants) -> I64:
     return np.where(instants.good, instants.ns, NO_STAMP)
 
 
-def _texts(characters: NDArray[np.uint8]) -> list[str]:
+def _texts(characters: Characters) -> list[str]:
     """Texts of one length, given as uint8[n, length], all of them ASCII."""
     width = characters.shape[1]
     joined = characters.tobytes().decode("ascii")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.events.decode import Decoder
-from goodput_cli.events.documents import ObjectReader, document_reader
-from goodput_cli.events.lines import LineReader, Parsed
+from goodput_cli.events.documents import Documents
 from goodput_cli.events.schema import EventLog
-from goodput_cli.events.timestamps import load_zone
-from goodput_cli.sources.base import Batch, RawBatch, ReadContext, Wanted
+from goodput_cli.sources.base import ReadContext, Wanted
 from goodput_cli.sources.follow import follow
+from goodput_cli.vocabulary.zones import load_zone
 
 
 class LiveLog:
@@ -36,7 +33,7 @@ class LiveLog:
         self._context = ReadContext(self._report, wanted=wanted or Wanted(), notice=notice)
         self._decoder = Decoder(load_zone(timezone))
         self._followers = follow(uris, self._context)
-        self._readers: dict[str, LineReader | ObjectReader] = {}
+        self._documents = Documents()
         self._failing: set[str] = set()  # said already
         self._looked = False
 
@@ -50,7 +47,8 @@ class LiveLog:
         for follower in self._followers:
             try:
                 for batch in follower.look():
-                    self._add(batch)
+                    for parsed in self._documents.read(batch):
+                        self._decoder.add(batch.source, parsed)
                     changed = True
             except SourceError as error:
                 if not self._looked:
@@ -70,17 +68,6 @@ class LiveLog:
         """Let go of files that are held open."""
         for follower in self._followers:
             follower.close()
-
-    def _add(self, batch: Batch) -> None:
-        if not isinstance(batch, RawBatch):
-            self._decoder.add(batch.source, Parsed(batch.records, np.zeros(len(batch.records), dtype=np.int64)))
-            return
-        reader = self._readers.get(batch.source)
-        if reader is None or batch.first_line == 1:
-            if reader is not None:
-                self._decoder.add(batch.source, reader.finish())
-            reader = self._readers[batch.source] = document_reader(batch.data)
-        self._decoder.add(batch.source, reader.feed(batch))
 
     def _report(self, found: Diagnostic) -> None:
         self._notices[found.code, found.message] = found

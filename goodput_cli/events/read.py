@@ -6,17 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from typing import BinaryIO
 
-import numpy as np
-
-from goodput_cli.collection import garbage_collection_paused
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.decode import Decoder
-from goodput_cli.events.documents import ObjectReader, document_reader
-from goodput_cli.events.lines import LineReader, Parsed
+from goodput_cli.events.documents import Documents
 from goodput_cli.events.schema import EventLog
-from goodput_cli.events.templates import Templates
-from goodput_cli.events.timestamps import load_zone
-from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Wanted, source_for
+from goodput_cli.gc_pause import garbage_collection_paused
+from goodput_cli.sources.base import Batch, Progress, ReadContext, Wanted, source_for
+from goodput_cli.vocabulary.zones import load_zone
 
 
 def read_events(
@@ -53,27 +49,9 @@ def decode_batches(
     decoder = Decoder(zone)
     with garbage_collection_paused():
         for batches in found:
-            for source, parsed in _parsed(batches):
+            for source, parsed in Documents().read_all(batches):
                 decoder.add(source, parsed)
                 context.add_lines(len(parsed))
         log = decoder.finish()
     context.finish()
     return EventLog(log.table, log.formats, (*notices, *log.diagnostics))
-
-
-def _parsed(batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
-    """The batches of a URI as records, document by document."""
-    reader: LineReader | ObjectReader | None = None
-    templates = Templates()
-    source = ""
-    for batch in batches:
-        if not isinstance(batch, RawBatch):
-            yield batch.source, Parsed(batch.records, np.zeros(len(batch.records), dtype=np.int64))
-            continue
-        if reader is None or batch.first_line == 1:
-            if reader is not None:
-                yield source, reader.finish()
-            reader, source = document_reader(batch.data, templates), batch.source
-        yield source, reader.feed(batch)
-    if reader is not None:
-        yield source, reader.finish()

@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, taken
 
 T = TypeVar("T", bound=Hashable)
-Ints = NDArray[Any] | int
 _PIECE = 1 << 20
 _DEFAULTS: dict[str, int] = {"step": NO_STEP, "rank": NONE, "label": NONE, "detail": NONE}
 
@@ -44,8 +44,8 @@ class Origin:
     """Where n records come from. order: position within the block; line: 0 where there is none; entry, job: codes."""
 
     source: int
-    order: NDArray[np.int64]
-    line: NDArray[np.int64]
+    order: I64
+    line: I64
     entry: NDArray[np.int32]
     job: NDArray[np.int32]
 
@@ -59,7 +59,7 @@ class RowBuilder:
     """Rows of a block in any order -> columns in order of arrival."""
 
     def __init__(self) -> None:
-        self._order: list[NDArray[np.int64]] = []
+        self._order: list[I64] = []
         self._block: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
         self._done = {name: GrowingColumn(dtype) for name, dtype in COLUMNS.items() if name != "end"}
         self._ends: GrowingColumn | None = None  # while every event ends when it begins
@@ -67,13 +67,13 @@ class RowBuilder:
     def add(
         self,
         origin: Origin,
-        kept: NDArray[np.bool_],
+        kept: Mask,
         kind: Kind | NDArray[np.int8],
         edge: Edge,
-        time: NDArray[np.int64],
+        time: I64,
         *,
-        end: NDArray[np.int64] | None = None,
-        step: NDArray[np.int64] | None = None,
+        end: I64 | None = None,
+        step: I64 | None = None,
         rank: NDArray[np.int32] | None = None,
         label: NDArray[np.int32] | None = None,
         detail: NDArray[np.int32] | None = None,
@@ -132,7 +132,7 @@ class RowBuilder:
         return {name: whole[name] for name in COLUMNS}
 
 
-def _arrival(orders: list[NDArray[np.int64]]) -> NDArray[np.intp] | None:
+def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
     """How to put rows in order; None if they are."""
     order = orders[0] if len(orders) == 1 else np.concatenate(orders)
     if bool(np.all(order[1:] >= order[:-1])):
@@ -169,7 +169,7 @@ def _concatenated(name: str, pieces: list[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(pieces)
 
 
-def _column(name: str, value: Any, kept: NDArray[np.bool_], size: int, every: bool) -> NDArray[Any] | None:
+def _column(name: str, value: Any, kept: Mask, size: int, every: bool) -> NDArray[Any] | None:
     if value is None:
         if name == "end":
             return None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from goodput_cli.diagnostics import Diagnostic
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 NS_PER_SECOND = 1_000_000_000
 NO_STEP = np.iinfo(np.int64).min
@@ -81,35 +81,39 @@ def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
 
-    time, end: int64[n], ns since 1970 UTC; `end` equals `time` but for `Edge.INTERVAL`.
-    kind, edge: int8[n], values of `Kind` and `Edge`.
-    step: int64[n], `NO_STEP` where there is none.
-    rank: int32[n], node rank; NONE where there is none.
-    label, detail, job, source, entry: int32[n] (label: int8[n] where that is enough), positions in the tuple of the
-        same plural name; NONE where there is none (`job` and `source` always are). `labels` are upper case. A `detail`
-        holds what an event says beyond the columns (the remaining fields of an Orbax line; active, total and available
-        slices of `Kind.SLICES`): two events with equal columns and equal detail are the same event. An entry is the
-        identity of a Cloud Logging entry, (log name, timestamp, insertId).
-    line: int64[n], or int32[n] where that is enough, line number in the source, from 1.
+    The columns `label`, `detail`, `job`, `source` and `entry` hold positions in the tuple of the same plural name, NONE
+    where there is none (`job` and `source` always are).
     """
 
     time: NDArray[np.int64]
+    """ns since 1970 UTC."""
     end: NDArray[np.int64]
+    """ns since 1970 UTC; equals `time` but for `Edge.INTERVAL`."""
     kind: NDArray[np.int8]
+    """Values of `Kind`."""
     edge: NDArray[np.int8]
+    """Values of `Edge`."""
     step: NDArray[np.int64]
+    """`NO_STEP` where there is none."""
     rank: NDArray[np.int32]
+    """Node rank; NONE where there is none."""
     label: NDArray[np.int32] | NDArray[np.int8]
+    """int8 where that is enough."""
     detail: NDArray[np.int32]
     job: NDArray[np.int32]
     source: NDArray[np.int32]
     line: NDArray[np.int64] | NDArray[np.int32]
+    """Line number in the source, from 1; int32 where that is enough."""
     entry: NDArray[np.int32]
     jobs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    """Upper case."""
     sources: tuple[str, ...] = ()
     details: tuple[tuple[Any, ...], ...] = ()
+    """What an event says beyond the columns: the remaining fields of an Orbax line; active, total and available slices
+    of `Kind.SLICES`. Two events with equal columns and equal detail are the same event."""
     entries: tuple[tuple[str, str, str], ...] = ()
+    """The identities of Cloud Logging entries: log name, timestamp, insertId."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -160,13 +164,34 @@ COLUMNS: dict[str, type[np.generic]] = {
 assert [f.name for f in fields(EventTable)][: len(COLUMNS)] == list(COLUMNS)
 
 
+REFERENCE_LIBRARY = "reference library"
+"""ml-goodput-measurement, whose recorder writes such logs, as `LogFormat.other_system`."""
+
+
+@dataclass(frozen=True)
+class LogFormat:
+    """What is known of a log format without its code. Sorted by name."""
+
+    name: str
+    restores_are_inferred: bool = False
+    """Whether its restores have an end and no start (accounting §2)."""
+    other_system: str | None = None
+    """The system that could account for its logs too, and that ours is reconciled with."""
+
+    def __lt__(self, other: LogFormat) -> bool:
+        return self.name < other.name
+
+
 @dataclass(frozen=True)
 class EventLog:
-    """What reading the sources gave: the events, and what was noticed on the way.
-
-    formats: names of the log formats per job, in the order of `table.jobs`.
-    """
+    """What reading the sources gave: the events, and what was noticed on the way."""
 
     table: EventTable
-    formats: tuple[tuple[str, ...], ...] = ()
+    formats: tuple[tuple[LogFormat, ...], ...] = ()
+    """The log formats of each job, sorted, in the order of `table.jobs`."""
     diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def format_names(self) -> tuple[tuple[str, ...], ...]:
+        """The names of `formats`."""
+        return tuple(tuple(one.name for one in formats) for formats in self.formats)

@@ -6,15 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from goodput_cli.errors import UsageError
-from goodput_cli.events.layouts import LayoutColumn, read_characters, read_layouts
+from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.timestamp_columns import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.values import MAX_NS
 
 _EPOCH = datetime(1970, 1, 1)
@@ -23,25 +22,7 @@ _SECONDS_PER_MINUTE = 60
 _BEYOND_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 _DATE_AND_TIME = re.compile(r"\d{4}(?:-\d\d-|\d\d)\d\d[Tt ]\d\d:?\d\d", re.ASCII)
 _UTC_MARK = re.compile(r"(.*\d) ?(?:z|UTC)", re.IGNORECASE)  # what `fromisoformat` does not know
-_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 _CACHE_SIZE = 100_000
-
-
-def load_zone(name: str) -> tzinfo:
-    """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
-    from zoneinfo import ZoneInfo
-
-    if name.upper() in ("UTC", "Z"):
-        return UTC
-    offset = _OFFSET.fullmatch(name)
-    try:
-        if offset:
-            sign = -1 if offset[1] == "-" else 1
-            return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3])))
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError) as error:
-        hint = "use a name such as UTC, Europe/Berlin or America/Los_Angeles, or an offset such as +05:30"
-        raise UsageError(f"unknown time zone {name!r}; {hint}") from error
 
 
 class Instant(NamedTuple):
@@ -56,9 +37,9 @@ class Instant(NamedTuple):
 class Instants:
     """n timestamps. ns: int64[n], 0 where not good. good, naive: bool[n]. odd: positions by code of a diagnostic."""
 
-    ns: NDArray[np.int64]
-    good: NDArray[np.bool_]
-    naive: NDArray[np.bool_]
+    ns: I64
+    good: Mask
+    naive: Mask
     odd: dict[str, list[int]]
 
 
@@ -73,7 +54,7 @@ class TimestampReader:
         """`read` of each of `texts`; those of an ordinary layout are read together."""
         return self._read_all(len(texts), read_layouts(texts), lambda: texts)
 
-    def read_grid(self, characters: NDArray[np.uint8], texts: Callable[[], Sequence[Any]]) -> Instants:
+    def read_grid(self, characters: Characters, texts: Callable[[], Sequence[Any]]) -> Instants:
         """The same for texts of one length given as uint8[n, length]; `texts` gives them as such if it has to."""
         return self._read_all(len(characters), read_characters(characters), texts)
 
@@ -115,14 +96,14 @@ class TimestampReader:
             ns += int(extra[1].ljust(3, "0"))
         return Instant(ns, naive, oddity) if 0 <= ns < MAX_NS else None
 
-    def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> NDArray[np.int64]:
+    def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> I64:
         """ns int64[n] east of UTC for local times; adds the positions of odd ones to `odd`."""
         minutes, inverse = np.unique(column.ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND), return_inverse=True)
         found = [self._offset(int(minute)) for minute in minutes]
         for at, (_, oddity) in enumerate(found):
             if oddity:
                 odd[oddity].extend(column.rows[inverse == at].tolist())
-        east: NDArray[np.int64] = np.array([offset for offset, _ in found], dtype=np.int64)[inverse]
+        east: I64 = np.array([offset for offset, _ in found], dtype=np.int64)[inverse]
         return east * NS_PER_SECOND
 
     def _offset(self, minute: int) -> tuple[int, str | None]:

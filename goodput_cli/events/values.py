@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import NS_PER_SECOND
 
 MAX_SECONDS = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
@@ -77,7 +77,7 @@ def epoch_ns(value: Any) -> int | None:
     return round_to_us(seconds)
 
 
-def epoch_column(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def epoch_column(values: Sequence[Any]) -> tuple[I64, Mask]:
     """`epoch_ns` of a column: ns int64[n], and bool[n] that tells which of them are good (the others are 0)."""
     if not set(map(type, values)) <= _NUMERIC:
         return _one_by_one(values, epoch_ns)
@@ -105,7 +105,7 @@ def whole_number(value: Any) -> int | None:
     return int(parsed)
 
 
-def whole_column(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def whole_column(values: Sequence[Any]) -> tuple[I64, Mask]:
     """`whole_number` of a column: int64[n], and bool[n] that tells which of them are good (the others are 0)."""
     if set(map(type, values)) <= _NUMERIC:
         try:
@@ -117,7 +117,7 @@ def whole_column(values: Sequence[Any]) -> tuple[NDArray[np.int64], NDArray[np.b
     return _one_by_one(values, whole_number)
 
 
-def _one_by_one(values: Sequence[Any], convert: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _one_by_one(values: Sequence[Any], convert: Any) -> tuple[I64, Mask]:
     converted = [convert(value) for value in values]
     good = np.array([value is not None for value in converted], dtype=np.bool_)
     return np.array([value or 0 for value in converted], dtype=np.int64), good

@@ -14,14 +14,15 @@ from itertools import pairwise
 
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.reference_library.phases import Event, Interval, Key, Loads, Phases, checkpoint_means, events_of
+from goodput_cli.vocabulary.categories import Category
 
-PRODUCTIVE: Key = ("productive", None)
-WASTED: Key = ("wasted_progress_from_disruption", None)
-RECOVERY: Key = ("infrastructure_recovery_from_disruption", None)
-STARTUP: Key = ("program_startup", None)
-SAVE: Key = ("unproductive_checkpoint_save_time", None)
-RESTORE: Key = ("unproductive_checkpoint_restore_time", None)
-OTHER: Key = ("other", None)
+PRODUCTIVE: Key = (Category.PRODUCTIVE.id, None)
+WASTED: Key = (Category.WASTED.id, None)
+RECOVERY: Key = (Category.RECOVERY.id, None)
+STARTUP: Key = (Category.PROGRAM_STARTUP.id, None)
+SAVE: Key = (Category.SAVE.id, None)
+RESTORE: Key = (Category.RESTORE.id, None)
+OTHER: Key = (Category.OTHER.id, None)
 """Time that it counts nowhere; claims of it only say why."""
 
 
@@ -63,7 +64,7 @@ def library_account(table: EventTable, asked_at_ns: int) -> LibraryAccount:
     claims += [LibraryClaim(start, end, RESTORE, "checkpoint") for start, end in checkpoint_means(table, Kind.RESTORE)]
     claims += _phase_claims(events)
     loads = reader.loads
-    claims += [LibraryClaim(start, end, ("data_loading_sync", None), "load") for start, end in loads.counted]
+    claims += [LibraryClaim(start, end, (Category.DATA_LOADING_SYNC.id, None), "load") for start, end in loads.counted]
     claims += [LibraryClaim(start, end, OTHER, "load_between_steps") for start, end in loads.all]
     total = None if reader.first_start is None else (reader.first_start, _or(reader.job_end, asked_at_ns))
     some = tuple(one for one in claims if one.start < one.end)
@@ -75,10 +76,10 @@ def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
     """Device initialisation, preparation, elastic waits; what lies in an elastic re-initialisation is taken out."""
     phases = Phases(events)
     reinits = phases.of(Kind.ELASTIC_REINIT)
-    claims = [LibraryClaim(*one, ("elastic_reinitialization", None), "phase") for one in reinits]
-    claims += [LibraryClaim(*one, ("elastic_slice_down", None), "phase") for one in phases.of(Kind.ELASTIC_DOWN)]
-    claims += [LibraryClaim(*one, ("elastic_scale_up", None), "phase") for one in phases.of(Kind.ELASTIC_UP)]
-    for kind, name in ((Kind.TPU_INIT, "tpu_initialization"), (Kind.PREP, "training_prep")):
+    claims = [LibraryClaim(*one, (Category.ELASTIC_REINIT.id, None), "phase") for one in reinits]
+    claims += [LibraryClaim(*one, (Category.ELASTIC_DOWN.id, None), "phase") for one in phases.of(Kind.ELASTIC_DOWN)]
+    claims += [LibraryClaim(*one, (Category.ELASTIC_UP.id, None), "phase") for one in phases.of(Kind.ELASTIC_UP)]
+    for kind, name in ((Kind.TPU_INIT, Category.TPU_INITIALIZATION.id), (Kind.PREP, Category.TRAINING_PREP.id)):
         for start, end in phases.of(kind):
             claims.append(LibraryClaim(start, end, (name, None), "phase"))
             for low, high in reinits:
@@ -191,7 +192,7 @@ class _Reader:
         first = bisect_left(self.custom, (start,))
         for low, high, label in self.custom[first : bisect_left(self.custom, (end,))]:
             if high <= end:
-                self.claims.append(LibraryClaim(low, high, ("custom_badput_events", label), "inside_a_step"))
+                self.claims.append(LibraryClaim(low, high, (Category.CUSTOM.id, label), "inside_a_step"))
                 net.append((at, low))
                 at, total = max(at, high), total + high - low
         net = [(low, high) for low, high in [*net, (at, end)] if low < high]

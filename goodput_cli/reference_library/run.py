@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.errors import GoodputError, UsageError, to_install
 from goodput_cli.events.schema import NS_PER_SECOND, EventTable
 from goodput_cli.reference_library.entries import ELASTIC, entries
+from goodput_cli.vocabulary.categories import Category
 
 MODULE = "ml_goodput_measurement"
 NAME = "ml-goodput-measurement"
@@ -43,9 +44,7 @@ class LibraryAnswer:
 def require_library() -> None:
     """Raise UsageError where the library is not installed."""
     if find_spec(MODULE) is None:
-        raise UsageError(
-            f"the reference library {NAME} is not installed; install it with `pip install 'goodput-cli[reconcile]'`"
-        )
+        raise UsageError(f"the reference library {NAME} is not installed; install it with {to_install('reconcile')}")
 
 
 def ask_library(table: EventTable, job: str, asked_at_ns: int, timeout: float) -> LibraryAnswer:
@@ -110,7 +109,7 @@ def answer_of(said: dict[str, Any]) -> LibraryAnswer:
         failed=None,
         total_ns=_ns(said["total_seconds"]),
         goodput_percent=said["goodput_percent"],
-        amounts={("productive", None): _ns(said["productive_seconds"]), **amounts},
+        amounts={(Category.PRODUCTIVE.id, None): _ns(said["productive_seconds"]), **amounts},
         disruptions=said["disruptions"],
         last_step=said["last_step"],
     )

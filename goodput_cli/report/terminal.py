@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 
 from goodput_cli.report.base import Page
-from goodput_cli.report.palette import LOOKS
+from goodput_cli.vocabulary.categories import BY_NAME
 
 NARROWEST = 72
 """Columns that every table takes for granted."""
@@ -52,7 +52,8 @@ def colour_of(category: str, page: Page) -> str:
     """The category's colour as the terminal can show it; empty where it shows none."""
     if not page.colour:
         return ""
-    return LOOKS[category].basic if page.depth == "standard" else LOOKS[category].colour
+    look = BY_NAME[category].look
+    return look.basic if page.depth == "standard" else look.colour
 
 
 def bar(share: float, width: int, unicode: bool) -> str:

@@ -12,25 +12,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
 
 
+"""A JSON object of a log."""
+
+
+Record = dict[str, Any]
+"""A JSON object of a log."""
+
+
 @dataclass(frozen=True)
 class RawBatch:
-    """Some whole lines of one source.
-
-    source: the name that people see in `file:line`.
-    first_line: number of the first line in `data`, from 1; a batch with line 1 begins a new document.
-    data: UTF-8 lines; ends at a newline, except at the end of the source. Batches of a source come one after the other.
-    """
+    """Some whole lines of one source. Batches of a source come one after the other."""
 
     source: str
+    """The name that people see in `file:line`."""
     first_line: int
+    """Number of the first line in `data`, from 1; a batch with line 1 begins a new document."""
     data: bytes
+    """UTF-8 lines; ends at a newline, except at the end of the source."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,14 @@ class RecordBatch:
     """Records that arrive parsed (the pages of an API): they have no line, their insertId is the evidence."""
 
     source: str
-    records: Sequence[dict[str, Any]]
+    records: Sequence[Record]
 
 
 Batch = RawBatch | RecordBatch
 
 
 class Progress(Protocol):
-    """Told how reading goes on. Bytes are counted as stored: those of a packed file as packed."""
+    """Counts how far reading has come. Bytes are counted as stored: those of a packed file as packed."""
 
     def advance(self, count: int, /) -> None:
         """`count` more bytes have been read."""
@@ -62,39 +67,40 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What part of a place is wanted, for places that can be asked for a part.
-
-    job_name, log_name: None where the question names none. lookback_days: how far back to read; None: as far as the
-    job goes. use_cache: whether what was read before may be kept and used. since_ns, received_ns: a reader that has
-    everything up to the one (ns since 1970 UTC), read at the other, wants what is newer, or came later.
-    """
+    """What part of a place is wanted, for places that can be asked for a part."""
 
     job_name: str | None = None
+    """None where the question names none."""
     log_name: str | None = None
+    """None where the question names none."""
     lookback_days: float | None = None
+    """How far back to read; None: as far as the job goes."""
     use_cache: bool = True
+    """Whether what was read before may be kept and used."""
     since_ns: int | None = None
+    """The reader has everything up to here (ns since 1970 UTC) and wants what is newer."""
     received_ns: int | None = None
+    """When it read that (ns since 1970 UTC): it also wants what came later, however old."""
 
 
 @dataclass
 class ReadContext:
-    """What a source may use while it reads.
-
-    stdin: the stream behind `-`; None: the standard input of the process.
-    report: takes a diagnostic about the source itself (a file that ends too early).
-    seen: identities of what has been read, so that a file named twice is read once.
-    notice: takes a sentence for the person who waits (a quota that is used up); None: nobody listens.
-    expected: bytes that each source that knows will give.
-    """
+    """What a source may use while it reads."""
 
     report: Callable[[Diagnostic], None]
+    """Takes a diagnostic about the source itself (a file that ends too early)."""
     stdin: BinaryIO | None = None
+    """The stream behind `-`; None: the standard input of the process."""
     progress: Progress | None = None
+    """Counts what has been read; None: nobody watches."""
     seen: set[object] = field(default_factory=set)
+    """Identities of what has been read, so that a file named twice is read once."""
     wanted: Wanted = Wanted()
+    """What part of a place is wanted."""
     notice: Callable[[str], None] | None = None
+    """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""
     expected: list[int] = field(default_factory=list)
+    """Bytes that each source that knows will give."""
 
     def expect(self, count: int) -> None:
         """For a source, once a `read`: it will give so many bytes."""

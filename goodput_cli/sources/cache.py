@@ -17,17 +17,17 @@ import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import orjson
+
+from goodput_cli.sources.base import Record
 
 FOLDER_VARIABLE = "GOODPUT_CACHE_DIR"
 VERSION = 1
 LEVEL = 1  # logs pack ten to one at any level, and this one costs next to nothing
 _HEADER_BYTES = 1 << 16
 _BLOCK_BYTES = 1 << 20
-
-Record = dict[str, Any]
 
 
 class DamagedCacheError(Exception):

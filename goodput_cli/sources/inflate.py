@@ -7,12 +7,13 @@ and so is a packed one on standard input.
 from __future__ import annotations
 
 import importlib
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from goodput_cli.diagnostics import Diagnostic
-from goodput_cli.errors import SourceError
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import SourceError, to_install
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
@@ -39,8 +40,7 @@ def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
     if head.startswith(GZIP_MAGIC):
         return _inflate(packed, _gzip_pieces, lambda: zlib.decompressobj(wbits=31), GZIP_MAGIC)
     if head.startswith(ZSTD_MAGIC):
-        zstandard = _zstandard(source)
-        return _inflate(packed, _zstd_pieces, lambda: zstandard.ZstdDecompressor().decompressobj(), ZSTD_MAGIC)
+        return _inflate(packed, _zstd_pieces, _zstd(source).ZstdDecompressor, ZSTD_MAGIC)
     return packed
 
 
@@ -50,7 +50,7 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
         yield from unpack(source, chunks)
     except DamagedStreamError as damage:
         message = f"{source}: {damage}; everything before that place counts, what came after is lost"
-        report(Diagnostic("truncated_file", "error", message, 1, (source,)))
+        report(Diagnostic.of("truncated_file", message, 1, (source,)))
 
 
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -59,11 +59,12 @@ def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _zstandard(source: str) -> Any:
+def _zstd(source: str) -> Any:
+    """The module of the standard library, which Python has from 3.14 on, or the same for an older one."""
     try:
-        return importlib.import_module("zstandard")
+        return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError as error:
-        hint = "install what reads it with `pip install 'goodput-cli[zst]'`, or unpack it first with `zstd -d`"
+        hint = f"install what reads it with {to_install('zst')}, or unpack it first with `zstd -d`"
         raise SourceError(f"{source}: packed with zstd; {hint}") from error
 
 
@@ -120,8 +121,10 @@ def _up_to_damage(unpacker: Any, data: bytes) -> bytes:
 
 def _zstd_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
     try:
-        yield unpacker.decompress(data)
-    except Exception as error:  # zstandard.ZstdError, of a module that is loaded only when needed
+        yield unpacker.decompress(data, MAX_PIECE)
+        while not (unpacker.eof or unpacker.needs_input):
+            yield unpacker.decompress(b"", MAX_PIECE)
+    except Exception as error:  # ZstdError, of a module that is loaded only when needed
         if type(error).__name__ != "ZstdError":
             raise
         raise DamagedStreamError("the packed data is damaged") from error

@@ -8,7 +8,6 @@ Each is written under a temporary name and renamed, the manifest last: one that 
 from __future__ import annotations
 
 import gzip
-import importlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from typing import IO, Any
 
 import orjson
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.endings import MANIFEST_ENDING, PARQUET_ENDING
@@ -56,11 +55,9 @@ class Manifest:
 
 
 def check_name(path: Path) -> None:
-    """Raises UsageError for a name that is none of a snapshot, SourceError where its kind cannot be written."""
+    """Raises UsageError for a name that is none of a snapshot."""
     if not path.name.lower().endswith(ENDINGS):
         raise UsageError(f"{path}: a snapshot is called {', '.join('*' + ending for ending in ENDINGS)}")
-    if _is_parquet(path):
-        _parquet(str(path))
 
 
 def manifest_path(path: Path) -> Path:
@@ -92,7 +89,7 @@ def write_manifest(path: Path, manifest: Manifest) -> None:
 def write_lines(path: Path, lines: Sequence[bytes]) -> int:
     """Write a snapshot whole or not at all. Returns its size in bytes. Raises GoodputError."""
     if _is_parquet(path):
-        return _write_whole(path, lambda stream: _write_parquet(str(path), stream, lines))
+        return _write_whole(path, lambda stream: _write_parquet(stream, lines))
     if path.name.lower().endswith(".gz"):
         return _write_whole(path, lambda stream: _write_gzip(stream, lines))
     return _write_whole(path, lambda stream: stream.writelines(line + b"\n" for line in lines))
@@ -100,9 +97,10 @@ def write_lines(path: Path, lines: Sequence[bytes]) -> int:
 
 def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
     """The lines of a snapshot in Parquet, in blocks. Raises SourceError for another kind of file."""
-    parquet = _parquet(name)
+    from pyarrow.parquet import ParquetFile
+
     try:
-        file = parquet.ParquetFile(path)
+        file = ParquetFile(path)
         first_line = 1
         for batch in file.iter_batches(_ROWS, columns=[RECORD_COLUMN]):
             lines = batch.column(0).to_pylist()
@@ -139,26 +137,20 @@ def _is_parquet(path: Path) -> bool:
     return path.name.lower().endswith(PARQUET_ENDING)
 
 
-def _parquet(name: str) -> Any:
-    try:
-        return importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        hint = "install what does with `pip install 'goodput-cli[parquet]'`, or use *.jsonl.gz"
-        raise SourceError(f"{name}: nothing here handles Parquet; {hint}") from error
-
-
 def _write_gzip(stream: IO[bytes], lines: Sequence[bytes]) -> None:
     with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as packed:
         packed.writelines(line + b"\n" for line in lines)
 
 
-def _write_parquet(name: str, stream: IO[bytes], lines: Sequence[bytes]) -> None:
-    pyarrow = importlib.import_module("pyarrow")
+def _write_parquet(stream: IO[bytes], lines: Sequence[bytes]) -> None:
+    import pyarrow
+    from pyarrow.parquet import write_table
+
     entries = [_entry(line) or {} for line in lines]
     columns = {key: pyarrow.array([one.get(key) for one in entries], pyarrow.string()) for key in
                ("timestamp", "insertId", "logName")}  # fmt: skip
     columns[RECORD_COLUMN] = pyarrow.array(lines, pyarrow.binary())
-    _parquet(name).write_table(pyarrow.table(columns), stream, compression="zstd", row_group_size=_ROWS)
+    write_table(pyarrow.table(columns), stream, compression="zstd", row_group_size=_ROWS)
 
 
 def _write_whole(path: Path, write: Any) -> int:

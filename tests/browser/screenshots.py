@@ -6,11 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tabs import ROOT, launched, opened
-
 import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page, load_renderer
+from tests.browser.tabs import ROOT, launched, opened
 
 IMAGES = ROOT / "docs" / "images"
 LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"

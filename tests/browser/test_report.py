@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorder_log import Recorder
-from tabs import DESKTOP, PHONE, ROOT, Tab, launched, opened
-from test_html_report import HOSTILE_NAMES, hostile_log, written
 
 import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
-from goodput_cli.report.html_report import render
+from goodput_cli.report.formats.html import render
+from tests.browser.tabs import DESKTOP, PHONE, ROOT, Tab, launched, opened
+from tests.report.test_html_report import HOSTILE_NAMES, hostile_log, written
+from tests.support.recorder_log import Recorder
 
 LUMINANCE = """
 (selector) => {

@@ -10,7 +10,7 @@ from .canvas import RANK, Canvas, Claim, painted
 from .claims import claims_beside_training
 from .events import NS
 from .job import Job
-from .lineage import Stretch, net, paces, sample, usual_for_last_step
+from .lineage import TrainingSpan, net, paces, sample, usual_for_last_step
 from .training import WASTED, Training, train
 
 
@@ -38,30 +38,30 @@ class Answer:
 
 
 def settle(job: Job) -> Answer:
-    """Paints twice: once to measure net time, then again with the wasted ends of stretches kept in part."""
+    """Paints twice: once to measure net time, then again with the wasted ends of spans kept in part."""
     training = train(job)
     claims = list(claims_beside_training(job, training))
-    for number, stretch in enumerate(training.stretches):
-        rank, owner = ("kept", number) if stretch.kept else ("wasted", WASTED)
-        claims.append(Claim(RANK[rank], stretch.start, stretch.end, owner))
+    for number, span in enumerate(training.spans):
+        rank, owner = ("kept", number) if span.kept else ("wasted", WASTED)
+        claims.append(Claim(RANK[rank], span.start, span.end, owner))
     measured = painted(claims, job.t0, job.t1, job.options.tick)
     totals = measured.totals()
-    for number, stretch in enumerate(training.stretches):
-        stretch.net = totals.get(number, 0)
+    for number, span in enumerate(training.spans):
+        span.net = totals.get(number, 0)
     books = Books(job, training)
     claims += books.wasted_ends(measured)
     return books.close(painted(claims, job.t0, job.t1, job.options.tick).totals())
 
 
 class Books:
-    """Splits the net time of kept stretches into startup, productive, stall or slowdown, and other."""
+    """Splits the net time of kept spans into startup, productive, stall or slowdown, and other."""
 
     def __init__(self, job: Job, training: Training) -> None:
         self.job = job
         self.training = training
-        self.stretches = training.stretches
+        self.spans = training.spans
         self.reference = self.reference_step_time()
-        self.samples = [paces(sample(self.stretches, i, last_step=False)) for i in range(len(job.attempts))]
+        self.samples = [paces(sample(self.spans, i, last_step=False)) for i in range(len(job.attempts))]
         self.usual = [median(found) for found in self.samples]
 
     def reference_step_time(self) -> Fraction | None:
@@ -71,7 +71,7 @@ class Books:
             return Fraction(str(given)) * NS
         if given is None and self.job.is_step_log:
             return None
-        usable = [stretch for stretch in self.stretches if stretch.is_sample]
+        usable = [span for span in self.spans if span.is_sample]
         found = sorted(paces([s for s in usable if not s.first] or usable))
         if not found:
             return None
@@ -80,61 +80,61 @@ class Books:
         # Chosen: a step time of 0 is none.
         return found[low] + (found[min(low + 1, len(found) - 1)] - found[low]) * (place - low) or None
 
-    def startup(self, stretch: Stretch) -> int:
-        """`program_startup` of a stretch, ns: only of a first one, of an attempt whose beginning was seen."""
-        seen = self.job.attempts[stretch.attempt].has_start or stretch.attempt > 0
-        usual = self.usual[stretch.attempt]
-        if not (stretch.first and seen and self.training.infers_startup) or usual is None:
+    def startup(self, span: TrainingSpan) -> int:
+        """`program_startup` of a span, ns: only of a first one, of an attempt whose beginning was seen."""
+        seen = self.job.attempts[span.attempt].has_start or span.attempt > 0 or span.reinit
+        usual = self.usual[span.attempt]
+        if not (span.first and seen and self.training.infers_startup) or usual is None:
             return 0
-        spread = median([abs(pace - usual) for pace in self.samples[stretch.attempt]])
+        spread = median([abs(pace - usual) for pace in self.samples[span.attempt]])
         assert spread is not None
-        slow = Fraction(stretch.net) / stretch.steps > usual + 3 * spread
-        return stretch.net - round(usual * stretch.steps) if slow else 0
+        slow = Fraction(span.net) / span.steps > usual + 3 * spread
+        return span.net - round(usual * span.steps) if slow else 0
 
-    def split(self, stretch: Stretch) -> tuple[int, int]:
+    def split(self, span: TrainingSpan) -> tuple[int, int]:
         """(startup, net time of the kept part), ns. What is left is wasted; of the job's last step, `other`."""
-        if stretch.role == "final":
-            usual = usual_for_last_step(self.stretches, stretch.attempt, net)
-            return 0, stretch.net if usual is None else min(stretch.net, round(usual * stretch.steps))
-        startup = self.startup(stretch)
-        return startup, round((stretch.net - startup) * stretch.kept / stretch.steps)
+        if span.role == "final":
+            usual = usual_for_last_step(self.spans, span.attempt, net)
+            return 0, span.net if usual is None else min(span.net, round(usual * span.steps))
+        startup = self.startup(span)
+        return startup, round((span.net - startup) * span.kept / span.steps)
 
-    def counted_steps(self, stretch: Stretch) -> Fraction:
-        """Kept steps, in proportion where an exclusion or an early end cut the stretch (chosen: also without R)."""
-        if stretch.role == "final":
-            usual = usual_for_last_step(self.stretches, stretch.attempt, net)
+    def counted_steps(self, span: TrainingSpan) -> Fraction:
+        """Kept steps, in proportion where an exclusion or an early end cut the span (chosen: also without R)."""
+        if span.role == "final":
+            usual = usual_for_last_step(self.spans, span.attempt, net)
             if usual is None:
-                return stretch.steps * (1 - Fraction(stretch.excluded, max(stretch.gross, 1)))
-            full = usual * stretch.steps
-            return stretch.steps if stretch.net >= full else stretch.steps * stretch.net / full
-        return stretch.kept * (1 - Fraction(stretch.excluded, max(stretch.gross, 1)))
+                return span.steps * (1 - Fraction(span.excluded, max(span.gross, 1)))
+            full = usual * span.steps
+            return span.steps if span.net >= full else span.steps * span.net / full
+        return span.kept * (1 - Fraction(span.excluded, max(span.gross, 1)))
 
-    def stall(self, stretch: Stretch, kept_net: int) -> int:
+    def stall(self, span: TrainingSpan, kept_net: int) -> int:
         """`step_stall`, ns: step logs without a reference."""
-        usual, factor = self.usual[stretch.attempt], self.job.options.stall_factor
-        if not self.job.is_step_log or stretch.role != "plain" or not factor or not usual:
+        usual, factor = self.usual[span.attempt], self.job.options.stall_factor
+        if not self.job.is_step_log or span.role != "plain" or not factor or not usual:
             return 0
-        stalled = kept_net > factor * usual * stretch.kept
-        return kept_net - round(usual * stretch.kept) if stalled else 0
+        stalled = kept_net > factor * usual * span.kept
+        return kept_net - round(usual * span.kept) if stalled else 0
 
     def wasted_ends(self, measured: Canvas) -> list[Claim]:
-        """Chosen: behind the instant at which its kept net time is used up, a stretch is wasted with all in it."""
+        """Chosen: behind the instant at which its kept net time is used up, a span is wasted with all in it."""
         claims = []
-        for number, stretch in enumerate(self.stretches):
-            if 0 < stretch.kept < stretch.steps:
-                instant = max(measured.instant_after(number, sum(self.split(stretch))), stretch.start)
-                claims.append(Claim(RANK["wasted"], instant, stretch.end, WASTED))
+        for number, span in enumerate(self.spans):
+            if 0 < span.kept < span.steps:
+                instant = max(measured.instant_after(number, sum(self.split(span))), span.start)
+                claims.append(Claim(RANK["wasted"], instant, span.end, WASTED))
         return claims
 
     def close(self, totals: dict[str | int, int]) -> Answer:
         """The final sums, which add up to the window."""
         job = self.job
         ns = {owner: amount for owner, amount in totals.items() if isinstance(owner, str)}
-        kept = [(number, stretch) for number, stretch in enumerate(self.stretches) if stretch.kept]
-        for number, stretch in kept:
-            for category, amount in self.parts(stretch, totals.get(number, 0)).items():
+        kept = [(number, span) for number, span in enumerate(self.spans) if span.kept]
+        for number, span in kept:
+            for category, amount in self.parts(span, totals.get(number, 0)).items():
                 ns[category] = ns.get(category, 0) + amount
-        steps = sum((self.counted_steps(stretch) for _, stretch in kept), Fraction(0))
+        steps = sum((self.counted_steps(span) for _, span in kept), Fraction(0))
         if self.reference is not None:
             ns["training_slowdown"] = ns.get("productive", 0) - round(steps * self.reference)
             ns["productive"] = round(steps * self.reference)
@@ -142,9 +142,9 @@ class Books:
         assert sum(ns.values()) == job.t1 - job.t0, "the categories add up to the window"
         return Answer(ns, len(job.attempts), job.disruptions(), steps, job.t0, job.t1, job.ending(), self.reference)
 
-    def parts(self, stretch: Stretch, held: int) -> dict[str, int]:
-        """Where the `held` ns of a kept stretch go; slowdown is told apart only in the sum."""
-        startup, kept_net = self.split(stretch)
-        stall = self.stall(stretch, kept_net) if self.reference is None else 0
+    def parts(self, span: TrainingSpan, held: int) -> dict[str, int]:
+        """Where the `held` ns of a kept span go; slowdown is told apart only in the sum."""
+        startup, kept_net = self.split(span)
+        stall = self.stall(span, kept_net) if self.reference is None else 0
         other = held - startup - kept_net
         return {"program_startup": startup, "step_stall": stall, "productive": kept_net - stall, "other": other}

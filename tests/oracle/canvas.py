@@ -14,7 +14,7 @@ RANK = {
 """The first match wins, so the highest number is painted first; 16, `other`, is the bare canvas."""
 
 Owner = str | int
-"""Who holds a cell: a category, or the number of a training stretch."""
+"""Who holds a cell: a category, or the number of a training span."""
 
 
 @dataclass(frozen=True)

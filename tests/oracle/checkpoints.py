@@ -10,7 +10,7 @@ from .events import Event
 
 @dataclass
 class Course:
-    """pieces: (step a, its time, step b, its time) of each stretch; saves: [start, end) of each save time; ns.
+    """spans: (step a, its time, step b, its time) of each span; saves: [start, end) of each save time; ns.
 
     began, last: the step that it began at and the last that it recorded (None: none). last_save: highest saved step.
     time, load: when it began at that step, and its load if it has one; ns.
@@ -21,17 +21,17 @@ class Course:
     time: int | None = None
     load: int | None = None
     last_save: int | None = None
-    pieces: list[tuple[int, int, int, int]] = field(default_factory=list)
+    spans: list[tuple[int, int, int, int]] = field(default_factory=list)
     saves: list[tuple[int, int]] = field(default_factory=list)
 
     @property
-    def span(self) -> tuple[int, int] | None:
+    def step_range(self) -> tuple[int, int] | None:
         return None if self.began is None or self.last is None else (self.began, self.last)
 
     @property
     def tail(self) -> int | None:
-        """End of the last stretch or save time, else of the load. Chosen: with no load, when it began."""
-        ends = [piece[3] for piece in self.pieces] + [save[1] for save in self.saves]
+        """End of the last span or save time, else of the load. Chosen: with no load, when it began."""
+        ends = [piece[3] for piece in self.spans] + [save[1] for save in self.saves]
         return max(ends) if ends else self.time
 
 
@@ -58,7 +58,7 @@ def are_asynchronous(records: list[Event]) -> bool:
 
 
 def course(attempts: list[Attempt], index: int, asynchronous: bool) -> Course:
-    """Stretches and save times of one attempt."""
+    """Spans and save times of one attempt."""
     attempt = attempts[index]
     records = attempt.records()
     begun = beginning(attempts, index, records)
@@ -70,7 +70,7 @@ def course(attempts: list[Attempt], index: int, asynchronous: bool) -> Course:
     result = Course(began=step, time=time, load=loads[-1] if loads else None)
     for place, record in enumerate(records):
         if record.number > step:
-            result.pieces.append((step, time, record.number, record.time))
+            result.spans.append((step, time, record.number, record.time))
             step, time = record.number, record.time
         if place in saves:
             result.saves.append((record.time, saves[place]))
@@ -99,7 +99,7 @@ def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tupl
     attempt = attempts[index]
     loads = [event for event in attempt.events if event.kind == "load"]
     if loads:
-        return loads[-1].number, loads[-1].time
+        return loads[-1].number, max(loads[-1].time, attempt.up)
     if not records:
         return None
     known = checkpoint_before(attempts[:index])

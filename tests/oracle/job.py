@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import takewhile
 
 from .attempts import Attempt, Splitter
-from .events import CHECKPOINTS, CLEAN, Event, in_order, seen_at
+from .events import CHECKPOINTS, CLEAN, TERMINATIONS, Event, in_order, seen_at
 from .life import believed_clean_end
 
 
@@ -40,7 +41,7 @@ class Job:
         return len(self.attempts) - 1
 
     def termination(self, index: int) -> int | None:
-        """The first termination or end line after an attempt's last step or news."""
+        """The first termination or end line after an attempt's last step or progress."""
         endings = self.closing(index)
         return endings[0].time if endings else None
 
@@ -57,8 +58,18 @@ class Job:
         return self.attempts[index + 1].begin
 
     def disruptions(self) -> int:
-        """Passages to a next attempt that do not follow a believed clean end."""
-        return sum(1 for end in self.clean[:-1] if end is None)
+        """Passages to a next attempt that do not follow a believed clean end, and were not a planned scale-up."""
+        return sum(1 for index, end in enumerate(self.clean[:-1]) if end is None and not self.was_planned(index))
+
+    def was_planned(self, index: int) -> bool:
+        """§10: the passage behind an attempt holds a scale-up and no slice loss, no start line, no termination."""
+        attempt, after = self.attempts[index], self.attempts[index + 1]
+        passage = attempt.after({"step"} | CHECKPOINTS)
+        passage = passage + list(takewhile(lambda event: not after.is_step(event), after.events))
+        kinds = {event.kind for event in passage}
+        preempted = any(event.label == "preempted" for event in attempt.events if event.kind == "save")
+        other_causes = {"start", "elastic_down"} | TERMINATIONS
+        return "elastic_up" in kinds and not kinds & other_causes and not preempted
 
     def ending(self) -> str:
         """clean, terminated, crashed or not_logged."""
@@ -90,11 +101,11 @@ def first_instant(events: list[Event]) -> int:
 
 def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None], is_step_log: bool) -> bool:
     """Chosen: a `job_crashed` among the last lines leaves the job down, unless a clean end stands behind it."""
-    told = (attempt.steps if is_step_log else attempt.news() for attempt in attempts)
-    news = {id(event) for events_of_one in told for event in events_of_one}
+    told = (attempt.steps if is_step_log else attempt.progress() for attempt in attempts)
+    progress = {id(event) for events_of_one in told for event in events_of_one}
     tail: list[Event] = []
     for event in events:
-        alive = event.kind in {"scheduled", "start"} or id(event) in news
+        alive = event.kind in {"scheduled", "start"} or id(event) in progress
         tail = [] if alive else [*tail, event]
     kinds = {event.kind for event in tail}
     stands = bool(clean) and clean[-1] is not None

@@ -13,9 +13,10 @@ EVERYTHING, NOTHING = float("inf"), float("-inf")
 
 
 @dataclass
-class Stretch:
+class TrainingSpan:
     """A piece of training of one attempt, [start, end) ns, over `steps` steps, of which the first `kept` are kept.
 
+    first: a start-up may be in it: the attempt's first, or the first behind an elastic re-initialisation (`reinit`).
     role: "plain", "credited" (last step of a dead attempt) or "final" (last step of the job).
     excluded: ns that the user took out. net: ns that nothing of a higher rank claims, once painted.
     """
@@ -26,6 +27,7 @@ class Stretch:
     steps: Fraction
     kept: Fraction
     first: bool = False
+    reinit: bool = False
     role: str = "plain"
     excluded: int = 0
     net: int = 0
@@ -52,13 +54,13 @@ def strides(attempts: list[Attempt]) -> list[int]:
     return [lower_median(differences) or everywhere or 1 for differences in own]
 
 
-def lineage(spans: list[tuple[int, int] | None], reach: list[int]) -> dict[int, int | None]:
+def lineage(step_ranges: list[tuple[int, int] | None], reach: list[int]) -> dict[int, int | None]:
     """The attempts of the final progress: index -> the step up to which its steps are kept (None: all it recorded).
 
-    spans: per attempt the step that it began at and the last that it recorded; None if it recorded none.
+    step_ranges: per attempt the step that it began at and the last that it recorded; None if it recorded none.
     reach: by how much it may miss a step and still have reached it (step logs: its stride, else 0).
     """
-    stepped = [(index, *span) for index, span in enumerate(spans) if span is not None]
+    stepped = [(index, *step_range) for index, step_range in enumerate(step_ranges) if step_range is not None]
     if not stepped:
         return {}
     current, r, _ = stepped[-1]
@@ -76,27 +78,29 @@ def kept_of(a: int, b: int, upto: float) -> Fraction:
     return Fraction(b - a) if upto >= b else Fraction(int(upto) - a) if upto > a else Fraction(0)
 
 
-def net(stretch: Stretch) -> int:
-    return stretch.net
+def net(span: TrainingSpan) -> int:
+    return span.net
 
 
-def gross(stretch: Stretch) -> int:
-    return stretch.gross
+def gross(span: TrainingSpan) -> int:
+    return span.gross
 
 
-def sample(stretches: list[Stretch], attempt: int, last_step: bool) -> list[Stretch]:
-    """The stretches that tell an attempt's usual step time; for a last step its own first one comes before others'."""
-    non_first = [s for s in stretches if s.is_sample and not s.first]
+def sample(spans: list[TrainingSpan], attempt: int, last_step: bool) -> list[TrainingSpan]:
+    """The spans that tell an attempt's usual step time; for a last step its own first one comes before others'."""
+    non_first = [s for s in spans if s.is_sample and not s.first]
     own = [s for s in non_first if s.attempt == attempt]
-    own_first = [s for s in stretches if s.is_sample and s.first and s.attempt == attempt]
+    own_first = [s for s in spans if s.is_sample and s.first and not s.reinit and s.attempt == attempt]
     return own or (own_first if last_step else []) or non_first
 
 
-def paces(stretches: list[Stretch], time: Callable[[Stretch], int] = net) -> list[Fraction]:
+def paces(spans: list[TrainingSpan], time: Callable[[TrainingSpan], int] = net) -> list[Fraction]:
     """Time per step, ns."""
-    return [Fraction(time(stretch)) / stretch.steps for stretch in stretches]
+    return [Fraction(time(span)) / span.steps for span in spans]
 
 
-def usual_for_last_step(stretches: list[Stretch], attempt: int, time: Callable[[Stretch], int]) -> Fraction | None:
+def usual_for_last_step(
+    spans: list[TrainingSpan], attempt: int, time: Callable[[TrainingSpan], int]
+) -> Fraction | None:
     """Usual step time (ns) by which a last step is judged; None if the job shows none."""
-    return median(paces(sample(stretches, attempt, last_step=True), time))
+    return median(paces(sample(spans, attempt, last_step=True), time))

@@ -1,4 +1,4 @@
-"""Training stretches of a job, and what becomes of the time after the last one (accounting §4)."""
+"""Training spans of a job, and what becomes of the time after the last one (accounting §4)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 
 from .canvas import RANK, Canvas, Claim
 from .checkpoints import Course, are_asynchronous, course
-from .events import TERMINATIONS
+from .events import NS, TERMINATIONS
 from .job import Job
-from .life import last_sign_of_life
-from .lineage import EVERYTHING, NOTHING, Stretch, gross, kept_of, lineage, strides, usual_for_last_step
+from .life import Pairing, last_sign_of_life, lost_end
+from .lineage import EVERYTHING, NOTHING, TrainingSpan, gross, kept_of, lineage, strides, usual_for_last_step
 
 RESTORE = "unproductive_checkpoint_restore_time"
 SAVE = "unproductive_checkpoint_save_time"
@@ -21,13 +21,13 @@ UNDETERMINED = "disruption_undetermined"
 
 @dataclass
 class Training:
-    """stretches, and claims beside them. By attempt, ns: where a wasted or a credited last step ends.
+    """spans, and claims beside them. By attempt, ns: where a wasted or a credited last step ends.
 
     in_flight: [start, end) of all that counts as a step for data loading, ns. undetermined: attempts that died at an
     unlogged moment. infers_startup: not with asynchronous saves.
     """
 
-    stretches: list[Stretch] = field(default_factory=list)
+    spans: list[TrainingSpan] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     wasted_end: dict[int, int] = field(default_factory=dict)
     credited_end: dict[int, int] = field(default_factory=dict)
@@ -44,41 +44,42 @@ class Training:
 
 
 def train(job: Job) -> Training:
-    """All stretches, each with what is kept of it and what the user excluded from it."""
+    """All spans, each with what is kept of it and what the user excluded from it."""
     training = Training()
     if job.is_step_log:
         train_step_log(job, training)
     else:
         train_checkpoint_log(job, training)
-    mark_exclusions(job, training.stretches)
-    training.in_flight += [(stretch.start, stretch.end) for stretch in training.stretches]
+    mark_exclusions(job, training.spans)
+    training.in_flight += [(span.start, span.end) for span in training.spans]
     return training
 
 
-def mark_exclusions(job: Job, stretches: list[Stretch]) -> None:
-    for stretch in stretches:
+def mark_exclusions(job: Job, spans: list[TrainingSpan]) -> None:
+    for span in spans:
         # An instant is excluded or not, like an interval of one ns.
-        line = Canvas(stretch.start, max(stretch.end, stretch.start + 1), max(stretch.gross, 1))
+        line = Canvas(span.start, max(span.end, span.start + 1), max(span.gross, 1))
         for start, end in job.options.exclude:
             line.paint(Claim(RANK["excluded"], start, end, "excluded"))
-        stretch.excluded = line.totals().get("excluded", 0)
+        span.excluded = line.totals().get("excluded", 0)
 
 
 # Step logs
 
 
 def train_step_log(job: Job, training: Training) -> None:
-    spans = [(a.steps[0].number, a.steps[-1].number) if a.steps else None for a in job.attempts]
+    step_ranges = [(a.steps[0].number, a.steps[-1].number) if a.steps else None for a in job.attempts]
     stride = strides(job.attempts)
-    kept = lineage(spans, stride)
+    kept = lineage(step_ranges, stride)
     for index, attempt in enumerate(job.attempts):
         r = kept.get(index, NOTHING)
         for a, b in pairwise(attempt.steps):
             steps = Fraction(b.number - a.number)
             share = kept_of(a.number, b.number, EVERYTHING if r is None else r)
-            training.stretches.append(Stretch(index, a.time, b.time, steps, share, first=a is attempt.steps[0]))
-    mark_exclusions(job, training.stretches)
-    measured = list(training.stretches)
+            training.spans.append(TrainingSpan(index, a.time, b.time, steps, share, first=a is attempt.steps[0]))
+    mark_reinitialised(job, training.spans)
+    mark_exclusions(job, training.spans)
+    measured = list(training.spans)
     for index, attempt in enumerate(job.attempts):
         if attempt.steps and index == job.last:
             final_step(job, training, stride[index])
@@ -86,26 +87,42 @@ def train_step_log(job: Job, training: Training) -> None:
             dead_last_step(job, training, index, kept.get(index), stride[index], measured)
 
 
+def mark_reinitialised(job: Job, spans: list[TrainingSpan]) -> None:
+    """The first span behind the end of each elastic re-initialisation of its attempt may hold a start-up."""
+    for interval in Pairing().run(job.attempts):
+        if interval.kind != "elastic_reinit":
+            continue
+        end = interval.end
+        if end is None:
+            end = lost_end(interval, job.attempts[interval.owner], interval.start, None)
+        later = [s for s in spans if s.attempt == interval.owner and end is not None and s.start >= end]
+        if later and not later[0].first:
+            later[0].first = later[0].reinit = True
+
+
 def end_line_after_last_step(job: Job, index: int) -> int | None:
     return next((e.time for e in job.attempts[index].after({"step"}) if e.kind in TERMINATIONS), None)
 
 
 def final_step(job: Job, training: Training, stride: int) -> None:
-    """Last step of the job: a stretch if a termination or end is logged, else in progress; in flight either way."""
+    """Last step of the job: a span if a termination or end is logged, else in progress; in flight either way."""
     start, end = job.attempts[-1].steps[-1].time, end_line_after_last_step(job, job.last)
     training.in_flight.append((start, job.t1 if end is None else end))
     if end is not None:
-        training.stretches.append(Stretch(job.last, start, end, Fraction(stride), Fraction(stride), role="final"))
+        training.spans.append(TrainingSpan(job.last, start, end, Fraction(stride), Fraction(stride), role="final"))
 
 
 def dead_last_step(
-    job: Job, training: Training, index: int, r: int | None, stride: int, measured: list[Stretch]
+    job: Job, training: Training, index: int, r: int | None, stride: int, measured: list[TrainingSpan]
 ) -> None:
     """Last step of an attempt that another follows; the lineage resumed from it at `r` (None: it did not)."""
     step = job.attempts[index].steps[-1]
     if r is not None and r > step.number:
-        count = r - step.number if step.number >= r - stride else 1
-        credit(job, training, index, Fraction(count), measured)
+        missing = Fraction(r - step.number)
+        if step.number >= r - stride or were_trained(job, index, missing, measured):
+            credit(job, training, index, missing, measured)
+        else:
+            credit(job, training, index, Fraction(1), measured)
         return
     end = max(min(training.life(job, index), job.next_begin(index)), step.time)
     training.claim("wasted", step.time, end, WASTED)
@@ -113,16 +130,28 @@ def dead_last_step(
     training.in_flight.append((step.time, end))
 
 
-def credit(job: Job, training: Training, index: int, count: Fraction, measured: list[Stretch]) -> None:
+def were_trained(job: Job, index: int, missing: Fraction, measured: list[TrainingSpan]) -> bool:
+    """Whether steps that no line records fit behind the last one: at most 300 s, before its termination or the next
+    start. Then a writer that buffers lost them, and a checkpoint proves them."""
+    start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
+    time = round(missing * (pace or 0))
+    return time <= 300 * NS and start + time <= end_of_credit(job, index)
+
+
+def end_of_credit(job: Job, index: int) -> int:
+    end_line = end_line_after_last_step(job, index)
+    return job.next_begin(index) if end_line is None else end_line
+
+
+def credit(job: Job, training: Training, index: int, count: Fraction, measured: list[TrainingSpan]) -> None:
     """`count` usual (gross) step times. Chosen: a job that shows no usual step time credits nothing."""
     start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
-    end_line = end_line_after_last_step(job, index)
-    limit = job.next_begin(index) if end_line is None else end_line
+    limit = end_of_credit(job, index)
     wish = start + round(count * (pace or 0))
     training.credited_end[index] = end = min(wish, limit)
     steps = count if end == wish or not pace else Fraction(end - start) / pace
     if end > start:
-        training.stretches.append(Stretch(index, start, end, steps, steps, role="credited"))
+        training.spans.append(TrainingSpan(index, start, end, steps, steps, role="credited"))
 
 
 # Checkpoint logs
@@ -132,12 +161,12 @@ def train_checkpoint_log(job: Job, training: Training) -> None:
     asynchronous = job.options.async_saves or any(are_asynchronous(attempt.records()) for attempt in job.attempts)
     training.infers_startup = not asynchronous
     courses = [course(job.attempts, index, asynchronous) for index in range(len(job.attempts))]
-    kept = lineage([one.span for one in courses], [0] * len(courses))
+    kept = lineage([one.step_range for one in courses], [0] * len(courses))
     for index, one in enumerate(courses):
         upto = kept_upto(job, index, one, kept)
-        for place, (a, start, b, end) in enumerate(one.pieces):
+        for place, (a, start, b, end) in enumerate(one.spans):
             steps = Fraction(b - a)
-            training.stretches.append(Stretch(index, start, end, steps, kept_of(a, b, upto), first=place == 0))
+            training.spans.append(TrainingSpan(index, start, end, steps, kept_of(a, b, upto), first=place == 0))
         for start, end in one.saves:
             training.claim("save", start, end, SAVE)
         if one.load is not None:
@@ -157,7 +186,7 @@ def kept_upto(job: Job, index: int, one: Course, kept: dict[int, int | None]) ->
 
 
 def after_the_last(job: Job, training: Training, index: int, tail: int) -> None:
-    """Time after the last stretch or save time (else the load)."""
+    """Time after the last span or save time (else the load)."""
     if index == job.last:
         training.claim("wasted", tail, job.crash(index) or tail, WASTED)
         return

@@ -5,44 +5,48 @@ To add a format, register a class like `Format` under the entry-point group `goo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.diagnostics import MAX_PLACES
+from goodput_cli.arrays import I64, Characters, Mask
+from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES
+from goodput_cli.events.columnar.numbers import Numerals
+from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.growing import constant
-from goodput_cli.events.notes import Notes
-from goodput_cli.events.numerals import Numerals
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
-from goodput_cli.events.templates import Columns
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
+from goodput_cli.sources.base import Record
 
 EVENT_TYPE = "event_type"
 JOB_NAME = "job_name"
 
-Record = dict[str, Any]
-Mask = NDArray[np.bool_]
+Entry = Mapping[str, Any]
+"""What Cloud Logging wraps around a record: `logName`, `resource`, `labels`, `timestamp` and more, as in its JSON."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """n records of one set of keys; no value is None.
-
-    keys: those that every record has. loose: whether a record may have more, none of which any format knows.
-    stamp: ns int64[n], the envelopes' timestamps, -1 where there is none. columns: the same records as columns, if
-    they were read so; then `records` parses its elements when asked for them, which is slow.
-    """
+    """n records of one set of keys; no value is None."""
 
     records: Sequence[Record]
+    """Parsed when asked for where there are `columns`, which is slow."""
     keys: frozenset[str]
+    """Those that every record has."""
     origin: Origin
-    stamp: NDArray[np.int64]
+    stamp: I64
+    """The timestamps of the entries around the records, ns since 1970 UTC; -1 where there is none."""
     loose: bool = False
+    """Whether a record may have more keys than `keys`, none of which any format knows."""
     columns: Columns | None = None
+    """The same records as columns, if they were read so."""
+    entries: Sequence[Entry] | None = None
+    """The entries of Cloud Logging around the records, if there are some."""
 
     def __len__(self) -> int:
         return len(self.records)
@@ -61,7 +65,7 @@ class Records:
         """The values of one of `keys` if they were read as digits."""
         return None if self.columns is None else self.columns.numbers.get(key)
 
-    def characters(self, key: str) -> NDArray[np.uint8] | None:
+    def characters(self, key: str) -> Characters | None:
         """uint8[n, width]: the texts of one of `keys` if they were read as timestamps of one layout."""
         return None if self.columns is None else self.columns.texts.get(key)
 
@@ -79,7 +83,7 @@ class Output:
     """Where a format puts what it finds. The interners hand out the codes of the columns of the same name."""
 
     rows: RowBuilder
-    notes: Notes
+    notes: DiagnosticCollector
     labels: Interner[str]
     details: Interner[tuple[Any, ...]]
     clock: TimestampReader
@@ -93,7 +97,7 @@ class Output:
             lines, entries = origin.line[few].tolist(), origin.entry[few].tolist()
             self.notes.add(code, message, origin.source, lines, entries, len(chosen))
 
-    def times(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
+    def times(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Epoch seconds of a key as ns int64[n], and which are good; the others are reported as `bad_value`."""
         numerals = records.numerals(key)
         ns, good = epoch_column(records.column(key)) if numerals is None else numerals.epoch_ns()
@@ -101,7 +105,7 @@ class Output:
             self.report("bad_value", f"{why_no_time(key, records.records[at][key])}; dropped", records, [at])
         return ns, good
 
-    def whole(self, records: Records, key: str) -> tuple[NDArray[np.int64], Mask]:
+    def whole(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
         numerals = records.numerals(key)
         if numerals is not None and numerals.fraction is None:
@@ -125,7 +129,10 @@ UNKNOWN_LABEL = "UNKNOWN"
 
 
 class Format(Protocol):
-    """A log format: recognises its records and translates them into canonical rows (see `events.schema`)."""
+    """A log format: recognises its records and translates them into canonical rows (see `events.schema`).
+
+    It may also have what `Traits` lists.
+    """
 
     @property
     def name(self) -> str:
@@ -140,3 +147,32 @@ class Format(Protocol):
 
     def translate(self, records: Records, output: Output, /) -> Mask:
         """Add the rows of `records`. Returns bool[n]: the records that it made something of, be it a diagnostic."""
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What else a format may have, as attributes and methods of these names, and what is taken of one that has not."""
+
+    job_key: str = JOB_NAME
+    """The key of a record that names its job."""
+    job_of: Callable[[Records], str | Sequence[Any]] | None = None
+    """The name of the job of all records, or a name for each; "" where there is none. Goes before `job_key`."""
+    recognises_entry: Callable[[Entry], bool] | None = None
+    """Whether the payload of an entry is of this format, whatever the payload is; goes before `recognises`. May look
+    only at `logName`, at the type of `resource`, and at which labels that has."""
+    restores_are_inferred: bool = False
+    """See `LogFormat`."""
+    other_system: str | None = None
+    """See `LogFormat`."""
+
+    @classmethod
+    def of(cls, one: Format) -> Traits:
+        """Those of a format."""
+        return cls(**{each.name: getattr(one, each.name) for each in fields(cls) if hasattr(one, each.name)})
+
+    def job_names(self, records: Records) -> str | Sequence[Any]:
+        """See `job_of`."""
+        if self.job_of is not None:
+            return self.job_of(records)
+        same = records.same(self.job_key)
+        return same if isinstance(same, str) and same else [one.get(self.job_key, "") for one in records.records]

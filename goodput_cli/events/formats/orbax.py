@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Mask, Output, Record, Records
+from goodput_cli.arrays import Mask
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.formats.orbax_columns import Saved, details_together, placed_together
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.events.values import MAX_NS, epoch_ns, number, round_to_us, whole_number, why_no_time
+from goodput_cli.sources.base import Record
 
 _START, _DURATION = "_start_time", "_duration_secs"
 

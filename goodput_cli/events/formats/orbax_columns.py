@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import Records
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.values import MAX_NS, epoch_column, whole_column
 
-I64 = NDArray[np.int64]
 Pair = tuple[str, Any]
 
 
@@ -39,7 +38,7 @@ def placed_together(records: Records, start_key: str, duration_key: str, step_ke
     return Saved(time, end, step)
 
 
-def _steps(records: Records, key: str) -> tuple[I64, NDArray[np.bool_]]:
+def _steps(records: Records, key: str) -> tuple[I64, Mask]:
     if key not in records.keys:
         return np.full(len(records), NO_STEP, dtype=np.int64), records.every()
     return whole_column(records.column(key))

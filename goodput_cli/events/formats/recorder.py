@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.events.formats.base import JOB_NAME, Mask, Output, Records
-from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.arrays import Mask
+from goodput_cli.events.formats.base import JOB_NAME, Output, Records
+from goodput_cli.events.schema import REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.events.values import whole_number
 
 
@@ -53,6 +54,7 @@ class Recorder:
     """See `Format`."""
 
     name = "recorder"
+    other_system = REFERENCE_LIBRARY
     keys = _TIME_KEYS | {JOB_NAME, _STEP, _CUSTOM_TYPE, _ELASTIC_TYPE, *_SLICES}
 
     def recognises(self, record: Mapping[str, Any]) -> bool:

@@ -1,26 +1,35 @@
-"""Which log formats there are: our own, and those of other packages, which are asked first."""
+"""Which log formats there are: those of other packages, which are asked first, and our own."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 
+from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
-from goodput_cli.events.notes import Notes
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
+BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency)
+"""A row each; of two that recognise a record, the first reads it."""
 
 
-def all_formats(notes: Notes) -> tuple[Format, ...]:
-    """Installed formats, foreign ones first; one that cannot be loaded is a diagnostic."""
-    foreign = [_load(point, notes) for point in entry_points(group=ENTRY_POINT_GROUP)]
-    return (*(one for one in foreign if one is not None), Orbax(), Recorder(), Resiliency())
+def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
+    """A new object of each format, foreign ones first; one that cannot be loaded is a diagnostic."""
+    foreign = [_load(point, notes) for point in plugged_in()]
+    return (*(one for one in foreign if one is not None), *(make() for make in BUILT_IN))
 
 
-def _load(point: Any, notes: Notes) -> Format | None:
+@cache
+def plugged_in() -> tuple[EntryPoint, ...]:
+    """The formats of other packages, looked for once: that takes longer than to read a small log."""
+    return tuple(entry_points(group=ENTRY_POINT_GROUP))
+
+
+def _load(point: EntryPoint, notes: DiagnosticCollector) -> Format | None:
     try:
         loaded: Format = point.load()()
     except Exception as error:  # a foreign package may fail in any way

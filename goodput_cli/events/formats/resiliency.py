@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Mask, Output, Records
+from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind
 from goodput_cli.events.timestamps import Instants
 from goodput_cli.events.values import whole_column
@@ -35,6 +36,7 @@ class Resiliency:
     """See `Format`."""
 
     name = "resiliency"
+    restores_are_inferred = True
     keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP, _RANK})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
@@ -70,7 +72,7 @@ def _report_unknown(records: Records, unknown: Mask, output: Output) -> None:
         output.report("unknown_event", f"event type {name} is not known; such lines do not count", records, places)
 
 
-def _times(records: Records, good: Mask, output: Output) -> NDArray[np.int64]:
+def _times(records: Records, good: Mask, output: Output) -> I64:
     """ns int64[n]; clears `good` where there is no time."""
     if _TIMESTAMP not in records.keys:
         missing = good & (records.stamp < 0)
@@ -103,7 +105,7 @@ _ODDITIES = {
 }
 
 
-def _steps(records: Records, kind: NDArray[np.int8], good: Mask, output: Output) -> NDArray[np.int64]:
+def _steps(records: Records, kind: NDArray[np.int8], good: Mask, output: Output) -> I64:
     """int64[n]; clears `good` where a step is wrong, or missing and needed."""
     if _STEP not in records.keys:
         needed = good & np.isin(kind, _WITH_STEP)

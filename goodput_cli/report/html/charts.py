@@ -15,16 +15,11 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from goodput_cli.errors import UsageError
-from goodput_cli.report.html.columns import ChartColumns
-from goodput_cli.report.palette import LOOKS
-from goodput_cli.timeline.categories import CATEGORIES
+import altair as alt
+import vl_convert
 
-try:
-    import altair as alt
-    import vl_convert
-except ImportError as error:
-    raise UsageError("the HTML report needs its charts: pip install 'goodput-cli[report]'") from error
+from goodput_cli.report.html.columns import ChartColumns
+from goodput_cli.vocabulary.categories import Category
 
 WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
@@ -35,13 +30,13 @@ _LANE = 17
 _STATES = ("kept training", "lost training")
 _INK = "currentColor"
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
-_KEPT_COLOUR = LOOKS["productive"].colour
-_LOST_COLOUR = LOOKS["wasted_progress_from_disruption"].colour
+_KEPT_COLOUR = Category.PRODUCTIVE.look.colour
+_LOST_COLOUR = Category.WASTED.look.colour
 _LOG_SPREAD = 4.0
 """Step times are drawn on a logarithmic scale where the slowest takes more than this many times the fastest."""
 _ROLLING_COLOURS = tuple(
-    LOOKS[name].colour
-    for name in ("tpu_initialization", "unproductive_checkpoint_restore_time", "elastic_scale_up", "training_slowdown")
+    category.look.colour
+    for category in (Category.TPU_INITIALIZATION, Category.RESTORE, Category.ELASTIC_UP, Category.SLOWDOWN)
 )
 _ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 _CONFIG: dict[str, Any] = {
@@ -122,9 +117,9 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
     base = alt.Chart(alt.NamedData("steps"))
     layers = [
         *_shades(columns, slow),
-        base.mark_rule(strokeWidth=2, strokeCap="round", color=LOOKS["tpu_initialization"].colour, clip=True).encode(
-            x=_time(columns), y=y, y2="high:Q"
-        ),
+        base.mark_rule(
+            strokeWidth=2, strokeCap="round", color=Category.TPU_INITIALIZATION.look.colour, clip=True
+        ).encode(x=_time(columns), y=y, y2="high:Q"),
         base.mark_line(strokeWidth=1.5, color=_INK, opacity=0.75, clip=True).encode(x=_time(columns), y="level:Q"),
         alt.Chart(alt.Data(values=[{"ideal": ideal}]))
         .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=_KEPT_COLOUR)
@@ -140,7 +135,7 @@ def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
     shade = alt.Chart(alt.Data(values=slow))
     text = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": _INK, "clip": True}
     return [
-        shade.mark_rect(color=LOOKS["step_stall"].colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
+        shade.mark_rect(color=Category.STALL.look.colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
         shade.mark_text(**text).encode(x=_time(columns), y=alt.value(0), text="text:N"),
     ]
 
@@ -279,7 +274,7 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
         grid=False, ticks=False, domain=False, labelLimit=_LEFT - 8,
     )  # fmt: skip
     y = alt.Y("high:Q", axis=axis, scale=alt.Scale(domain=[count, 0], nice=False, zero=False))
-    looks = alt.Scale(domain=list(range(len(CATEGORIES))), range=[LOOKS[name].colour for name in CATEGORIES])
+    looks = alt.Scale(domain=list(range(len(Category))), range=[category.look.colour for category in Category])
     colour = alt.Color("kind:N", legend=None, scale=looks)
     x = _time(columns)
     bands = alt.Chart(alt.NamedData("bands")).mark_rect(clip=True, strokeWidth=0.8).encode(

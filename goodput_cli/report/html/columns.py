@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.picture import Picture, Shares
-from goodput_cli.report.titles import title
-from goodput_cli.timeline.categories import CATEGORIES
-from goodput_cli.timeline.columns import run_heads
+from goodput_cli.accounting.columns import run_heads
+from goodput_cli.analysis.picture.picture import Picture, Shares
+from goodput_cli.vocabulary.categories import CATEGORIES, title
 
 Table = Mapping[str, Sequence[Any]]
 """Columns by name, all of one length."""

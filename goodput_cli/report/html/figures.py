@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from goodput_cli.analysis.picture import Picture, picture_of
-from goodput_cli.analysis.regimes import Regime
+from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.picture import Picture, picture_of
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps import StepReport
-from goodput_cli.report import facts
+from goodput_cli.analysis.steps.slow_regimes import Regime
+from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.html.charts import Spec, drawn_inside, goodput_chart, main_chart, step_time_chart
 from goodput_cli.report.html.columns import ChartColumns, chart_columns
-from goodput_cli.report.text import as_typed, percent, plural, safe, shorten
+from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 STILL_COLUMNS = 600
 """Columns of dots of the pictures that are drawn here."""

@@ -15,15 +15,11 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from goodput_cli import __version__
-from goodput_cli.errors import UsageError
-from goodput_cli.report.text import finite, safe, shorten
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-try:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-except ImportError as error:
-    raise UsageError("the HTML report needs its charts: pip install 'goodput-cli[report]'") from error
+from goodput_cli import __version__
+from goodput_cli.vocabulary.text import finite, safe, shorten
 
 _FOLDER = "goodput_cli.report.html"
 _LONG = 300

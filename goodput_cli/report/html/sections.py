@@ -7,21 +7,22 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 from goodput_cli import __version__
-from goodput_cli.analysis.codes import code_texts
-from goodput_cli.analysis.disruption_rows import Disruption
-from goodput_cli.analysis.picture import tiled_windows
-from goodput_cli.analysis.results import Analysis, Saves
-from goodput_cli.analysis.steps import StepReport, step_report
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
+from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.picture import tiled_windows
+from goodput_cli.analysis.results import Analysis, Method, Saves
+from goodput_cli.analysis.rolling.sheet import rolling_sheet
+from goodput_cli.analysis.steps.sheet import steps_sheet
+from goodput_cli.analysis.steps.statistics import StepReport, step_report
+from goodput_cli.diagnostics.codes import code_texts
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report import facts
-from goodput_cli.report.definitions import CATEGORY_MEANINGS, OTHER_MEANINGS
-from goodput_cli.report.disruptions_sheet import disruptions_sheet
-from goodput_cli.report.palette import LOOKS, Look
-from goodput_cli.report.rolling_sheet import rolling_sheet
-from goodput_cli.report.sheet_html import HtmlTable, html_table
-from goodput_cli.report.steps_sheet import steps_sheet
-from goodput_cli.report.text import clock, duration, exact, iso, number, period, plural, seconds_text
+from goodput_cli.report.sheets.html import HtmlTable, html_table
+from goodput_cli.vocabulary.categories import BY_NAME, Category, Look
+from goodput_cli.vocabulary.definitions import DEFINITIONS
+from goodput_cli.vocabulary.option import declared
+from goodput_cli.vocabulary.text import clock, duration, iso, number, period, plural, seconds_text
 
 MOST_ROWS = 500
 """How many rows a table of the report holds; the pages of the single commands hold more."""
@@ -104,8 +105,7 @@ def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
     rows = [("attempts", str(job.attempts)), ("disruptions", str(job.disruptions))]
     if found is not None and found.mtbf_seconds is not None:
         rows.append(("MTBF", duration(round(found.mtbf_seconds * 1e9))))
-    kept = number(round(job.kept_steps, 3))
-    rows.append(("steps kept", kept + facts.kept_range_text(job)))
+    rows.append(("steps kept", number(facts.shown_steps(analysis)) + facts.kept_range_text(job)))
     if analysis.saves is not None:
         rows.append(("saves", _saves_text(analysis.saves)))
     if analysis.steps.ideal_seconds is not None:
@@ -138,10 +138,18 @@ def waterfall(analysis: Analysis) -> list[Bar]:
 
 
 def _bar(name: str, title: str | None, ns: int, share: str, left: int, most: int, kind: str) -> Bar:
-    look = LOOKS.get(name.partition(":")[0])
+    category = BY_NAME.get(name.partition(":")[0])
     scale = 1000 / most
     return Bar(
-        name, title or name, look, seconds_text(ns), duration(ns), share, max(left, 0) * scale, abs(ns) * scale, kind
+        name,
+        title or name,
+        None if category is None else category.look,
+        seconds_text(ns),
+        duration(ns),
+        share,
+        max(left, 0) * scale,
+        abs(ns) * scale,
+        kind,
     )
 
 
@@ -241,13 +249,14 @@ def diagnostics(analysis: Analysis) -> list[Finding]:
 
 def definitions() -> list[tuple[str, Look | None, str]]:
     """Every number that a report can hold in a sentence, categories first."""
-    categories = [(name, LOOKS.get(name), meaning) for name, meaning in CATEGORY_MEANINGS.items()]
-    return [*categories, *((name, None, meaning) for name, meaning in OTHER_MEANINGS.items())]
+    categories = [(category.id, category.look, category.row.meaning) for category in Category]
+    return [*categories, *((name, None, meaning) for name, meaning in DEFINITIONS.items())]
 
 
 def method(analysis: Analysis) -> list[tuple[str, str]]:
     """Which question was asked, with which options, of which logs."""
-    how, job, window = analysis.method, analysis.job, analysis.window
+    job, window = analysis.job, analysis.window
+    choices = [(one.option, getattr(analysis.method, one.name)) for one in declared(Method)]
     reference = facts.reference_text(analysis)
     rows = [
         ("window", f"{iso(window.start_ns)} to {iso(window.end_ns)}"),
@@ -255,14 +264,9 @@ def method(analysis: Analysis) -> list[tuple[str, str]]:
         ("log formats", " + ".join(job.formats) or "none"),
         ("progress from", "steps" if analysis.timeline.records is not None else "checkpoints"),
         ("reference", reference or "none"),
-        ("data loading", how.data_loading),
-        ("saves", "asynchronous" if how.async_saves else "block training"),
-        ("stall factor", exact(how.stall_factor) if how.stall_factor else "off"),
-        ("hindsight", "a step redone later is wasted" if how.hindsight else "as it was known at the end of the window"),
+        *((one.label, text) for one, value in choices if (text := one.phrase(value))),
     ]
     rows += [("excluded", period(start, end)) for start, end in analysis.timeline.rules.exclusions]
-    if how.exclude_stopped:
-        rows.append(("excluded", "planned stops"))
     sources = analysis.table.sources
     rows += [("source", source) for source in sources[:_MOST_SOURCES]]
     if len(sources) > _MOST_SOURCES:

@@ -1,1 +1,1 @@
-"""Cloud Logging: `cloud-logging://PROJECT/LOG_ID`. Entries arrive as raw protobuf pages of 1000."""
+"""Cloud Logging: `cloud-logging://PROJECT/LOG_ID`, in pages of 1000 entries."""

@@ -12,9 +12,8 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
-from goodput_cli.sources.base import ReadContext
+from goodput_cli.sources.base import ReadContext, Record
 from goodput_cli.sources.cache import CacheFile, CacheWriter, Coverage, DamagedCacheError, Held, identity, with_start
 from goodput_cli.sources.cloud_logging.credentials import ENDPOINT_VARIABLE
 from goodput_cli.sources.cloud_logging.faults import RefusedError
@@ -24,7 +23,6 @@ from goodput_cli.sources.cloud_logging.reading import LogReader, ns_of
 OVERLAP_NS = 3600 * 10**9
 CLOCK_MARGIN_NS = 600 * 10**9
 
-Record = dict[str, Any]
 Identity = tuple[str, str, str]
 
 

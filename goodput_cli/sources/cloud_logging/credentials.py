@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from goodput_cli.sources.cloud_logging.wire import page_class
 from goodput_cli.sources.google_credentials import find_credentials
 
 ENDPOINT_VARIABLE = "GOODPUT_LOGGING_ENDPOINT"
@@ -22,7 +21,7 @@ _UNLIMITED = [("grpc.max_receive_message_length", -1)]
 class Connection:
     """A way to ask for pages, and the project that the credentials belong to (None: they name none).
 
-    list_entries: gRPC's callable for ListLogEntries. Its pages hold their entries as bytes (`wire.page_class`).
+    list_entries: gRPC's callable for ListLogEntries, from a request to a ListLogEntriesResponse.
     """
 
     list_entries: Any
@@ -43,13 +42,13 @@ def connect() -> Connection:
 
 def _connection(project: str | None, channel: Any, credentials: Any = None) -> Connection:
     from google.cloud.logging_v2.services.logging_service_v2.transports import LoggingServiceV2GrpcTransport
-    from google.cloud.logging_v2.types import ListLogEntriesRequest
+    from google.cloud.logging_v2.types import ListLogEntriesRequest, ListLogEntriesResponse
 
     transport = LoggingServiceV2GrpcTransport(channel=channel, credentials=credentials)
     list_entries = transport.grpc_channel.unary_unary(
         "/google.logging.v2.LoggingServiceV2/ListLogEntries",
         request_serializer=ListLogEntriesRequest.serialize,
-        response_deserializer=page_class().FromString,
+        response_deserializer=ListLogEntriesResponse.pb().FromString,
     )
     return Connection(list_entries, project, transport.close)
 

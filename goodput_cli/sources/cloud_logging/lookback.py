@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from goodput_cli.diagnostics import Diagnostic
-from goodput_cli.sources.base import ReadContext
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.sources.base import ReadContext, Record
 from goodput_cli.sources.cloud_logging.pages import PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery, rfc3339
 from goodput_cli.sources.cloud_logging.reading import ns_of
 
-Record = dict[str, Any]
 _STARTS = ("user_scheduled", "job_started")
 _SOON_NS = 600 * 10**9
 
@@ -54,10 +52,10 @@ def report_cut(pages: PageReader, query: LogQuery, beginning: Beginning, context
                 f"--lookback reaches back to {rfc3339(query.since_ns)[:19]}Z and {query.log_id} has older entries of "
                 "the job: what was before is not counted; a longer --lookback, or none, reads it"
             )
-            context.report(Diagnostic("lookback_truncated", "warning", message, 1, where))
+            context.report(Diagnostic.of("lookback_truncated", message, 1, where))
     elif not beginning.is_known():
         message = (
             f"the oldest entry of the job in {query.log_id}, of {beginning.oldest['timestamp'][:19]}Z, is not its "
             "start: older ones may have expired (logs are kept for 30 days by default) and are not counted"
         )
-        context.report(Diagnostic("lookback_truncated", "warning", message, 1, where))
+        context.report(Diagnostic.of("lookback_truncated", message, 1, where))

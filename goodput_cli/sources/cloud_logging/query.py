@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from urllib.parse import quote, unquote
 
-NS_PER_SECOND = 1_000_000_000
+from goodput_cli.vocabulary.text import iso_of_nine_digits
+
 METRICS_LOG = "ml_diagnostics_metric"
 """The log whose entries name their job in the labels of the resource, not in the payload (formats D)."""
 
@@ -62,9 +62,9 @@ def _plain(character: str) -> str:
 
 
 def rfc3339(ns: int) -> str:
-    """An instant with nine digits, in UTC: such texts sort as the instants do."""
-    seconds, fraction = divmod(max(ns, 0), NS_PER_SECOND)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{fraction:09d}Z"
+    """An instant as filters and entries of Cloud Logging hold it, of 1970 at the earliest; such texts sort as the
+    instants do."""
+    return iso_of_nine_digits(max(ns, 0))
 
 
 def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[str, ...]:

@@ -6,14 +6,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from goodput_cli.sources.base import ReadContext
-from goodput_cli.sources.cloud_logging.entries import decode
+from goodput_cli.sources.base import ReadContext, Record
+from goodput_cli.sources.cloud_logging.entries import records_of
 from goodput_cli.sources.cloud_logging.pages import LostPlaceError, PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery
-
-Record = dict[str, Any]
 
 ENTRIES_A_MINUTE = 60_000
 """What the quota allows: 60 reads of 1000 entries a minute and project."""
@@ -79,10 +76,10 @@ class LogReader:
     def _read_once(self, query: LogQuery, before: list[Record]) -> Iterator[list[Record]]:
         known = {(record["timestamp"], record["insertId"]) for record in before}
         for page in self._pages.pages(query):
-            records = decode(page.entries)
+            records = records_of(page.entries)
             if known:
                 records = [one for one in records if (one["timestamp"], one["insertId"]) not in known]
-            self._patient.read(records, sum(map(len, page.entries)))
+            self._patient.read(records, page.ByteSize())
             if records:
                 yield records
 

@@ -49,19 +49,9 @@ class RefusedError(StoreError):
     """The request makes no sense to the store (no bucket has such a name), or needs what nobody gave."""
 
 
-class TransientError(StoreError):
-    """It may work the next time: too many requests, a server in trouble, a connection that broke.
-
-    pause: seconds that the store asks to wait, if it does.
-    """
-
-    def __init__(self, reason: str, pause: float | None = None) -> None:
-        super().__init__(reason)
-        self.pause = pause
-
-
 class ObjectStore(Protocol):
-    """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s.
+    """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s or
+    `retry.TransientError`.
 
     list_permission, get_permission: what it takes to be answered, as people who grant it call it.
     """

@@ -13,15 +13,15 @@ from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
 
-from goodput_cli.diagnostics import Diagnostic
+from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, scheme_of
 from goodput_cli.sources.blocks import line_blocks
 from goodput_cli.sources.inflate import until_damaged
-from goodput_cli.sources.object_store.ahead import read_ahead
 from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, RefusedError, StoredObject
 from goodput_cli.sources.object_store.names import choose, fixed_part, has_magic
-from goodput_cli.sources.object_store.retry import GaveUpError, try_again
+from goodput_cli.sources.read_ahead import read_ahead
+from goodput_cli.sources.retry import GaveUpError, Patience, try_again
 
 Result = TypeVar("Result")
 
@@ -29,6 +29,7 @@ WORKERS = 16
 PART_BYTES = 4 << 20
 HELD_PARTS = 24
 """Parts being fetched or waiting to be read: 96 MiB at the most."""
+PATIENCE = Patience(first=0.5, longest=30.0, tries=5)
 MAX_REPLACED = 3
 """How often an object may be replaced while it is read before that is an error."""
 
@@ -151,7 +152,7 @@ class _Place:
 
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:
-            return try_again(work, self.stop)
+            return try_again(work, PATIENCE, self.stop)
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:
@@ -225,14 +226,14 @@ class _Reading:
         self._place.first_time(newer, self._context)
         if before:  # otherwise it is as if the bucket had been listed a moment later
             message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"
-            self._context.report(Diagnostic("object_replaced", "warning", message, 1, (name,)))
+            self._context.report(Diagnostic.of("object_replaced", message, 1, (name,)))
         assert isinstance(newer, StoredObject)
         return newer
 
     def _report_deleted(self, name: str, before: int) -> None:
         what = "what came before counts, the rest is lost" if before else "its lines are missing"
         message = f"{name}: was deleted while the bucket was read; {what}"
-        self._context.report(Diagnostic("object_deleted", "error", message, 1, (name,)))
+        self._context.report(Diagnostic.of("object_deleted", message, 1, (name,)))
         if not before:
             self._deleted.append(name)
 

@@ -22,8 +22,8 @@ from goodput_cli.sources.object_store.base import (
     MissingError,
     RefusedError,
     StoredObject,
-    TransientError,
 )
+from goodput_cli.sources.retry import TransientError
 
 Result = TypeVar("Result")
 

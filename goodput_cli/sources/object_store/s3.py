@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from goodput_cli.errors import SourceError
+from goodput_cli.errors import SourceError, to_install
 from goodput_cli.sources.object_store.base import (
     CONNECT_SECONDS,
     CONNECTIONS,
@@ -15,15 +15,15 @@ from goodput_cli.sources.object_store.base import (
     MissingError,
     RefusedError,
     StoredObject,
-    TransientError,
 )
+from goodput_cli.sources.retry import TransientError
 
 try:
     import boto3
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
 except ImportError as error:
-    raise SourceError("s3://: install what reads it with `pip install 'goodput-cli[s3]'`") from error
+    raise SourceError(f"s3://: install what reads it with {to_install('s3')}") from error
 
 Result = TypeVar("Result")
 

@@ -1,0 +1,1 @@
+"""Attempts (accounting §3): where each begins, and how it ends."""

@@ -1,0 +1,243 @@
+"""Attempts (accounting §3): find where each one begins, and which attempt each event belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.bursts import Bursts, find_bursts
+from goodput_cli.accounting.attempts.regions import checkpoint_regions_with_restarts, regions_with_restarts
+from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
+from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
+from goodput_cli.accounting.attempts.unnumbered import STARTUP_PHASES, closing_lines
+from goodput_cli.accounting.columns import (
+    first_of_each,
+    gathered,
+    of_kind,
+    owner_type,
+    positions,
+    rows_of,
+    search,
+    union,
+    without,
+)
+from goodput_cli.accounting.order import ENDINGS
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import Edge, EventTable, Kind
+
+STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
+CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
+PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
+"""Steps and checkpoint events."""
+CLEAN_KINDS = (Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END)
+_RESUMING_KINDS = (Kind.LOAD, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE)
+_OF_NO_ATTEMPT = (Kind.SCHEDULED, Kind.SLICES)
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise."""
+
+    begin: I64
+    """First start line (ns), or first event of an attempt without one."""
+    up: I64
+    """Last start line of its burst (ns), or `begin`."""
+    begin_row: Rows
+    up_row: Rows
+    """Rows of the events at `begin` and at `up`."""
+    started: Mask
+    """Whether a start line opened it."""
+    writers: Rows
+    """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
+    process it ran in."""
+    of_row: Rows
+    """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts and second hosts'
+    reports."""
+    steps: Rows
+    """Rows of the step records that count."""
+    step_bounds: NDArray[np.intp]
+    """The steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`."""
+    dropped: Rows
+    """Rows of second hosts' reports, which do not count."""
+    step_log: bool
+    """Whether the lineage follows steps (accounting §4)."""
+    last_recorded: Rows
+    """Row of the last step or checkpoint event; -1 without any."""
+    last_progress: Rows
+    """Row of the last step; in checkpoint logs of the last load, or of the first report of its highest step. A save
+    that another rank reports late does not undo the end of an attempt (accounting §3)."""
+    closing: Rows
+    """Rows of all terminations and ends behind the `last_progress` of their attempt: what says how it ended."""
+    first_ending: Rows
+    """Row of the first of these; -1 where none was logged."""
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def cut_at_next(self, time: I64) -> I64:
+        """An instant (ns) of each attempt, at the latest where the next one begins: a rank of the old one may be heard
+        of later."""
+        cut = time.copy()
+        cut[:-1] = np.minimum(cut[:-1], self.begin[1:])
+        return cut
+
+    @cached_property
+    def process(self) -> Rows:
+        """Number of the process each attempt ran in: only a start line shows a new one. A phase may begin in one
+        attempt and end in the next of the same process: steps that go back after an elastic wait, for one."""
+        return np.cumsum(self.started).astype(np.int32)
+
+
+def find_attempts(table: EventTable, step_log: bool) -> Attempts:
+    """Attempts of one job; `table` in the order of accounting §1."""
+    steps = positions(table.kind == Kind.STEP)
+    checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
+    recorded = union(steps, checkpoints) if len(checkpoints) else steps
+    bursts = find_bursts(table, recorded)
+    regions = _regions(table.kind, bursts, recorded)
+    boundaries, dropped = _split_regions(table, step_log, regions, steps, bursts)
+    begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
+    up_row, started = _starts(begin_row, bursts)
+    of_row = _attempt_of_row(table, begin_row, bursts)
+    of_row[dropped] = -1
+    steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
+    step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
+    last_recorded = _last_of_each(recorded, recorded_bounds)
+    endings = _endings(table, of_row)
+    if step_log:
+        last_progress = _last_of_each(steps, step_bounds)
+    else:
+        last_progress = _last_progress(table, recorded, recorded_bounds, last_recorded, endings, of_row)
+    closing = endings[endings > last_progress[of_row[endings]]]
+    return Attempts(
+        begin=table.time[begin_row],
+        up=table.time[up_row],
+        begin_row=begin_row,
+        up_row=up_row,
+        started=started,
+        writers=_writers(begin_row, bursts),
+        of_row=of_row,
+        steps=steps,
+        step_bounds=step_bounds,
+        dropped=dropped,
+        step_log=step_log,
+        last_recorded=last_recorded,
+        last_progress=last_progress,
+        closing=closing,
+        first_ending=first_of_each(closing, of_row[closing], len(begin_row)),
+    )
+
+
+def _regions(kind: NDArray[np.int8], bursts: Bursts, recorded: Rows) -> list[int]:
+    """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
+    first: list[int] = bursts.first.tolist()
+    alive = ~of_kind(kind, _OF_NO_ATTEMPT)
+    if alive.any() and (not first or (len(recorded) and recorded[0] < first[0])):
+        return [int(np.argmax(alive)), *first]
+    return first
+
+
+def _split_regions(
+    table: EventTable, step_log: bool, regions: list[int], steps: Rows, bursts: Bursts
+) -> tuple[list[int], Rows]:
+    """Rows inside the regions at which an attempt begins, and the rows of second hosts' reports."""
+    kind = table.kind
+    startup = without(rows_of(kind, STARTUP_KINDS), closing_lines(table, bursts), len(table))
+    endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
+    resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
+    start, stop = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)][: len(regions)], dtype=np.intp)
+    if step_log:
+        number, time = gathered(table.step, steps), gathered(table.time, steps)
+        two_medians = twice_the_median(number, time)
+        return _split_by_steps(
+            StepRecords(steps, number, time, startup, endings, resuming, table.time, two_medians), start, stop
+        )
+    progress, loads = rows_of(kind, (Kind.FINISHED, Kind.SAVED)), np.flatnonzero(kind == Kind.LOAD)
+    boundaries: list[int] = []
+    restarting = checkpoint_regions_with_restarts(progress, loads, endings, resuming, start, stop)
+    for first, behind in zip(start[restarting].tolist(), stop[restarting].tolist(), strict=True):
+        boundaries += split_checkpoint_region(progress, loads, startup, endings, resuming, first, behind)
+    return boundaries, np.zeros(0, dtype=np.intp)
+
+
+def _split_by_steps(records: StepRecords, start: Rows, stop: Rows) -> tuple[list[int], Rows]:
+    """The same for step logs; regions are the rows start <= row < stop."""
+    boundaries: list[int] = []
+    repeated: list[int] = []
+    restarting = regions_with_restarts(records, start, stop)
+    for first, behind in zip(start[restarting].tolist(), stop[restarting].tolist(), strict=True):
+        begins, repeats = split_region(records, first, behind)
+        boundaries += begins
+        repeated += repeats
+    return boundaries, records.row[np.array(sorted(repeated), dtype=np.intp)]
+
+
+def _starts(begin_row: Rows, bursts: Bursts) -> tuple[Rows, Mask]:
+    """Row at which each attempt is up, and whether a start line opened it."""
+    up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
+    opened = search(begin_row, bursts.first)
+    up_row[opened], started[opened] = bursts.last, True
+    return up_row, started
+
+
+def _writers(begin_row: Rows, bursts: Bursts) -> Rows:
+    """How many processes without a rank opened each attempt together; of one without a start line: the one before."""
+    opened = search(begin_row, bursts.first)
+    writers = np.zeros(len(begin_row), dtype=np.intp)
+    writers[opened] = np.maximum(bursts.unnumbered, 1)
+    latest = np.maximum.accumulate(np.where(writers > 0, np.arange(len(writers)), 0))
+    return np.maximum(writers[latest], 1)
+
+
+def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:
+    """What comes before the first attempt's start line (an init, a restore) belongs to it."""
+    if len(begin_row) == 0:
+        return np.full(len(table), -1, dtype=owner_type(0))
+    size = np.diff(np.append(begin_row, len(table)))
+    size[0] += begin_row[0]
+    of_row = np.repeat(np.arange(len(begin_row), dtype=owner_type(len(begin_row))), size)
+    of_row[bursts.late_ends] = search(begin_row, bursts.first[bursts.burst_of_late_end]) - 1
+    of_row[of_kind(table.kind, _OF_NO_ATTEMPT)] = -1
+    return of_row
+
+
+def _bounds(rows: Rows, begin_row: Rows) -> NDArray[np.intp]:
+    """Where in the sorted rows those of each attempt begin, and where the last one's end; the first attempt has what
+    comes before it. Not for late ends, which stand among the rows of another one."""
+    if len(begin_row) == 0:
+        return np.zeros(1, dtype=np.intp)
+    return np.concatenate(([0], search(rows, begin_row[1:]), [len(rows)])).astype(np.intp)
+
+
+def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
+    """The last row in each attempt; -1 where it has none."""
+    if len(rows) == 0:
+        return np.full(len(bounds) - 1, -1, dtype=np.intp)
+    return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
+
+
+def _last_progress(
+    table: EventTable, checkpoints: Rows, bounds: NDArray[np.intp], last: Rows, endings: Rows, of_row: Rows
+) -> Rows:
+    """The last load, or step above all before, of each attempt of a checkpoint log. Only those attempts are looked at
+    in which an end stands before the last checkpoint event: elsewhere it makes no difference."""
+    owner = of_row[endings]
+    last_progress = last.copy()
+    for attempt in np.flatnonzero(np.bincount(owner[endings < last[owner]], minlength=len(last))).tolist():
+        rows = checkpoints[bounds[attempt] : bounds[attempt + 1]]
+        loads = rows[table.kind[rows] == Kind.LOAD]
+        last_progress[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
+    return last_progress
+
+
+def _endings(table: EventTable, of_row: Rows) -> Rows:
+    """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
+    rows = rows_of(table.kind, ENDINGS)
+    rows = rows[of_row[rows] >= 0]
+    starts = table.kind == Kind.START
+    first = int(np.argmax(starts))
+    before_any = starts.any() and not np.any(of_kind(table.kind[:first], PROGRESS_KINDS))
+    return rows[rows > first] if before_any else rows

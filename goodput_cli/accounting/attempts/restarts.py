@@ -1,0 +1,285 @@
+"""Attempts of step logs that no start line shows (accounting §3): steps that go back, and life after an end line.
+
+A region is the rows from one start burst to the next. `_Walk` goes through the step records of a region in
+blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.columns import latest_row, next_row, search
+from goodput_cli.arrays import I64, Rows
+
+_FIRST_BLOCK = 256
+_LARGEST_BLOCK = 1 << 20
+
+
+def twice_the_median(number: I64, time: I64) -> int | None:
+    """Twice the median time (ns, exact) between step records that set a new highest number; None without any."""
+    if len(number) < 2:
+        return None
+    new = np.ones(len(number), dtype=bool)
+    highest = np.maximum.accumulate(number)
+    new[1:] = highest[1:] > highest[:-1]
+    del highest
+    gaps = np.diff(time[new])
+    if len(gaps) == 0:
+        return None
+    middle = (len(gaps) - 1) // 2, len(gaps) // 2
+    gaps.partition(middle)
+    return int(gaps[middle[0]]) + int(gaps[middle[1]])
+
+
+@dataclass(frozen=True)
+class StepRecords:
+    """What a step log records of steps, starts and ends; rows and records in time order."""
+
+    row: Rows
+    number: I64
+    time: I64
+    """Row, step number and time (ns) of every step record."""
+    startup: Rows
+    """Rows of start-up events (init, prep, restore, elastic)."""
+    endings: Rows
+    """Rows of terminations and ends."""
+    resuming: Rows
+    """Rows of loads, inits, preps and restores that begin."""
+    row_time: I64
+    """Time of every row of the table (ns)."""
+    two_medians: int | None
+    """See `twice_the_median`."""
+
+
+def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int], list[int]]:
+    """The rows in [start, stop) at which a new attempt begins without a start line, and the records (positions in
+    `records.row`) that a second host repeated."""
+    boundaries: list[int] = []
+    dropped: list[int] = []
+    begin = start
+    while begin < stop:
+        walk = _Walk(records, begin, stop)
+        boundary = walk.next_boundary()
+        dropped += walk.dropped_before(boundary)
+        if boundary is None:
+            break
+        boundaries.append(boundary)
+        begin = boundary
+    return boundaries, dropped
+
+
+class _Kept:
+    """Records kept so far in one attempt: positions and numbers both rise. Grows in place, at the end only."""
+
+    def __init__(self) -> None:
+        self._records = np.empty(_FIRST_BLOCK, dtype=np.intp)
+        self._numbers = np.empty(_FIRST_BLOCK, dtype=np.int64)
+        self._count = 0
+
+    @property
+    def records(self) -> NDArray[np.intp]:
+        return self._records[: self._count]
+
+    @property
+    def numbers(self) -> I64:
+        return self._numbers[: self._count]
+
+    def extend(self, records: NDArray[np.intp], numbers: I64) -> None:
+        count = self._count + len(records)
+        if count > len(self._records):
+            room = max(2 * len(self._records), count)
+            self._records = np.concatenate((self.records, np.empty(room - self._count, dtype=np.intp)))
+            self._numbers = np.concatenate((self.numbers, np.empty(room - self._count, dtype=np.int64)))
+        self._records[self._count : count] = records
+        self._numbers[self._count : count] = numbers
+        self._count = count
+
+    def with_more(self, records: NDArray[np.intp], numbers: I64) -> _Kept:
+        """A view with some more at the end; this one is as before, and shares the room."""
+        before = self._count
+        self.extend(records, numbers)
+        view = _Kept.__new__(_Kept)
+        view._records, view._numbers, view._count = self._records, self._numbers, self._count
+        self._count = before
+        return view
+
+
+class _Walk:
+    """One attempt's way through its step records, from row `begin` until the next attempt begins or row `stop`."""
+
+    def __init__(self, records: StepRecords, begin: int, stop: int) -> None:
+        self.records = records
+        self.begin = begin
+        self.stop = stop
+        self.position = int(search(records.row, begin))
+        self.end = int(search(records.row, stop))
+        self.kept = _Kept()
+        self.highest: int | None = None
+        self.longest_delay = 0
+        self.dropped: list[int] = []
+        first_ending = int(search(records.endings, begin))
+        has_ending = first_ending < len(records.endings) and records.endings[first_ending] < stop
+        self.ending: int | None = int(records.endings[first_ending]) if has_ending else None
+
+    def dropped_before(self, boundary: int | None) -> list[int]:
+        """Records left out as repeats; those at or after the boundary are the next attempt's to judge."""
+        if boundary is None:
+            return self.dropped
+        return [record for record in self.dropped if self.records.row[record] < boundary]
+
+    def next_boundary(self) -> int | None:
+        """Row at which the next attempt begins, or None."""
+        block = _FIRST_BLOCK
+        checked = self.begin
+        while self.position < self.end:
+            stop = min(self.position + block, self.end)
+            restart, reached = self._read(stop)
+            until = self._row_at(reached)
+            lost = self._lost_start(checked, until)
+            if lost is not None:
+                return lost
+            if restart is not None:
+                return restart
+            checked = until
+            block = _FIRST_BLOCK if reached < stop else min(block * 2, _LARGEST_BLOCK)
+            self.position = reached
+        return self._lost_start(checked, self.stop)
+
+    def _row_at(self, position: int) -> int:
+        return int(self.records.row[position]) if position < self.end else self.stop
+
+    def _read(self, stop: int) -> tuple[int | None, int]:
+        """Take the records up to position `stop`. Returns (row of a restart or None, position reached).
+
+        Stops early behind a record that had to be judged alone, because what it taught changes the next judgement.
+        """
+        number = self.records.number[self.position : stop]
+        before = np.empty(len(number), dtype=np.int64)
+        floor = np.iinfo(np.int64).min if self.highest is None else self.highest
+        before[0] = floor
+        np.maximum.accumulate(number[:-1], out=before[1:])
+        np.maximum(before, floor, out=before)
+        back = number <= before
+        if self.highest is None:
+            back[0] = False
+        suspects = np.flatnonzero(back)
+        if len(suspects) == 0:
+            self._keep(np.arange(self.position, stop, dtype=np.intp))
+            return None, stop
+        return self._judge(suspects + self.position, np.flatnonzero(~back) + self.position, stop)
+
+    def _keep(self, records: NDArray[np.intp]) -> None:
+        if len(records):
+            self.kept.extend(records, self.records.number[records])
+            self.highest = int(self.records.number[records[-1]])
+
+    def _judge(self, suspects: NDArray[np.intp], rising: NDArray[np.intp], stop: int) -> tuple[int | None, int]:
+        """Judge records whose number is not above the attempt's last: all in a row while they are plain repeats."""
+        with_rising = self.kept.with_more(rising, self.records.number[rising])
+        repeats, delay = self._delays(suspects, with_rising)
+        last_kept = with_rising.records[search(with_rising.records, suspects) - 1]
+        started = self._startup_between(self.records.row[last_kept], self.records.row[suspects])
+        plain = repeats & ~started & (delay < self._patience())
+        restarting = np.flatnonzero(~plain)
+        first_odd = int(restarting[0]) if len(restarting) else len(suspects)
+        self.dropped += suspects[:first_odd].tolist()
+        if first_odd:
+            self.longest_delay = max(self.longest_delay, int(delay[:first_odd].max()))
+        if first_odd == len(suspects):
+            self._keep(rising)
+            return None, stop
+        odd_one = int(suspects[first_odd])
+        self._keep(rising[rising < odd_one])
+        if started[first_odd] or not self._is_report(odd_one, bool(repeats[first_odd]), int(delay[first_odd])):
+            return self._restart_row(int(last_kept[first_odd]), odd_one), odd_one
+        self.dropped.append(odd_one)
+        if repeats[first_odd]:
+            self.longest_delay = max(self.longest_delay, int(delay[first_odd]))
+        return None, odd_one + 1
+
+    def _delays(self, suspects: NDArray[np.intp], with_rising: _Kept) -> tuple[NDArray[np.bool_], I64]:
+        """Whether each suspect repeats a number of this attempt, and how long (ns) after its first report."""
+        numbers = self.records.number[suspects]
+        place = np.minimum(search(with_rising.numbers, numbers), len(with_rising.numbers) - 1)
+        repeats = with_rising.numbers[place] == numbers
+        first = with_rising.records[place]
+        return repeats, np.where(repeats, self.records.time[suspects] - self.records.time[first], 0)
+
+    def _startup_between(self, after: Rows, before: Rows) -> NDArray[np.bool_]:
+        """Whether a start-up event stands between two rows."""
+        startup = self.records.startup
+        return np.asarray(search(startup, before) > search(startup, after))
+
+    def _patience(self) -> int:
+        """A repeat sooner than this (ns) after the first report is a second host's."""
+        return max(self.records.two_medians or 0, 2 * self.longest_delay)
+
+    def _is_report(self, record: int, repeats: bool, delay: int) -> bool:
+        """Whether a repeat is a second host's report: soon enough, or the old sequence goes on after it."""
+        if repeats and delay < self._patience():
+            return True
+        return self._old_sequence_goes_on(record)
+
+    def _old_sequence_goes_on(self, record: int) -> bool:
+        """Whether a number above the highest arrives before all numbers from this one on have been seen again."""
+        assert self.highest is not None
+        number = self.records.number
+        above = self._first_above(record + 1, self.highest)
+        if above is None:
+            return False
+        numbers = self.kept.numbers
+        expected = numbers[search(numbers, number[record], side="right") :]
+        return not bool(np.isin(expected, number[record + 1 : above]).all())
+
+    def _first_above(self, start: int, limit: int) -> int | None:
+        """Position of the first record from `start` on, in this region, whose number is above `limit`."""
+        block = _FIRST_BLOCK
+        while start < self.end:
+            stop = min(start + block, self.end)
+            above = np.flatnonzero(self.records.number[start:stop] > limit)
+            if len(above):
+                return start + int(above[0])
+            start, block = stop, min(block * 2, _LARGEST_BLOCK)
+        return None
+
+    def _restart_row(self, last: int, record: int) -> int:
+        """A restart begins at the first start-up event after the attempt's last step, else at the step itself. An
+        end line in between is the old life's if the step comes too late after it: then only what stands behind it."""
+        row, after = int(self.records.row[record]), int(self.records.row[last])
+        if self.ending is not None and self.ending < row and self._is_late(self.records.time[[record]])[0]:
+            after = latest_row(self.records.endings, after, row)
+        startup = next_row(self.records.startup, after)
+        return row if startup is None else min(startup, row)
+
+    def _lost_start(self, start: int, stop: int) -> int | None:
+        """First row in [start, stop) that shows life too long after an end line of this attempt."""
+        if self.ending is None or stop <= self.ending:
+            return None
+        start = max(start, self.ending + 1)
+        resumed = [self._late_resumption(start, stop), self._late_step(start, stop)]
+        return min((row for row in resumed if row is not None), default=None)
+
+    def _is_late(self, time: I64) -> NDArray[np.bool_]:
+        assert self.ending is not None
+        return np.asarray(2 * (time - self.records.row_time[self.ending]) > (self.records.two_medians or 0))
+
+    def _late_resumption(self, start: int, stop: int) -> int | None:
+        resuming = self.records.resuming
+        rows = resuming[search(resuming, start) : search(resuming, stop)]
+        late = rows[self._is_late(self.records.row_time[rows])]
+        return int(late[0]) if len(late) else None
+
+    def _late_step(self, start: int, stop: int) -> int | None:
+        """A step after an end line, unless it goes on from the step before: one rank left, the others went on."""
+        kept = self.kept.records
+        first = int(search(kept, search(self.records.row, start)))
+        last = int(search(kept, search(self.records.row, stop)))
+        if first == last:
+            return None
+        time = self.records.time[kept[max(first - 1, 0) : last]]
+        gap = np.diff(time) if first else np.concatenate(([np.iinfo(np.int64).max], np.diff(time)))
+        late = self._is_late(time[-len(gap) :]) & (gap > (self.records.two_medians or 0))
+        return int(self.records.row[kept[first + int(np.argmax(late))]]) if late.any() else None

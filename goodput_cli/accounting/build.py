@@ -1,0 +1,259 @@
+"""From the events of one job to its timeline: the modules of this folder, in the order of accounting.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.accounting.attempts.causes import Elastic, elastic_passages, preempted_saves
+from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, last_signs_of_life
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.claims import claims
+from goodput_cli.accounting.claims.downtime import downtime, planned_stops_excluded
+from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, phase_intervals
+from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
+from goodput_cli.accounting.columns import of_kind, rows_of
+from goodput_cli.accounting.ledger import Ledger
+from goodput_cli.accounting.order import Ordered, seen_at
+from goodput_cli.accounting.overlaps import Overlaps, resolve_overlaps
+from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.segments import Segments, partition
+from goodput_cli.accounting.sweep import Claims, join
+from goodput_cli.accounting.training.checkpoints import CheckpointProgress
+from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, kept_training_of, with_stalls
+from goodput_cli.accounting.training.last_steps import credit_last_step_of_job
+from goodput_cli.accounting.training.lineage import Lineage
+from goodput_cli.accounting.training.progress import Progress, find_progress
+from goodput_cli.accounting.training.reference import reference_step_time, with_slowdown
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import EventTable, Kind
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One job, accounted for: everything that questions about it start from."""
+
+    table: EventTable
+    """Its events, in order and each once; what `--as-of` hides is left out."""
+    ordered: Ordered
+    """What `table` was made from, duplicates included."""
+    rules: Rules
+    start: int
+    end: int
+    """The job window [start, end), in ns."""
+    ended: bool
+    """Whether the job had ended (accounting §1)."""
+    attempts: Attempts
+    endings: Endings
+    phases: Intervals
+    """Init, prep, custom and elastic intervals."""
+    loads: Intervals
+    """Data loads."""
+    records: StepRecordsByAttempt | None
+    """None in checkpoint logs."""
+    progress: CheckpointProgress | None
+    """None in step logs."""
+    lineage: Lineage
+    training: TrainingOutcome
+    """All training, kept and wasted."""
+    usual_step: UsualStepTimes
+    reference_ns: Fraction | None
+    """The reference step time in use, None without."""
+    origin: Literal["given", "auto"] | None
+    """Where that came from."""
+    sign_of_life: I64
+    """Last sign of life (ns) of each attempt (accounting §3)."""
+    loading: Claims
+    """Data loading that overlaps training, which the ledger does not hold."""
+    segments: Segments
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Running totals of the segments."""
+        return Ledger(self.segments)
+
+    @property
+    def kept_training(self) -> KeptTraining:
+        """Kept training."""
+        return self.segments.kept_training
+
+    @cached_property
+    def runs(self) -> list[int]:
+        """Rows at which runs begin (accounting §10), the first at row 0."""
+        return find_runs(self.table, self.attempts)
+
+    @property
+    def disruptions(self) -> NDArray[np.intp]:
+        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it.
+        Planned scale-ups are among them."""
+        return np.flatnonzero(self.endings.how[:-1] != End.CLEAN)
+
+    @cached_property
+    def preempted_saves(self) -> Rows:
+        """By attempt, its last save that had reached a preemption; -1 without."""
+        return preempted_saves(self.table, self.attempts)
+
+    @cached_property
+    def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
+        """By attempt, what the elastic passage behind it shows (`Elastic`), and the line that says so."""
+        return elastic_passages(self.table, self.attempts)
+
+    @property
+    def planned(self) -> Mask:
+        """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
+        return np.asarray((self.elastic_passages[0] == Elastic.SCALE_UP) & (self.preempted_saves < 0))
+
+
+def is_step_log(table: EventTable) -> bool:
+    """Whether the lineage follows steps (accounting §4): any step start makes a step log, whatever `--as-of`."""
+    return bool(np.any(table.kind == Kind.STEP))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A job before any of its time is accounted for: its events, its attempts, and its window [start, end) (ns)."""
+
+    ordered: Ordered
+    table: EventTable
+    attempts: Attempts
+    endings: Endings
+    start: int
+    end: int
+    ended: bool
+
+
+def build_timeline(ordered: Ordered, rules: Rules, as_of: int | None = None) -> Timeline | None:
+    """Account for the job of these events. None if they span no time.
+
+    as_of: ns; events after it are not seen, and unless the job had ended by then it is where the window ends.
+    """
+    table = ordered.table if as_of is None else seen_at(ordered.table, as_of)
+    if len(table) == 0:
+        return None
+    attempts = find_attempts(table, is_step_log(ordered.table))
+    endings = find_endings(table, attempts)
+    ended = _has_ended(table, attempts, endings)
+    start = job_start(table)
+    end = int(table.end.max()) if ended or as_of is None else as_of
+    return _account(_Job(ordered, table, attempts, endings, start, end, ended), rules) if start < end else None
+
+
+def job_start(table: EventTable) -> int:
+    """The first scheduled or start line; the first event of any kind if a step or checkpoint event stands before it,
+    or if there is none (accounting §1)."""
+    opening = of_kind(table.kind, (Kind.SCHEDULED, Kind.START))
+    first = int(np.argmax(opening))
+    if not opening.any() or of_kind(table.kind[:first], PROGRESS_KINDS).any():
+        return int(table.time[0])
+    return int(table.time[first])
+
+
+def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
+    """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
+    opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
+    last_alive = max((int(rows.max()) for rows in (opening, attempts.last_progress) if len(rows)), default=-1)
+    rows = attempts.closing[attempts.closing > last_alive]
+    if len(rows) == 0:
+        return False
+    clean = endings.how[attempts.of_row[rows[-1]]] == End.CLEAN
+    return bool(clean or not np.any(table.kind[rows] == Kind.CRASHED))
+
+
+def _account(job: _Job, rules: Rules) -> Timeline:
+    """The chapters of accounting.md, one after the other."""
+    table, attempts, endings = job.table, job.attempts, job.endings
+    sign_of_life = last_signs_of_life(table, attempts)
+    progress = find_progress(table, attempts, endings, rules, sign_of_life)
+    training = progress.training
+    credited = np.flatnonzero(training.credited)
+    np.maximum.at(sign_of_life, training.spans.attempt[credited], training.spans.end[credited])
+    phases = phase_intervals(table, attempts, sign_of_life, job.end)
+    loads = data_intervals(table, attempts, sign_of_life, job.end)
+    in_flight = steps_in_flight(table, attempts, training, progress.records, progress.checkpoints, job.end)
+    loading, overlapping_loads = data_loading(attempts, loads, in_flight, rules.method.data_loading == "blocking")
+    events_claim = _claims_of_events(job, rules, phases, sign_of_life, progress.checkpoints)
+    overlaps = resolve_overlaps((*events_claim, loading), training, progress.may_start(attempts), (job.start, job.end))
+    reference, origin = reference_step_time(rules, training, overlaps.net, attempts.step_log)
+    kept_training = _kept_training(job, rules, progress, overlaps, reference)
+    return Timeline(
+        table=table,
+        ordered=job.ordered,
+        rules=rules,
+        start=job.start,
+        end=job.end,
+        ended=job.ended,
+        attempts=attempts,
+        endings=endings,
+        phases=phases,
+        loads=loads,
+        records=progress.records,
+        progress=progress.checkpoints,
+        lineage=progress.lineage,
+        training=training,
+        usual_step=overlaps.usual_step,
+        reference_ns=reference,
+        origin=origin,
+        sign_of_life=sign_of_life,
+        loading=overlapping_loads,
+        segments=partition(
+            overlaps.claims,
+            overlaps.claimed_time,
+            kept_training,
+            _dead_time(table, attempts, endings, training),
+            job.start,
+            job.end,
+        ),
+    )
+
+
+def _claims_of_events(
+    job: _Job, rules: Rules, phases: Intervals, sign_of_life: I64, checkpoints: CheckpointProgress | None
+) -> tuple[Claims, ...]:
+    """All claims but those of data loading and wasted training."""
+    table, attempts, endings = job.table, job.attempts, job.endings
+    down = downtime(table, attempts, endings, sign_of_life, checkpoints, job.end)
+    return (
+        claims.excluded(rules.exclusions),
+        planned_stops_excluded(down) if rules.method.exclude_stopped else join([]),
+        claims.phases(table, attempts, phases),
+        claims.saves_and_restores(table, attempts),
+        claims.queued(table, job.end),
+        down,
+        *(claims.checkpoint_log(table, attempts, endings, checkpoints) if checkpoints is not None else ()),
+    )
+
+
+def _kept_training(
+    job: _Job, rules: Rules, progress: Progress, overlaps: Overlaps, reference: Fraction | None
+) -> KeptTraining:
+    """Kept training with its start-up, and its stalls or its slowdown."""
+    training, records, claimed_time = progress.training, progress.records, overlaps.claimed_time
+    if records is not None and len(job.attempts):
+        credit_last_step_of_job(
+            job.table, job.attempts, records, overlaps.usual_step, claimed_time, training, rules.exclusions
+        )
+    kept_training = kept_training_of(training, overlaps.partial, overlaps.splits, overlaps.startup, claimed_time)
+    if reference is not None:
+        return with_slowdown(kept_training, reference)
+    if records is None:
+        return kept_training
+    return with_stalls(kept_training, overlaps.usual_step, training.credited, rules.method.stall_factor)
+
+
+def _dead_time(table: EventTable, attempts: Attempts, endings: Endings, training: TrainingOutcome) -> tuple[I64, I64]:
+    """Dead time (accounting §4), start and end (ns), in time order: in attempts that others follow from the end of the
+    last span, or from the first start of those without any, to the next start. Before a believed clean end it is
+    nobody's: there from the first line that ended the attempt."""
+    begin, end = training.spans.latest_end(attempts.begin)[:-1], attempts.begin[1:]
+    clean = np.flatnonzero(endings.how[:-1] == End.CLEAN)
+    begin[clean] = np.maximum(begin[clean], table.time[attempts.first_ending[clean]])
+    some = begin < end
+    return begin[some], end[some]

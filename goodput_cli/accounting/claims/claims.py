@@ -1,0 +1,178 @@
+"""Claims (accounting §5): the time that each event, planned exclusion and wasted span claims, and its priority."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.attempts.endings import Endings
+from goodput_cli.accounting.claims.intervals import Intervals
+from goodput_cli.accounting.claims.priority import Priority
+from goodput_cli.accounting.columns import positions, search
+from goodput_cli.accounting.sweep import Claims, claim, join
+from goodput_cli.accounting.training.checkpoints import CheckpointProgress
+from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
+from goodput_cli.arrays import I64, Rows
+from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.vocabulary.categories import Category
+
+_PHASES: dict[Kind, tuple[Priority, Category]] = {
+    Kind.TPU_INIT: (Priority.TPU_INIT, Category.TPU_INITIALIZATION),
+    Kind.PREP: (Priority.PREP, Category.TRAINING_PREP),
+    Kind.CUSTOM: (Priority.CUSTOM, Category.CUSTOM),
+    Kind.ELASTIC_DOWN: (Priority.ELASTIC_WAIT, Category.ELASTIC_DOWN),
+    Kind.ELASTIC_UP: (Priority.ELASTIC_WAIT, Category.ELASTIC_UP),
+    Kind.ELASTIC_REINIT: (Priority.ELASTIC_REINIT, Category.ELASTIC_REINIT),
+}
+
+
+def excluded(exclusions: tuple[tuple[int, int], ...]) -> Claims:
+    """Windows that the user took out."""
+    parts = [claim(start, end, Priority.EXCLUDED, Category.EXCLUDED) for start, end in merged_exclusions(exclusions)]
+    return join(parts)
+
+
+def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claims:
+    """Init, prep, custom and elastic intervals."""
+    kind = table.kind[intervals.row]
+    parts = []
+    for phase, (priority, category) in _PHASES.items():
+        of_kind = kind == int(phase)
+        if not of_kind.any():
+            continue
+        row = intervals.row[of_kind]
+        parts.append(
+            claim(
+                intervals.start[of_kind],
+                intervals.end[of_kind],
+                priority,
+                category,
+                label=table.label[row] if phase == Kind.CUSTOM else -1,
+                attempt=attempts.of_row[row],
+                row=row,
+                end_row=intervals.end_row[of_kind],
+            )
+        )
+    return join(parts)
+
+
+def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
+    """Orbax lines: the blocking interval of a save, and restores."""
+    parts = []
+    for kind, priority, category in (
+        (Kind.RESTORE, Priority.RESTORE, Category.RESTORE),
+        (Kind.SAVE, Priority.SAVE, Category.SAVE),
+    ):
+        row = np.flatnonzero((table.kind == kind) & (attempts.of_row >= 0))
+        parts.append(
+            claim(
+                table.time[row], table.end[row], priority, category, attempt=attempts.of_row[row], row=row, end_row=row
+            )
+        )
+    return join(parts)
+
+
+def queued(table: EventTable, job_end: int) -> Claims:
+    """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
+    instant (whole-second clocks) does not count as in between, a save or restore that is still going on does."""
+    scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
+    if len(scheduled) == 0:
+        return join([])
+    behind_ties = search(table.time, table.time[scheduled], side="right")
+    events = np.flatnonzero((table.kind != Kind.SCHEDULED) & (table.kind != Kind.SLICES))
+    place = search(events, behind_ties)
+    starts = np.flatnonzero(table.kind == Kind.START)
+    at_once = search(starts, behind_ties) > search(starts, scheduled)
+    waiting = place == len(events)
+    following = np.append(events, -1)[place]
+    waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once & ~_going_on(table, scheduled)
+    end = np.where(waiting, job_end, table.time[following])
+    return claim(
+        table.time[scheduled][waits],
+        end[waits],
+        Priority.QUEUED,
+        Category.QUEUED,
+        row=scheduled[waits],
+        end_row=following[waits],
+    )
+
+
+def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
+    """Whether an interval that is one line (an Orbax save or restore) lies across the instant of each row."""
+    lasting = np.flatnonzero(table.end > table.time)
+    latest = np.append(table.time[0], np.maximum.accumulate(table.end[lasting]))
+    time = table.time[rows]
+    return np.asarray(latest[search(table.time[lasting], time, side="right")] > time)
+
+
+def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) -> Claims:
+    """Training that the lineage does not keep; spans that touch are one claim.
+
+    partial, splits: spans kept in part, and the instants from which on they are wasted.
+    """
+    spans = training.spans
+    lost = training.kept_steps == 0
+    lost &= ~training.credited
+    lost[partial] = True
+    chosen = positions(lost)
+    owner, first = spans.attempt[chosen], spans.first[chosen].astype(np.int64)
+    starts, ends = spans.start[chosen], spans.end[chosen]
+    place = search(chosen, partial)
+    starts[place] = splits
+    first[place] += training.kept_steps[partial].astype(np.int64)
+    new = np.append(True, (owner[1:] != owner[:-1]) | (starts[1:] != ends[:-1]))[: len(chosen)]
+    head = np.flatnonzero(new)
+    tail = np.append(head[1:], len(chosen))[: len(head)] - 1
+    return claim(
+        starts[head],
+        ends[tail],
+        Priority.WASTED,
+        Category.WASTED,
+        attempt=owner[head],
+        first=first[head],
+        stop=spans.stop[chosen][tail],
+        row=spans.row[chosen][head],
+        end_row=spans.end_rows(chosen[tail]),
+    )
+
+
+def checkpoint_log(
+    table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress
+) -> tuple[Claims, ...]:
+    """What only checkpoint logs claim: blocking saves, inferred restores, and training lost behind the last one."""
+    finished, saved = progress.saves[:, 0], progress.saves[:, 1]
+    loaded = np.flatnonzero(progress.load_row >= 0)
+    load = progress.load_row[loaded]
+    dead = np.arange(len(attempts)) < len(attempts) - 1
+    end_row = np.where(dead, attempts.first_ending, endings.crash_row)
+    lost = np.flatnonzero((end_row >= 0) & (progress.position_row >= 0))
+    return (
+        claim(
+            table.time[finished],
+            table.time[saved],
+            Priority.SAVE,
+            Category.SAVE,
+            attempt=attempts.of_row[finished],
+            row=finished,
+            end_row=saved,
+        ),
+        claim(
+            attempts.up[loaded],
+            table.time[load],
+            Priority.INFERRED_RESTORE,
+            Category.RESTORE,
+            attempt=loaded,
+            row=attempts.up_row[loaded],
+            end_row=load,
+        ),
+        claim(
+            progress.position[lost],
+            attempts.cut_at_next(table.time[end_row])[lost],
+            Priority.WASTED,
+            Category.WASTED,
+            attempt=lost,
+            row=progress.position_row[lost],
+            end_row=end_row[lost],
+        ),
+    )

@@ -1,0 +1,207 @@
+"""Small operations on sorted integer columns. `numpy.unique` and its kin hash or sort from scratch; what the engine
+holds is sorted or nearly so, and a merge sort then costs one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.arrays import BLOCK, Rows, blocks
+
+_KINDS = 128
+_FEW = 1 << 12
+"""Logs of so few rows come by the thousand (`goodput jobs`): there a call costs more than its work."""
+
+
+def row_type(size: int) -> type[np.signedinteger[Any]]:
+    """What holds the rows of a table of this size: 32 bits where they do."""
+    return np.int32 if size < 1 << 31 else np.int64
+
+
+def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
+    """What holds the numbers of so many attempts, one for every row: 16 bits where they do."""
+    return np.int16 if attempts < 1 << 15 else np.int32
+
+
+def positions(mask: NDArray[np.bool_]) -> Rows:
+    """`numpy.flatnonzero` in as many bits as it takes."""
+    if len(mask) <= BLOCK:
+        return np.flatnonzero(mask).astype(row_type(len(mask)))
+    result = np.empty(np.count_nonzero(mask), dtype=row_type(len(mask)))
+    size = 0
+    for start, stop in blocks(len(mask)):
+        here = np.flatnonzero(mask[start:stop])
+        np.add(here, start, out=result[size : size + len(here)], casting="same_kind")
+        size += len(here)
+    return result
+
+
+def gathered(column: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    """`column[rows]`, for rows of a whole log: indices of 32 bits are widened block by block."""
+    if len(rows) <= BLOCK:
+        return np.asarray(column[rows])
+    made = np.empty(len(rows), dtype=column.dtype)
+    for start, stop in blocks(len(rows)):
+        made[start:stop] = column[rows[start:stop]]
+    return made
+
+
+def search(values: NDArray[Any], targets: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
+    """`numpy.searchsorted`, which would first copy a whole column that is narrower than what is looked for."""
+    targets = np.asarray(targets)
+    if targets.dtype != values.dtype and len(values) > _FEW:
+        bounds = np.iinfo(values.dtype)
+        targets = np.clip(targets, bounds.min, bounds.max).astype(values.dtype)
+    return np.asarray(np.searchsorted(values, targets, side))
+
+
+def next_row(rows: Rows, after: int | None) -> int | None:
+    """First of the sorted rows at or after `after`."""
+    if after is None:
+        return None
+    place = int(search(rows, after))
+    return int(rows[place]) if place < len(rows) else None
+
+
+def latest_row(rows: Rows, floor: int, before: int) -> int:
+    """Last of the sorted rows before `before`, but not less than `floor`."""
+    place = int(search(rows, before))
+    return max(int(rows[place - 1]), floor) if place else floor
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A column of amounts (ns) that is 0 but in a few rows: `amount[i]` in `rows[i]`, which are sorted."""
+
+    rows: Rows
+    amount: NDArray[np.int64]
+
+    def at(self, rows: Rows) -> NDArray[np.int64]:
+        """The amounts in these rows."""
+        place = search(self.rows, rows)
+        here = np.append(self.rows, -1)[place] == rows
+        return np.where(here, np.append(self.amount, 0)[place], 0)
+
+    def part(self, start: int, stop: int) -> tuple[Rows, NDArray[np.int64]]:
+        """Rows and amounts of start <= row < stop, the rows counted from `start`."""
+        first, last = search(self.rows, np.array((start, stop)))
+        return self.rows[first:last] - start, self.amount[first:last]
+
+
+NOWHERE = Sparse(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
+"""A column of zeros."""
+
+
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values, sorted."""
+    ordered = np.sort(values, kind="stable")
+    return ordered[run_heads(ordered)]
+
+
+def union(*parts: NDArray[Any]) -> NDArray[Any]:
+    """The distinct values of several columns, sorted."""
+    return distinct(np.concatenate(parts))
+
+
+def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the places where a run of equal values begins."""
+    heads = np.ones(len(values), dtype=bool)
+    heads[1:] = values[1:] != values[:-1]
+    return heads
+
+
+def places(values: NDArray[Any], targets: NDArray[Any], side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
+    """`numpy.searchsorted`, for columns that are sorted both: a count instead of a search for each one wanted, and only
+    among the values that lie between them."""
+    if len(targets) < _FEW or not is_sorted(targets):
+        return np.asarray(np.searchsorted(values, targets, side))
+    low, high = np.searchsorted(values, targets[[0, -1]], side).tolist()
+    between = values[low:high]
+    if len(between) * 4 > len(targets):
+        return np.asarray(low + np.searchsorted(between, targets, side))
+    first_behind = np.searchsorted(targets, between, "right" if side == "left" else "left")
+    return np.asarray(low + np.cumsum(np.bincount(first_behind, minlength=len(targets) + 1)[: len(targets)]))
+
+
+def first_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
+    """The first of the sorted rows of each of `count` owners, -1 for those without any."""
+    return last_of_each(rows[::-1], owner[::-1], count)
+
+
+def last_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
+    """The last one."""
+    result = np.full(count, -1, dtype=np.intp)
+    result[owner] = rows
+    return result
+
+
+_STRIDES = 3
+"""How many places `places_behind` goes on before it searches."""
+
+
+def places_behind(values: NDArray[Any], place: NDArray[np.intp], targets: NDArray[Any]) -> NDArray[np.intp]:
+    """`numpy.searchsorted` from the right, where most are known to lie at `place` or a little behind it, and none
+    before. The last of the sorted values is above all that is wanted."""
+    result = place.copy()
+    for _ in range(_STRIDES):
+        further = values[result] <= targets
+        if not further.any():
+            return result
+        result += further
+    beyond = np.flatnonzero(values[result] <= targets)
+    result[beyond] = np.searchsorted(values, targets[beyond], side="right")
+    return result
+
+
+def places_within(values: NDArray[Any], start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
+    """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
+    low, high = start.astype(np.intp), stop.astype(np.intp)
+    searching = np.flatnonzero(low < high)
+    while len(searching):
+        middle = (low[searching] + high[searching]) // 2
+        right = values[middle] <= targets[searching]
+        low[searching[right]] = middle[right] + 1
+        high[searching[~right]] = middle[~right]
+        searching = searching[low[searching] < high[searching]]
+    return low
+
+
+def is_sorted(values: NDArray[Any]) -> bool:
+    """Whether a column rises or stays from row to row."""
+    return bool(np.all(values[1:] >= values[:-1]))
+
+
+def without(rows: Rows, left_out: Rows, size: int) -> Rows:
+    """The rows (positions below `size`) that are not among `left_out`, in their order."""
+    if len(left_out) == 0:
+        return rows
+    out = np.zeros(size, dtype=bool)
+    out[left_out] = True
+    return rows[~out[rows]]
+
+
+def of_kind(kind: NDArray[np.int8], kinds: Iterable[int]) -> NDArray[np.bool_]:
+    """Mask of the rows whose kind is one of `kinds`."""
+    if len(kind) < _FEW:
+        return np.asarray(_mask_of_kinds(tuple(kinds))[kind])
+    mask = np.zeros(len(kind), dtype=bool)
+    for one in kinds:  # a comparison of bytes is so much quicker than a look-up that six of them are
+        mask |= kind == int(one)
+    return mask
+
+
+@lru_cache
+def _mask_of_kinds(kinds: tuple[int, ...]) -> NDArray[np.bool_]:
+    mask = np.zeros(_KINDS, dtype=bool)
+    mask[list(kinds)] = True
+    return mask
+
+
+def rows_of(kind: NDArray[np.int8], kinds: Iterable[int]) -> Rows:
+    """The rows whose kind is one of `kinds`, in order."""
+    return positions(of_kind(kind, kinds))

@@ -1,0 +1,144 @@
+"""Order and identity of events (accounting §1): whatever way the lines arrive, the engine sees one sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.columns import distinct, is_sorted, of_kind, positions, union
+from goodput_cli.arrays import Mask, Rows
+from goodput_cli.events.schema import Edge, EventTable, Kind
+
+_AFTER_AN_END = 64
+"""Added to the rank of what begins an attempt at the very instant at which another one ended."""
+_BEGINS_AN_ATTEMPT = (
+    Kind.START, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.LOAD, Kind.DATA,
+    Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT, Kind.STEP,
+)  # fmt: skip
+ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END)
+"""Kinds that are a termination or an end line."""
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Events of one job in the order of accounting §1, each once."""
+
+    table: EventTable
+    original: EventTable
+    """The same with the events that were left out."""
+    duplicates: Rows
+    """Rows of `original` that were left out."""
+
+
+def in_order(table: EventTable) -> Ordered:
+    """The events of one job sorted by their own time, ties by kind, identical ones once."""
+    order = None if is_sorted(table.time) else np.argsort(table.time, kind="stable")
+    tied = _tied(table.time if order is None else table.time[order])
+    if len(tied):
+        group = tied if order is None else order[tied]
+        sorted_group = group[_tie_order(table.take(group))]
+        if not np.array_equal(sorted_group, group):
+            order = np.arange(len(table)) if order is None else order
+            order[tied] = sorted_group
+    ordered = table if order is None else table.take(order)  # a log in order is not copied, another one once
+    repeated = _repeats(ordered, tied)
+    if len(repeated) == 0:
+        return Ordered(ordered, ordered, repeated)
+    kept = np.ones(len(ordered), dtype=bool)
+    kept[repeated] = False
+    return Ordered(ordered.take(kept), ordered, repeated)
+
+
+def seen_at(table: EventTable, as_of: int) -> EventTable:
+    """What was known at the instant `as_of` (ns): later events are not seen, an interval that spans it is cut."""
+    seen = table.take(table.time <= as_of)
+    return replace(seen, end=np.minimum(seen.end, as_of))
+
+
+def _tied(time: NDArray[np.int64]) -> Rows:
+    """The rows of a sorted column that share their instant with a neighbour."""
+    tied = np.zeros(len(time), dtype=bool)
+    same = time[1:] == time[:-1]
+    tied[1:] |= same
+    tied[:-1] |= same
+    return positions(tied)
+
+
+def _tie_order(group: EventTable) -> Rows:
+    """Order of rows that share instants. Every column takes part, so that the order of arrival never does."""
+    return np.lexsort(
+        (
+            group.line,
+            group.source,
+            _rank_by_content(group.detail, group.details),
+            _rank_by_content(group.label, group.labels),
+            group.rank,
+            group.step,
+            group.end,
+            _tie_rank(group),
+            group.time,
+        )
+    ).astype(np.intp)
+
+
+def _tie_rank(group: EventTable) -> NDArray[np.int64]:
+    """Rank of each row within its instant: the kind, but an attempt never begins before another's end.
+
+    Kinds that begin an attempt move with the start line: at the instant at which one life ends and the next begins,
+    the first start-up event is the new life's. End edges stay: they close what the old life left open; but a start
+    and an end line of one instant stay together.
+    """
+    rank = group.kind.astype(np.int64)
+    starting = distinct(group.time[group.kind == Kind.START])
+    ending = distinct(group.time[of_kind(group.kind, ENDINGS)])
+    handover = np.intersect1d(starting, ending, assume_unique=True)
+    if len(handover) == 0:
+        return rank * 4 + group.edge
+    moves = of_kind(group.kind, _BEGINS_AN_ATTEMPT) & np.isin(group.time, handover, kind="sort")
+    moves &= (group.edge != Edge.END) | _has_twin(group, moves & (group.edge == Edge.BEGIN))
+    return (rank + np.where(moves, _AFTER_AN_END, 0)) * 4 + group.edge
+
+
+def _has_twin(group: EventTable, begins: Mask) -> Mask:
+    """Mask of the rows that share instant, phase and label with one of `begins`: an end line there moves with its
+    start line. What it might have closed in the old life ends with that life, at the same instant."""
+    phase = group.kind.astype(np.int64) * (len(group.labels) + 1) + group.label + 1
+    instants = distinct(group.time)
+    key = np.searchsorted(instants, group.time) * ((int(phase.max()) if len(phase) else 0) + 1) + phase
+    return np.asarray(np.isin(key, key[begins], kind="sort"))
+
+
+def _rank_by_content(codes: NDArray[np.signedinteger], values: tuple[object, ...]) -> NDArray[np.int64]:
+    """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
+    used = distinct(codes)
+    used = used[used >= 0]
+    ranks = np.full(len(values) + 1, -1, dtype=np.int64)
+    ranks[sorted(used.tolist(), key=lambda code: repr(values[code]))] = np.arange(len(used))
+    return np.asarray(ranks[codes])
+
+
+def _repeats(table: EventTable, candidates: Rows) -> Rows:
+    """Rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry.
+
+    candidates: the rows that share their instant with a neighbour."""
+    left, right = candidates[:-1], candidates[1:]
+    same = np.ones(len(left), dtype=bool)
+    for column in ("time", "kind", "edge", "end", "step", "rank", "label", "detail"):
+        values = getattr(table, column)
+        same &= values[left] == values[right]
+    again = _repeated_entries(table)
+    return union(right[same], again) if len(again) else right[same]
+
+
+def _repeated_entries(table: EventTable) -> Rows:
+    """Rows of Cloud Logging entries that an earlier row is of, too."""
+    entered = positions(table.entry >= 0)
+    if len(entered) == 0:
+        return entered
+    key = (table.entry[entered].astype(np.int64) << 8) | (table.kind[entered].astype(np.int64) << 2)
+    key |= table.edge[entered]
+    again = np.ones(len(entered), dtype=bool)
+    again[np.unique(key, return_index=True)[1]] = False
+    return entered[again]

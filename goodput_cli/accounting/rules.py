@@ -1,0 +1,84 @@
+"""What the user can choose about the accounting.
+
+A new choice is a field of `Method`, and the place in the accounting that uses it: the command line, the arguments of
+the library, settings, JSON and the reports follow from the field. No NumPy here, as `--help` reads this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.text import exact
+
+DataLoading = Literal["overlapped", "blocking"]
+HOW, WHEN = "How", "When"
+_read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 to switch it off", least=0)
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the accounting is made: choices that are the same whatever the job, and part of every answer.
+
+    The reference step time is not among them: an answer says it in its own words (`results.Reference`).
+    """
+
+    data_loading: DataLoading = option(
+        "overlapped",
+        HOW,
+        "Whether loading data inside a step is badput.",
+        choices=("overlapped", "blocking"),
+        label="data loading",
+        settings={"show_default": True},
+    )
+    """`blocking`: data loading inside a step claims its time."""
+    async_saves: bool = option(
+        False,
+        HOW,
+        "Checkpoints are saved in the background: no badput.",
+        label="saves",
+        phrase=lambda on: "asynchronous" if on else "block training",
+    )
+    """Saves of a checkpoint log claim nothing."""
+    stall_factor: float = option(
+        5.0,
+        HOW,
+        "A step beyond X times the usual is a stall; 0 = off.  [default: 5]",
+        metavar="X",
+        read=_read_factor,
+        label="stall factor",
+        phrase=lambda factor: exact(factor) if factor else "off",
+    )
+    """A kept step is stalled for what it takes beyond so many usual step times; 0 = off."""
+    exclude_stopped: bool = option(
+        False,
+        HOW,
+        "Take out the time between a clean end and a start.",
+        label="excluded",
+        phrase=lambda on: "planned stops" if on else "",
+    )
+    """Planned stops are taken out of the window."""
+    hindsight: bool = option(
+        True,
+        WHEN,
+        "As it was known at the window's end; accounts for the job once more for every end.",
+        negative=True,
+        follows="every",
+        label="hindsight",
+        phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
+    )
+    """A step that was redone after the window is wasted in it; without, all is as it was known when it ended."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the accounting of one job goes by."""
+
+    method: Method = Method()
+    reference_ns: Fraction | Literal["auto"] | None = None
+    """The reference step time in ns, exact. A checkpoint log takes "auto" for None (accounting §6)."""
+    exclusions: tuple[tuple[int, int], ...] = ()
+    """Windows [start, end) in ns that the user took out."""

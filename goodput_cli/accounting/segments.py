@@ -1,0 +1,210 @@
+"""Segments (accounting §5): every instant of the job window in exactly one category."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.columns import places, row_type, run_heads, union
+from goodput_cli.accounting.kept_time import kept_and_dead_time
+from goodput_cli.accounting.sweep import ClaimedTime, Claims
+from goodput_cli.accounting.training.kept import KeptTraining
+from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.events.growing import GrowingColumn
+from goodput_cli.events.schema import NO_STEP, NONE
+from goodput_cli.vocabulary.categories import Category
+
+NOBODY = -1
+_FIRST_CLAIM = -2
+
+
+@dataclass(frozen=True)
+class Segments:
+    """s segments that touch, do not overlap and cover the job window. Columns of length s."""
+
+    edges: I64
+    """Where each begins, and where the last one ends: int64 ns, length s + 1."""
+    category: NDArray[np.int8]
+    """`Category` of each."""
+    holder: Rows
+    """What has each: p for row p of `kept_training`, -2 - c for the claim at position c of `claims`, -1 for nothing."""
+    slowdown: I64
+    """ns of each that are training_slowdown though its category is productive: an amount, not a place in time; negative
+    = faster than the reference. Where a kept span has no net time, its share stands with the segment that holds it."""
+    claims: Claims
+    kept_training: KeptTraining
+
+    def __len__(self) -> int:
+        return len(self.category)
+
+    @property
+    def start(self) -> I64:
+        """Where each begins (ns)."""
+        return self.edges[:-1]
+
+    @property
+    def end(self) -> I64:
+        """Where each ends (ns)."""
+        return self.edges[1:]
+
+    def label(self, segments: Rows) -> NDArray[np.int32]:
+        """Code of the label of some segments, NONE where there is none."""
+        return self._of_holder(segments, self.claims.label, None, NONE).astype(np.int32)
+
+    def attempt(self, segments: Rows) -> NDArray[np.int32]:
+        """Attempt of some segments, or -1."""
+        return self._of_holder(segments, self.claims.attempt, self.kept_training.spans.attempt, -1).astype(np.int32)
+
+    def first(self, segments: Rows) -> I64:
+        """First step of some segments, `NO_STEP` where they are not about steps."""
+        return self._of_holder(segments, self.claims.first, self.kept_training.spans.first, NO_STEP)
+
+    def stop(self, segments: Rows) -> I64:
+        """Behind the last step of some segments, `NO_STEP` where they are not about steps."""
+        return self._of_holder(segments, self.claims.stop, self.kept_training.spans.stop, NO_STEP)
+
+    def evidence(self, segments: Rows) -> tuple[Rows, Rows]:
+        """Rows of the events that bound some segments, -1 where none does."""
+        row = self._of_holder(segments, self.claims.row, self.kept_training.spans.row, -1)
+        end_row = self._of_holder(segments, self.claims.end_row, None, -1)
+        holder = self.holder[segments]
+        training = np.flatnonzero(holder >= 0)
+        end_row[training] = self.kept_training.spans.end_rows(holder[training])
+        return row, end_row
+
+    def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_span: NDArray[Any] | None, none: int) -> I64:
+        holder = self.holder[segments]
+        values = np.full(len(holder), none, dtype=np.int64)
+        claimed = np.flatnonzero(holder < NOBODY)
+        values[claimed] = of_claim[_FIRST_CLAIM - holder[claimed]]
+        if of_span is not None:
+            training = np.flatnonzero(holder >= 0)
+            values[training] = of_span[holder[training]]
+        return values
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Segments of a part of the time, up to where the next part begins. below: where (ns) the kept or dead time of each
+    begins, which tells two dead times that touch apart; the lowest number where there is none."""
+
+    start: I64
+    category: NDArray[np.int8]
+    holder: NDArray[np.intp]
+    below: I64
+
+    def behind(self, before: _Cells | None) -> _Cells:
+        """Without the first one if that goes on from the last one before."""
+        if before is None or not self._goes_on(before):
+            return self
+        return _Cells(self.start[1:], self.category[1:], self.holder[1:], self.below[1:])
+
+    def _goes_on(self, before: _Cells) -> bool:
+        pairs = ((getattr(self, name)[0], getattr(before, name)[-1]) for name in ("category", "holder", "below"))
+        return all(one == other for one, other in pairs)
+
+
+def partition(
+    claims: Claims,
+    claimed_time: ClaimedTime,
+    kept_training: KeptTraining,
+    dead_time: tuple[I64, I64],
+    start: int,
+    end: int,
+    at_once: int = 1 << 16,
+) -> Segments:
+    """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
+
+    dead_time: start and end (ns) of unclaimed time of dead attempts, in time order. at_once: how many training spans
+    are worked on together: they are in time order and do not overlap, so a log of any length is cut part by part. Where
+    the parts meet makes no difference.
+    """
+    edges, category = GrowingColumn(np.int64), GrowingColumn(np.int8)
+    holder = GrowingColumn(row_type(len(kept_training) + len(claims) + 2))
+    done = start
+    before: _Cells | None = None
+    for first, stop in blocks(max(len(kept_training), 1), at_once):
+        upto = end if stop >= len(kept_training) else min(max(int(kept_training.start[stop]), done), end)
+        if done == upto:
+            continue
+        cells = _cells(
+            claims, claimed_time, kept_training, (first, min(stop, len(kept_training))), dead_time, (done, upto)
+        )
+        new = cells.behind(before)
+        for column, values in ((edges, new.start), (category, new.category), (holder, new.holder)):
+            column.append(values)
+        done, before = upto, cells
+    edges.append(np.array([end]))
+    whole = holder.finish()
+    none = np.broadcast_to(np.int64(0), (len(whole),))
+    return _with_slowdown(Segments(edges.finish(), category.finish(), whole, none, claims, kept_training))
+
+
+def _cells(
+    claims: Claims,
+    claimed_time: ClaimedTime,
+    kept_training: KeptTraining,
+    chosen: tuple[int, int],
+    dead_time: tuple[I64, I64],
+    window: tuple[int, int],
+) -> _Cells:
+    """The segments of a part of the time, in which the rows [first, stop) of the kept training begin."""
+    start, end = window
+    dead = _within(*dead_time, start, end)
+    below = kept_and_dead_time(kept_training, *chosen, claimed_time, (dead_time[0][dead], dead_time[1][dead]))
+    above = _within(claimed_time.start, claimed_time.end, start, end)
+    begins, ends = claimed_time.start[above], claimed_time.end[above]
+    inside = [edges[(edges > start) & (edges < end)] for edges in (below.start, below.end, begins, ends)]
+    cells = union(*inside, np.array([start]))
+    over, under = _holder(begins, ends, cells), _holder(below.start, below.end, cells)
+    under[over >= 0] = -1
+    claimed, unclaimed = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
+    claim, on = claimed_time.claim[above][over[claimed]], under[unclaimed]
+    holder = np.full(len(cells), NOBODY, dtype=np.intp)
+    holder[claimed], holder[unclaimed] = _FIRST_CLAIM - claim, below.span[on]
+    category = np.full(len(cells), Category.OTHER, dtype=np.int8)
+    category[claimed], category[unclaimed] = claims.category[claim], below.category[on]
+    begin = np.full(len(cells), np.iinfo(np.int64).min)
+    begin[unclaimed] = below.start[on]
+    new = np.flatnonzero(run_heads(holder) | run_heads(category) | run_heads(begin))
+    return _Cells(cells[new], category[new], holder[new], begin[new])
+
+
+def _within(start: I64, end: I64, first: int, stop: int) -> slice:
+    """Those of sorted intervals that do not overlap which reach into [first, stop)."""
+    return slice(int(np.searchsorted(end, first, "right")), int(np.searchsorted(start, stop, "left")))
+
+
+def _holder(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
+    """Position of the interval that holds each instant, -1 where none does."""
+    place = places(start, time, side="right") - 1
+    held = (place >= 0) & (np.append(end, 0)[place] > time)
+    return np.where(held, place, -1)
+
+
+def _with_slowdown(segments: Segments) -> Segments:
+    """Spread each span's slowdown evenly over its productive segments; the rounded shares add up to it exactly."""
+    kept_training = segments.kept_training
+    if not kept_training.slowdown.any():
+        return segments
+    slowdown = np.zeros(len(segments), dtype=np.int64)
+    trains = np.flatnonzero((segments.category == Category.PRODUCTIVE) & (segments.holder >= 0))
+    owner = segments.holder[trains]
+    length = segments.end[trains] - segments.start[trains]
+    passed = np.cumsum(length)
+    total = np.zeros(len(kept_training), dtype=np.int64)
+    np.add.at(total, owner, length)
+    fresh = run_heads(owner)
+    base = np.repeat((passed - length)[fresh], np.diff(np.append(np.flatnonzero(fresh), len(owner))))
+    share = kept_training.slowdown[owner] * ((passed - base) / np.maximum(total[owner], 1))
+    upto = np.rint(share).astype(np.int64)
+    before = np.where(fresh, 0, np.append(0, upto[:-1])[: len(upto)])
+    slowdown[trains] = upto - before
+    homeless = np.flatnonzero((total == 0) & (kept_training.slowdown != 0))
+    if len(homeless):
+        home = np.clip(np.searchsorted(segments.start, kept_training.start[homeless], side="right") - 1, 0, None)
+        np.add.at(slowdown, home, kept_training.slowdown[homeless])
+    return replace(segments, slowdown=slowdown)

@@ -1,0 +1,263 @@
+"""One sweep (accounting §5): of claims that overlap, the one with the lowest priority number gets the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.columns import places, places_behind, row_type, run_heads
+from goodput_cli.arrays import I64, Mask, Rows, blocks
+from goodput_cli.events.schema import NO_STEP, NONE
+
+_FEW = 1 << 12
+_LONG_AGO = np.iinfo(np.int64).min // 2
+"""Before every instant; differences to it fit."""
+
+
+@dataclass(frozen=True)
+class Claims:
+    """k claims of time ("from here to there this job was doing that"): columns of length k."""
+
+    start: I64
+    end: I64
+    """ns."""
+    priority: NDArray[np.int8]
+    """`Priority`: of claims that overlap, the lowest number wins."""
+    category: NDArray[np.int8]
+    """`Category`."""
+    label: NDArray[np.int32]
+    """Code of the user's label, NONE without."""
+    attempt: NDArray[np.int32]
+    """The attempt that it is of, from 0; -1 for none."""
+    first: I64
+    stop: I64
+    """The steps first <= s < stop that it is about, or `NO_STEP`."""
+    row: NDArray[np.intp]
+    end_row: NDArray[np.intp]
+    """Rows of the events that bound it, -1 where none does."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, chosen: Mask | slice) -> Claims:
+        """The chosen claims."""
+        return Claims(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+_DTYPES: tuple[type[np.generic], ...] = (
+    np.int64,
+    np.int64,
+    np.int8,
+    np.int8,
+    np.int32,
+    np.int32,
+    np.int64,
+    np.int64,
+    np.intp,
+    np.intp,
+)
+
+
+def claim(
+    start: object,
+    end: object,
+    priority: int,
+    category: object,
+    *,
+    label: object = NONE,
+    attempt: object = -1,
+    first: object = NO_STEP,
+    stop: object = NO_STEP,
+    row: object = -1,
+    end_row: object = -1,
+) -> Claims:
+    """Claims of one priority; scalars are repeated."""
+    values = (start, end, priority, category, label, attempt, first, stop, row, end_row)
+    lengths = {len(value) for value in values if isinstance(value, np.ndarray) and value.ndim}
+    if len(lengths) != 1:
+        columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))
+        return Claims(*(column.astype(dtype) for column, dtype in zip(columns, _DTYPES, strict=True)))
+    size = lengths.pop()
+    if size == 0:
+        return _NONE
+    return Claims(*(_column(value, size, dtype) for value, dtype in zip(values, _DTYPES, strict=True)))
+
+
+def _column(value: object, size: int, dtype: type[np.generic]) -> NDArray[Any]:
+    """A column of claims, by hand: in logs of thousands of small jobs broadcasting took a quarter of the time. A long
+    column of one value takes no memory."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return value.astype(dtype, copy=False)
+    column: NDArray[Any] = np.empty(1 if size > _FEW else size, dtype=dtype)
+    column.fill(value)
+    return np.broadcast_to(column, (size,)) if size > _FEW else column
+
+
+_NONE = Claims(*(np.zeros(0, dtype=dtype) for dtype in _DTYPES))
+
+
+def join(parts: Iterable[Claims]) -> Claims:
+    """All claims in one table, in the order given."""
+    parts_with_claims = [part for part in parts if len(part)]
+    if not parts_with_claims:
+        return _NONE
+    if len(parts_with_claims) == 1:
+        return parts_with_claims[0]
+    return Claims(
+        *(np.concatenate([getattr(part, field.name) for part in parts_with_claims]) for field in fields(Claims))
+    )
+
+
+@dataclass(frozen=True)
+class ClaimedTime:
+    """What the sweep leaves of the claims: intervals in time order that do not overlap."""
+
+    start: I64
+    end: I64
+    """ns."""
+    claim: Rows
+    """Position of the claim that holds each."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def net_clock(self, time: I64) -> I64:
+        """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still in claimed time."""
+        return self._clock(time, places(self.start, time, side="right"))
+
+    def net_between(self, start: I64, end: I64) -> I64:
+        """Time (ns) that nobody claims in each of many intervals; sorted ones are quicker."""
+        net = np.empty(len(start), dtype=np.int64)
+        for first, stop in blocks(len(start)):
+            begins, ends = start[first:stop], end[first:stop]
+            place = places(self.start, begins, side="right")
+            at_end = self._clock(ends, places_behind(self._next, place, ends))
+            np.subtract(at_end, self._clock(begins, place), out=net[first:stop])
+        return net
+
+    def _clock(self, time: I64, place: NDArray[np.intp]) -> I64:
+        """`net_clock`, if it is known how many intervals begin at or before each instant."""
+        inside = self._reach[place] - time
+        return np.asarray(time - self._claimed_before[place] + np.maximum(inside, 0))
+
+    def when(self, net: I64) -> I64:
+        """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
+        return np.asarray(net + self._claimed_before[places(self._shown, net, side="left")])
+
+    @cached_property
+    def _claimed_before(self) -> I64:
+        """Claimed time (ns) before each interval, and before the end."""
+        return np.append(0, np.cumsum(self.end - self.start))
+
+    @cached_property
+    def _shown(self) -> I64:
+        """What the net clock shows at the start of each interval."""
+        return self.start - self._claimed_before[:-1]
+
+    @cached_property
+    def _next(self) -> I64:
+        """Where each interval begins, and behind the last one an instant that never comes."""
+        return np.append(self.start, np.iinfo(np.int64).max)
+
+    @cached_property
+    def _reach(self) -> I64:
+        """Where the interval before each one ends, and the last one."""
+        return np.append(_LONG_AGO, self.end)
+
+
+def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
+    """Give each instant of [start, end) (ns) to the claim with the lowest priority number; of equals, to the one that
+    started later (of those that started together, to the shorter one; then to the earlier row)."""
+    edges, opens, closes = _edges(claims, start, end)
+    if len(edges) < 2:
+        nothing = np.zeros(0, dtype=np.int64)
+        return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
+    winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
+    for priority in np.flatnonzero(np.bincount(claims.priority)).tolist():
+        mine = _in_order(claims, np.flatnonzero(claims.priority == priority))
+        if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
+            cells, of_claim = _cells_inside(opens[mine], closes[mine])
+        else:
+            cells = np.flatnonzero(winner < 0)
+            of_claim = _latest_open(claims.start[mine], claims.end[mine], edges[cells])
+            cells, of_claim = cells[of_claim >= 0], of_claim[of_claim >= 0]
+        free = winner[cells] < 0
+        winner[cells[free]] = mine[of_claim[free]]
+    return _merged(edges, winner)
+
+
+def _edges(claims: Claims, start: int, end: int) -> tuple[I64, Rows, Rows]:
+    """All instants of [start, end] at which something begins or ends, sorted, and where among them each claim begins
+    and ends; at the same place if nothing of it lies inside."""
+    size = len(claims)
+    instants = np.empty(2 * size, dtype=np.int64)
+    np.clip(claims.start, start, end, out=instants[:size])
+    np.clip(claims.end, start, end, out=instants[size:])
+    np.maximum(instants[:size], instants[size:], out=instants[size:])
+    order = np.argsort(instants, kind="stable")
+    instants = instants[order]
+    heads = run_heads(instants)
+    place = np.empty(len(order), dtype=row_type(len(order)))
+    place[order] = np.cumsum(heads, dtype=place.dtype)
+    place -= 1
+    return instants[heads], place[:size], place[size:]
+
+
+def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The chosen claims: the one that wins an instant from another stands behind it."""
+    start = claims.start[chosen]
+    if np.all(start[1:] > start[:-1]):
+        return chosen
+    return chosen[np.lexsort((-claims.row[chosen], -claims.end[chosen], start))]
+
+
+def _cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
+    """The cells first <= cell < stop of each interval, one after the other, and which interval each is of."""
+    size = stop - first
+    if np.all(size == 1):
+        return first, np.arange(len(first))
+    of_interval = np.repeat(np.arange(len(first)), size)
+    behind = np.cumsum(size) - size
+    return np.arange(len(of_interval)) + (first - behind)[of_interval], of_interval
+
+
+def _merged(edges: I64, winner: Rows) -> ClaimedTime:
+    """Cells of one claim that touch become one interval; cells without a claim are left out."""
+    first = np.flatnonzero(run_heads(winner))
+    stop = np.append(first[1:], len(winner))
+    claimed = np.flatnonzero(winner[first] >= 0)
+    first, stop = first[claimed], stop[claimed]
+    return ClaimedTime(edges[first], edges[stop], winner[first])
+
+
+def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
+    """For each instant the last interval (sorted by start) that holds it, or -1."""
+    last = places(start, time, side="right").astype(np.intp) - 1
+    return _last_above(end, last, time)
+
+
+def _last_above(values: I64, place: NDArray[np.intp], limit: I64) -> NDArray[np.intp]:
+    """The last position at or before `place` whose value is above `limit`, or -1: by doubling steps to the left.
+
+    `highest[k][i]` is the highest of the 2^k values that end at i; a jump is safe where none of them is above.
+    """
+    highest = [values]
+    while 2 ** len(highest) <= len(values):
+        width = 2 ** (len(highest) - 1)
+        wider = highest[-1].copy()
+        np.maximum(wider[width:], highest[-1][:-width], out=wider[width:])
+        highest.append(wider)
+    last = place.copy()
+    for level in range(len(highest) - 1, -1, -1):
+        jumps = _below(highest[level], last, limit)
+        last = np.where(jumps, np.maximum(last - 2**level, -1), last)
+    return last
+
+
+def _below(values: I64, place: NDArray[np.intp], limit: I64) -> Mask:
+    return np.asarray((place >= 0) & (values[np.maximum(place, 0)] <= limit))

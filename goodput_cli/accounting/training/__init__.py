@@ -1,0 +1,1 @@
+"""Training (accounting §4): steps, lineage, kept and wasted progress."""

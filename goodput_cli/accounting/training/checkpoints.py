@@ -1,0 +1,269 @@
+"""Training spans (accounting §4) of checkpoint logs: progress is seen only where a step is finished or saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
+from goodput_cli.accounting.training.spans import TrainingSpans
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, EventTable, Kind
+
+_MOST_STEPS = 1 << 31
+
+
+@dataclass(frozen=True)
+class CheckpointProgress:
+    """What a checkpoint log shows of its m attempts; columns of length m unless said otherwise."""
+
+    spans: TrainingSpans
+    """Training, by attempt and time."""
+    began: I64
+    last: I64
+    """The step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none."""
+    position: I64
+    position_row: Rows
+    """Where (ns) its last span, save or load ends, and the row of that event; -1 without any."""
+    saves: NDArray[np.intp]
+    """Rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save."""
+    load_row: Rows
+    """Row of the last load before the first progress, -1 without."""
+    last_save: I64
+    """The highest step saved in the attempt, `NO_STEP` without."""
+    asynchronous: bool
+    """Whether saves overlap training in this job, and so claim nothing."""
+    without_load: Rows
+    """Attempts that began at no load (`no_checkpoint_loaded`)."""
+
+
+@dataclass(frozen=True)
+class _Records:
+    """The n records of progress, in order of rows: row, owner and step of each, and which of them finished a step.
+
+    level, floor: int64 [n], rise with the owner and then with the step: of the record, of its attempt's beginning.
+    """
+
+    row: Rows
+    owner: Rows
+    step: I64
+    finished: Mask
+    level: I64
+    floor: I64
+
+
+@dataclass(frozen=True)
+class _Highs:
+    """Records that set a new highest step of their attempt: row, owner, step and when and where the next begins."""
+
+    row: Rows
+    owner: Rows
+    step: I64
+    leaves: I64
+    leaves_row: Rows
+
+
+def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool) -> CheckpointProgress:
+    """Read the progress of a checkpoint log."""
+    rows = rows_of(table.kind, (Kind.FINISHED, Kind.SAVED))
+    owner = attempts.of_row[rows]
+    load_row = _loads_before_progress(table, attempts, rows, owner)
+    began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
+    finished, step = table.kind[rows] == Kind.FINISHED, table.step[rows]
+    records = _Records(rows, owner, step, finished, *_levels(owner, step, began[owner]))
+    new = _new_highs(records, begin_row)
+    highs, saves, asynchronous = _with_saves(table, records, new, _finishes(records, new), async_saves)
+    spans = _training_spans(table, highs, began, begin_time, begin_row)
+    last = np.where(load_row >= 0, table.step[load_row], NO_STEP)
+    np.maximum.at(last, owner, step)
+    position, position_row = begin_time.copy(), begin_row.copy()
+    saver = attempts.of_row[saves[:, 1]]
+    position[saver], position_row[saver] = table.time[saves[:, 1]], saves[:, 1]
+    position[highs.owner], position_row[highs.owner] = highs.leaves, highs.leaves_row
+    last_save = np.full(len(attempts), NO_STEP, dtype=np.int64)
+    np.maximum.at(last_save, owner[~finished], step[~finished])
+    without_load = np.flatnonzero((load_row < 0) & (began != NO_STEP))
+    return CheckpointProgress(
+        spans, began, last, position, position_row, saves, load_row, last_save, asynchronous, without_load
+    )
+
+
+def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, owner: Rows) -> Rows:
+    """Row of the last load before each attempt's first progress; a load after progress begins another attempt."""
+    loads = np.flatnonzero(table.kind == Kind.LOAD)
+    load_row = np.full(len(attempts), -1, dtype=np.intp)
+    first_progress = np.full(len(attempts), len(table), dtype=np.intp)
+    first_progress[owner[::-1]] = rows[::-1]
+    before = loads[loads < first_progress[attempts.of_row[loads]]]
+    load_row[attempts.of_row[before]] = before
+    return load_row
+
+
+def _beginnings(
+    table: EventTable, attempts: Attempts, rows: Rows, owner: Rows, load_row: Rows
+) -> tuple[I64, I64, Rows]:
+    """Step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 where it shows none)."""
+    began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
+    time = np.where(load_row >= 0, np.maximum(table.time[load_row], attempts.up), -1)
+    row = load_row.copy()
+    first = np.flatnonzero(run_heads(owner))
+    stepping = owner[first]
+    unloaded = load_row[stepping] < 0
+    earlier = _Earlier(table)
+    for attempt, record in zip(stepping[unloaded].tolist(), rows[first[unloaded]].tolist(), strict=True):
+        step = _resumed_without_load(table, attempts, attempt, record, earlier)
+        if step is None:
+            began[attempt], time[attempt], row[attempt] = table.step[record], table.time[record], record
+        else:
+            began[attempt], time[attempt], row[attempt] = step, attempts.up[attempt], attempts.up_row[attempt]
+    return began, time, row
+
+
+class _Earlier:
+    """What stands before a row of a checkpoint log: None where nothing of the kind does."""
+
+    def __init__(self, table: EventTable) -> None:
+        self._saves, self._loads, self._finished = (
+            np.flatnonzero(table.kind == kind) for kind in (Kind.SAVED, Kind.LOAD, Kind.FINISHED)
+        )
+        self._step = table.step
+        self._highest = np.maximum.accumulate(table.step[self._finished])
+
+    def saved(self, row: int) -> int | None:
+        """The step of the last save."""
+        place = int(np.searchsorted(self._saves, row))
+        return int(self._step[self._saves[place - 1]]) if place else None
+
+    def loaded(self, row: int) -> int | None:
+        """The step of the last load."""
+        place = int(np.searchsorted(self._loads, row))
+        return int(self._step[self._loads[place - 1]]) if place else None
+
+    def finished(self, row: int) -> int | None:
+        """The highest step that was finished."""
+        place = int(np.searchsorted(self._finished, row))
+        return int(self._highest[place - 1]) if place else None
+
+
+def _resumed_without_load(
+    table: EventTable, attempts: Attempts, attempt: int, record: int, earlier: _Earlier
+) -> int | None:
+    """The step at which an attempt without a load began when it was up; None: at its first record."""
+    step, begin = int(table.step[record]), int(attempts.begin_row[attempt])
+    if attempt == 0:
+        resumed: int | None = 0 if attempts.started[0] else None
+    else:
+        resumed = earlier.saved(begin)
+        if resumed is None:
+            resumed = _unsaved(step, begin, bool(attempts.started[attempt]), earlier)
+    return resumed if resumed is not None and step > resumed else None
+
+
+def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | None:
+    """Where an attempt began when nothing was saved before it: at the last step loaded before, else at 0. But if it
+    goes on above all that earlier attempts finished, the log leaves saves out: at its first record (None)."""
+    loaded, finished = earlier.loaded(begin), earlier.finished(begin)
+    if loaded is not None:
+        return loaded
+    goes_on = finished is not None and step > finished
+    return 0 if started and not goes_on else None
+
+
+def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
+    """Of each record, numbers that rise with the owner and then with the step: of its own step, and of the one at which
+    its attempt began. Steps so far apart that they would not fit beside an owner are numbered in their order first."""
+    if len(owner) == 0:
+        return step, floor
+    lowest = int(min(step.min(), floor.min()))
+    span = int(max(step.max(), floor.max())) - lowest + 1
+    if span > _MOST_STEPS:
+        distinct_steps, ranks = np.unique(np.concatenate((step, floor)), return_inverse=True)
+        step, floor = ranks[: len(step)], ranks[len(step) :]
+        lowest, span = 0, len(distinct_steps)
+    base = owner.astype(np.int64)
+    base *= span
+    base -= lowest
+    return base + step, base + floor
+
+
+def _new_highs(records: _Records, begin_row: Rows) -> Mask:
+    """Mask of the records above everything their attempt recorded before, its beginning included."""
+    highest = np.maximum.accumulate(np.maximum(records.level, records.floor))
+    new = records.level > records.floor
+    new[1:] &= records.level[1:] > highest[:-1]
+    new |= begin_row[records.owner] == records.row
+    return np.asarray(new)
+
+
+def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
+    """Positions of the records that a save may follow: finished steps that are new highs, and before the first of an
+    attempt the first one at the step at which it began (a save before training)."""
+    highs, heads = np.cumsum(new), run_heads(records.owner)
+    before_attempt: I64 = (highs - new)[heads][np.cumsum(heads) - 1]
+    initial = records.finished & ~new & (records.level == records.floor) & (highs == before_attempt)
+    first = np.flatnonzero(initial)
+    first = first[run_heads(records.owner[first])]
+    return union(np.flatnonzero(records.finished & new), first)
+
+
+def _with_saves(
+    table: EventTable, records: _Records, new: Mask, finishes: NDArray[np.intp], async_saves: bool
+) -> tuple[_Highs, NDArray[np.intp], bool]:
+    """Blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in between.
+    A higher step finished inside any save shows that saves are asynchronous."""
+    high = np.flatnonzero(new)
+    finished, saved = _first_saves(records, finishes)
+    asynchronous = async_saves or _finished_inside(records, finished, saved)
+    leaves_row = records.row[high]
+    blocking = np.zeros((0, 2), dtype=np.intp)
+    if not asynchronous and len(finished):
+        highs = np.cumsum(new)
+        uninterrupted = highs[saved] == highs[finished]
+        finished, saved = finished[uninterrupted], saved[uninterrupted]
+        of_high = new[finished]
+        leaves_row[highs[finished[of_high]] - 1] = records.row[saved[of_high]]
+        blocking = np.column_stack((records.row[finished], records.row[saved]))
+    return (
+        _Highs(records.row[high], records.owner[high], records.step[high], table.time[leaves_row], leaves_row),
+        blocking,
+        asynchronous,
+    )
+
+
+def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of the finishes (positions of records) those that a save of the same step follows, and the first such save."""
+    saved = np.flatnonzero(~records.finished)
+    if len(finished) == 0 or len(saved) == 0:
+        return finished[:0], saved[:0]
+    level = records.level[saved]
+    if not is_sorted(level):
+        order = np.argsort(level, kind="stable")
+        level, saved = level[order], saved[order]
+    heads = run_heads(level)
+    keys, first_saved, finish_level = level[heads], saved[heads], records.level[finished]
+    match = np.minimum(places(keys, finish_level), len(keys) - 1)
+    has_save = (keys[match] == finish_level) & (first_saved[match] > finished)
+    return finished[has_save], first_saved[match[has_save]]
+
+
+def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArray[np.intp]) -> bool:
+    """Whether a higher step was finished between a step's end and its first save."""
+    highest = np.maximum.accumulate(np.where(records.finished, records.level, -1))
+    return bool(np.any(highest[saved] > highest[finished]))
+
+
+def _training_spans(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> TrainingSpans:
+    """From where the attempt stood to each new high."""
+    owner = highs.owner
+    fresh = run_heads(owner)
+    start = np.where(fresh, begin_time[owner], np.append(-1, highs.leaves[:-1])[: len(owner)])
+    start_row = np.where(fresh, begin_row[owner], np.append(-1, highs.leaves_row[:-1])[: len(owner)])
+    first = np.where(fresh, began[owner], np.append(NO_STEP, highs.step[:-1])[: len(owner)])
+    # An attempt that began at its first record has no span up to it; its next one is its first.
+    empty = first == highs.step
+    opening = fresh | np.append(False, empty[:-1])[: len(owner)]
+    made = TrainingSpans(start, table.time[highs.row], first, highs.step, owner, start_row, highs.row, opening)
+    return made.take(~empty)

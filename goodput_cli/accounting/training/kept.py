@@ -1,0 +1,191 @@
+"""Kept and wasted training (accounting §4): spans, last steps, splits, startup, stalls and slowdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.amounts import round_half_even
+from goodput_cli.accounting.columns import NOWHERE, Sparse
+from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.sweep import ClaimedTime
+from goodput_cli.accounting.training.lineage import Lineage
+from goodput_cli.accounting.training.spans import TrainingSpans
+from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
+
+
+@dataclass(frozen=True)
+class TrainingOutcome:
+    """Training spans and what the lineage keeps of each: columns of one value a span."""
+
+    spans: TrainingSpans
+    kept_steps: F64
+    """How many of its steps are kept: its first ones. A fraction where a credited last step was cut short."""
+    credited: Mask
+    """Whether it is a last step, whose time is not recorded but credited (accounting §4)."""
+    whole: Mask
+    """Whether all of it is kept."""
+    sample: Mask
+    """Whether medians look at it: whole, not credited, and touched by no exclusion."""
+    outside: F64
+    """Share of its time that is not excluded, 0..1 (1 without exclusions)."""
+
+
+def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> TrainingOutcome:
+    """What the lineage keeps of each span."""
+    size = len(spans)
+    kept, whole = np.empty(size), np.empty(size, dtype=bool)
+    for start, stop in blocks(size):
+        first, behind = spans.first[start:stop], spans.stop[start:stop]
+        upper = np.clip(lineage.limit[spans.attempt[start:stop]], first, behind)
+        np.subtract(upper, first, out=kept[start:stop])
+        np.equal(upper, behind, out=whole[start:stop])
+    outside = share_outside(spans.start, spans.end, rules.exclusions)
+    sample = whole & (outside == 1) if rules.exclusions else whole.copy()
+    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, sample, outside)
+
+
+def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
+    """The share of each interval that is not excluded; of an instant all or nothing."""
+    if not exclusions:
+        return np.broadcast_to(np.float64(1), (len(start),))
+    length = np.maximum(end - start, 1)
+    return np.asarray(1 - _excluded_within(start, start + length, exclusions) / length)
+
+
+def _excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
+    """How much (ns) of each interval is excluded."""
+    excluded = np.zeros(len(start), dtype=np.int64)
+    for begin, stop in merged_exclusions(exclusions):
+        excluded += np.maximum(np.minimum(end, stop) - np.maximum(start, begin), 0)
+    return excluded
+
+
+def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
+    """Exclusions that do not overlap, in time order."""
+    merged: list[tuple[int, int]] = []
+    for begin, stop in sorted(exclusions):
+        if merged and begin <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((begin, stop))
+    return merged
+
+
+def startup_of(training: TrainingOutcome, net: I64, usual_step: UsualStepTimes, may_start: Mask) -> Sparse:
+    """Start-up time (ns) at the beginning of spans: the first one's time above the usual, if it stands out.
+
+    may_start: per attempt, whether its start was seen (a log that starts in the middle of a run shows none).
+    """
+    spans = training.spans
+    first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
+    first = first[may_start[spans.attempt[first]] | np.isin(first, spans.restarted)]
+    owner = spans.attempt[first]
+    steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        stands_out = net[first] / steps > usual_step.median[owner] + 3 * usual_step.deviation[owner]
+    first, owner, steps = first[stands_out], owner[stands_out], steps[stands_out]
+    return Sparse(first, net[first] - np.rint(usual_step.median[owner] * steps).astype(np.int64))
+
+
+def split_points(
+    training: TrainingOutcome, net: I64, startup: Sparse, claimed_time: ClaimedTime
+) -> tuple[NDArray[np.intp], I64]:
+    """Spans kept in part, and the instant at which the kept part of each ends: its net time is split in
+    proportion to its steps, the kept part first."""
+    spans = training.spans
+    partial = np.flatnonzero((training.kept_steps > 0) & ~training.whole)
+    begins = startup.at(partial)
+    left = net[partial] - begins
+    steps = spans.stop[partial] - spans.first[partial]
+    kept_net = np.array(
+        [
+            round_half_even(Fraction(int(amount)) * Fraction(int(kept), int(whole)))
+            for amount, kept, whole in zip(left, training.kept_steps[partial], steps, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    target = claimed_time.net_clock(spans.start[partial]) + begins + kept_net
+    return partial, np.clip(claimed_time.when(target), spans.start[partial], spans.end[partial])
+
+
+@dataclass(frozen=True)
+class KeptTraining:
+    """The kept part of each training span, in time order: columns of one row a span.
+
+    Where `kept_steps` is 0 nothing of the span is kept, and the rest of its row means nothing.
+    """
+
+    spans: TrainingSpans
+    end: I64
+    """Where the kept part ends (ns); it starts with its span."""
+    kept_steps: F64
+    """How many steps are kept; a fraction where a credited last step was cut short."""
+    counted_steps: F64
+    """How many of them count: in proportion to the time outside exclusions."""
+    claimed_time: ClaimedTime
+    """What claims hold; the rest of a kept part is its net time."""
+    startup: Sparse
+    """ns of the net time, at its beginning, that are program start-up."""
+    stall: Sparse
+    """ns of the net time, at its end, that are a stall."""
+    slowdown: I64
+    """ns of the time between that are beyond steps x reference (negative = faster); 0 without a reference."""
+
+    def __len__(self) -> int:
+        return len(self.end)
+
+    @property
+    def start(self) -> I64:
+        """Where each begins (ns)."""
+        return self.spans.start
+
+    def net(self, chosen: slice | Rows | Mask) -> I64:
+        """Net time (ns) of some rows: looked up each time, for few are needed in the end."""
+        return self.claimed_time.net_between(self.start[chosen], self.end[chosen])
+
+    def trained(self, start: int, stop: int) -> I64:
+        """Net time (ns) of the rows start .. stop - 1, less their start-up."""
+        trained = self.net(slice(start, stop))
+        rows, amount = self.startup.part(start, stop)
+        trained[rows] -= amount
+        return trained
+
+
+def kept_training_of(
+    training: TrainingOutcome, partial: NDArray[np.intp], splits: I64, startup: Sparse, claimed_time: ClaimedTime
+) -> KeptTraining:
+    """The kept part of every span.
+
+    partial, splits: spans that are kept in part, and where the kept part of each ends.
+    """
+    start, end = training.spans.start, training.spans.end
+    if len(partial):
+        end = end.copy()
+        end[partial] = splits
+    steps = training.kept_steps if np.all(training.outside == 1) else training.kept_steps * training.outside
+    most = claimed_time.net_between(start[startup.rows], end[startup.rows])
+    begins = Sparse(startup.rows, np.minimum(startup.amount, most))
+    nothing = np.broadcast_to(np.int64(0), (len(end),))
+    return KeptTraining(training.spans, end, training.kept_steps, steps, claimed_time, begins, NOWHERE, nothing)
+
+
+def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credited: Mask, factor: float) -> KeptTraining:
+    """Step logs without a reference: what a kept step took beyond the usual, when it took more than `factor` x it."""
+    if factor <= 0:
+        return kept_training
+    rows, amounts = [], []
+    for start, stop in blocks(len(kept_training)):
+        left, kept = kept_training.trained(start, stop), kept_training.kept_steps[start:stop]
+        expected = usual_step.median[kept_training.spans.attempt[start:stop]] * kept
+        with np.errstate(invalid="ignore"):
+            stalled = np.flatnonzero((left > factor * expected) & (expected > 0) & ~credited[start:stop])
+        rows.append(stalled + start)
+        amounts.append(left[stalled] - np.rint(expected[stalled]).astype(np.int64))
+    return (
+        replace(kept_training, stall=Sparse(np.concatenate(rows), np.concatenate(amounts))) if rows else kept_training
+    )

@@ -1,0 +1,188 @@
+"""Training spans (accounting §4): the units of training that are kept or wasted. Here: those of step logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.columns import gathered, owner_type, search
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, EventTable
+
+_SHORT = 1 << 30
+
+
+@dataclass(frozen=True)
+class TrainingSpans:
+    """k spans of training in time order, which do not overlap: one recorded step, or the steps between two records.
+
+    Columns of length k. Some may be views of others: do not write to them.
+    """
+
+    start: I64
+    end: I64
+    """ns."""
+    first: I64
+    stop: I64
+    """The steps first <= s < stop are trained in it."""
+    attempt: Rows
+    row: Rows
+    """Row of the event that begins it: a step's start, or the checkpoint event before it."""
+    end_row: Rows | None
+    """Row of the event that ends it. None in step logs, where that is the event that begins the next span."""
+    opening: Mask
+    """Whether it may hold a start-up: the first of its attempt, or the first behind an elastic re-initialisation."""
+    ending: int = -1
+    """Step logs: row of the event that ends the job's last span, or -1."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def restarted(self) -> Rows:
+        """Those that are `opening` without being the first of their attempt."""
+        places = np.flatnonzero(self.opening)
+        return np.asarray(places[(places > 0) & (self.attempt[places - 1] == self.attempt[places])])
+
+    @property
+    def steps(self) -> I64:
+        """Number of steps in each span."""
+        return self.stop - self.first
+
+    def take(self, chosen: Mask | Rows) -> TrainingSpans:
+        """The chosen spans."""
+        columns = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "ending"}
+        return replace(self, **{name: column[chosen] for name, column in columns.items() if column is not None})
+
+    def end_rows(self, chosen: Rows) -> Rows:
+        """The lines that end the chosen spans, -1 where none does."""
+        if self.end_row is not None:
+            return self.end_row[chosen]
+        following = np.minimum(chosen + 1, len(self) - 1)
+        ends = np.where(self.attempt[following] == self.attempt[chosen], self.row[following], -1)
+        ends[chosen == len(self) - 1] = self.ending
+        return ends
+
+    def latest_end(self, otherwise: I64) -> I64:
+        """Where (ns) the last span of each attempt ends; `otherwise` (one an attempt) for those without any, or
+        where that is later."""
+        bounds = search(self.attempt, np.arange(len(otherwise) + 1))
+        some = np.flatnonzero(bounds[1:] > bounds[:-1])
+        latest = otherwise.copy()
+        latest[some] = np.maximum(latest[some], self.end[bounds[1:][some] - 1])
+        return latest
+
+
+@dataclass(frozen=True)
+class StepRecordsByAttempt:
+    """Step records of a step log, by attempt."""
+
+    rows: Rows
+    owner: Rows
+    """Row and attempt of every record that counts."""
+    number: I64
+    time: I64
+    """Step number and time (ns) of each."""
+    bounds: NDArray[np.intp]
+    """The records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts the job has, those without a record included."""
+        return len(self.bounds) - 1
+
+    @cached_property
+    def has(self) -> Mask:
+        """Whether each attempt has a record."""
+        return self.bounds[1:] > self.bounds[:-1]
+
+    @cached_property
+    def began(self) -> I64:
+        """First recorded step of each attempt, `NO_STEP` without any."""
+        return np.where(self.has, self._number_at(self.bounds[:-1]), NO_STEP)
+
+    @cached_property
+    def last(self) -> I64:
+        """Last recorded step of each attempt, `NO_STEP` without any."""
+        return np.where(self.has, self._number_at(self.bounds[1:] - 1), NO_STEP)
+
+    @cached_property
+    def last_row(self) -> Rows:
+        """Row of the last record of each attempt, -1 without any."""
+        return np.where(self.has, self.rows[np.maximum(self.bounds[1:] - 1, 0)], -1) if len(self.rows) else self._none
+
+    @property
+    def _none(self) -> Rows:
+        return np.full(self.attempts, -1, dtype=np.intp)
+
+    def _number_at(self, places: NDArray[np.intp]) -> I64:
+        if len(self.number) == 0:
+            return np.full(len(places), NO_STEP, dtype=np.int64)
+        return self.number[np.clip(places, 0, len(self.number) - 1)].astype(np.int64)
+
+    def stride(self, attempt: int) -> int:
+        """Lower median distance between the attempt's recorded steps; with one record, of all attempts'; else 1."""
+        own = np.diff(self.number[self.bounds[attempt] : self.bounds[attempt + 1]])
+        return _lower_median(own) if len(own) else self._usual_stride
+
+    @cached_property
+    def _usual_stride(self) -> int:
+        inside = self.owner[1:] == self.owner[:-1]
+        distances = np.diff(self.number)[inside]
+        return _lower_median(distances) if len(distances) else 1
+
+
+def _lower_median(values: I64) -> int:
+    middle = (len(values) - 1) // 2
+    return int(np.partition(values, middle)[middle])
+
+
+def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
+    """The step records that count, by attempt."""
+    rows, bounds = attempts.steps, attempts.step_bounds
+    owner = np.repeat(np.arange(len(attempts), dtype=owner_type(len(attempts))), np.diff(bounds))
+    return StepRecordsByAttempt(rows, owner, _short(gathered(table.step, rows)), gathered(table.time, rows), bounds)
+
+
+def _short(number: I64) -> I64:
+    """Step numbers in 32 bits where they, their sums and their differences fit."""
+    fits = len(number) == 0 or (int(number.min()) > -_SHORT and int(number.max()) < _SHORT)
+    return number.astype(np.int32) if fits else number
+
+
+def step_spans(
+    records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+) -> tuple[TrainingSpans, NDArray[np.intp]]:
+    """One span a record: step s runs to the start of the next recorded step of its attempt.
+
+    ending: row of the event that ends the job's last step, or -1. reinitialised: attempt and end (ns) of each elastic
+    re-initialisation. Also returns the positions of the last steps of
+    attempts, which have no length yet: nothing says how long they took (see `last_steps`). Columns that are as in the
+    records are views of them, not copies: a long log has little else.
+    """
+    last = records.bounds[1:][records.has] - 1
+    opening = np.zeros(len(records.rows), dtype=bool)
+    opening[records.bounds[:-1][records.has]] = True
+    for attempt, time in zip(*(column.tolist() for column in reinitialised), strict=True):
+        first, behind = records.bounds[attempt : attempt + 2].tolist()
+        opening[first + int(np.searchsorted(records.time[first:behind], time)) : behind][:1] = True
+    opening[last] = False
+    end, stop = _following(records.time), _following(records.number)
+    end[last], stop[last] = records.time[last], records.number[last] + 1
+    return (
+        TrainingSpans(records.time, end, records.number, stop, records.owner, records.rows, None, opening, ending),
+        last,
+    )
+
+
+def _following(column: NDArray[Any]) -> NDArray[Any]:
+    """The value behind each one; the last has no matter."""
+    following = np.empty_like(column)
+    following[:-1] = column[1:]
+    following[-1:] = column[-1:]
+    return following

@@ -1,0 +1,1 @@
+"""`goodput check`: what is wrong with event logs."""

@@ -1,1 +1,0 @@
-"""What a linter of event logs looks for, one module a family; the texts of every code are in `analysis/codes.py`."""

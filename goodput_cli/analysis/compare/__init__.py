@@ -1,0 +1,1 @@
+"""`goodput compare`: runs side by side."""

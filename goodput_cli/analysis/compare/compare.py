@@ -1,0 +1,192 @@
+"""Two runs or more, held against one of them: where the difference in goodput comes from, and what else changed.
+
+Goodput is 100 % less the shares of all badput, so the difference of two goodputs is the sum of the differences of these
+shares: what each category gave or took, in percentage points. Everything is exact here (integers and fractions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
+from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
+from goodput_cli.analysis.results import Method, Threshold
+from goodput_cli.analysis.summary import Summary
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
+from goodput_cli.vocabulary.option import declared
+
+_LABELLED = frozenset(category.id for category in Category if category.row.has_labels)
+_COMPARED = tuple(category.id for category in Category if category not in NOT_BADPUT and not category.row.has_labels)
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison."""
+
+    name: str
+    """What people call it here, no two alike."""
+    source: str
+    """Where it was read, as it was named."""
+    saved: bool
+    """Whether it is the saved answer of an analysis."""
+    run: str | None
+    """Of a job name that was used several times, as asked for."""
+    summary: Summary
+
+    @property
+    def percent(self) -> Fraction:
+        """Goodput in percent."""
+        return percent_of(self.summary, self.summary.goodput_ns)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One kind of badput on both sides."""
+
+    category: str
+    label: str | None
+    baseline_ns: int | None
+    """None where the baseline does not record it."""
+    ns: int | None
+    """None where the side does not record it."""
+    points: Fraction | None
+    """What its change gave to goodput (+) or took from it (-), in percentage points; None where a side does not record
+    it: then nobody knows."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A measure on both sides, in the unit of its dimension; None as of the measure."""
+
+    measure: Measure
+    baseline: Fraction | None
+    value: Fraction | None
+
+    @property
+    def change(self) -> Fraction | None:
+        return None if self.baseline is None or self.value is None else self.value - self.baseline
+
+    @property
+    def percent(self) -> Fraction | None:
+        """The change in percent of the baseline; None where that is 0, or a side is not known."""
+        return 100 * self.change / abs(self.baseline) if self.change is not None and self.baseline else None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One side against the baseline."""
+
+    baseline: Side
+    side: Side
+    points: Fraction
+    """What goodput rose (+) or fell (-) by, in percentage points."""
+    contributions: tuple[Contribution, ...]
+    """The largest change first, those that one side does not record last."""
+    one_sided: Fraction
+    """What the latter make together, in points: the contributions and it add up to `points` exactly."""
+    changes: tuple[Change, ...]
+    """Every measure but the shares of categories."""
+    thresholds: tuple[Threshold, ...]
+    """Judged on this pair."""
+
+    def worth_ns(self, points: Fraction) -> Fraction:
+        """Points as time (ns) of this side's window."""
+        return points * self.side.summary.window.counted_ns / 100
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The answer."""
+
+    baseline: Side
+    pairs: tuple[Pair, ...]
+    """Every other side against the baseline."""
+    diagnostics: tuple[Diagnostic, ...]
+    """Of the comparison, and of all sides."""
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The baseline, and the others in the order given."""
+        return (self.baseline, *(pair.side for pair in self.pairs))
+
+    @property
+    def thresholds(self) -> tuple[Threshold, ...]:
+        """Those of all pairs."""
+        return tuple(threshold for pair in self.pairs for threshold in pair.thresholds)
+
+
+def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[ChangeExpression] = ()) -> Comparison:
+    """Every other side against the baseline, and the expressions judged on each."""
+    pairs = tuple(_pair(baseline, side, expressions) for side in others)
+    of_sides = [diagnostic for side in (baseline, *others) for diagnostic in side.summary.diagnostics]
+    mixed = [diagnostic for side in others for diagnostic in _methods_differ(baseline, side)]
+    return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])))
+
+
+def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -> Pair:
+    before, after = baseline.summary, side.summary
+    contributions = sorted(_contributions(before, after), key=lambda row: _by_size(row, before, after))
+    return Pair(
+        baseline=baseline,
+        side=side,
+        points=side.percent - baseline.percent,
+        contributions=tuple(contributions),
+        one_sided=sum((_taken(row, before, after) for row in contributions if row.points is None), Fraction(0)),
+        changes=tuple(Change(fact, fact.compared(fact.of(before)), fact.compared(fact.of(after))) for fact in FACTS),
+        thresholds=tuple(judge(expression, before, after) for expression in expressions),
+    )
+
+
+def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:
+    """Every kind of badput that at least one side records, and that is not zero on both."""
+    labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
+    for category, label in [*((name, None) for name in _COMPARED), *labels]:
+        baseline_ns, ns = (amount_ns(side, category, label) for side in (before, after))
+        if baseline_ns is None or ns is None:
+            if baseline_ns is not None or ns is not None:
+                yield Contribution(category, label, baseline_ns, ns, None)
+        elif baseline_ns or ns:
+            points = percent_of(before, baseline_ns) - percent_of(after, ns)
+            yield Contribution(category, label, baseline_ns, ns, points)
+
+
+def _taken(row: Contribution, before: Summary, after: Summary) -> Fraction:
+    """What the time that only one side records makes in points."""
+    return percent_of(before, row.baseline_ns or 0) - percent_of(after, row.ns or 0)
+
+
+def _by_size(row: Contribution, before: Summary, after: Summary) -> tuple[bool, Fraction, int, str]:
+    size = abs(_taken(row, before, after))
+    return row.points is None, -size, CATEGORIES.index(row.category), row.label or ""
+
+
+def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
+    """Sides that were not measured in the same way: part of the difference is the ruler's."""
+    differences = list(_differences(baseline.summary, side.summary))
+    if differences:
+        message = (
+            f"{side.name} was not measured as {baseline.name} was: {'; '.join(differences)}. Part of the difference "
+            "comes from that; give both the same options, and save a saved analysis anew with them"
+        )
+        yield Diagnostic.of("methods_differ", message, 1, (baseline.source, side.source))
+
+
+def _differences(before: Summary, after: Summary) -> Iterator[str]:
+    if before.reference_seconds != after.reference_seconds:
+        yield f"reference step time {_reference(after)}, not {_reference(before)}"
+    was, now = before.method, after.method
+    if was is None or now is None:
+        return
+    for one in declared(Method):
+        old, new = (one.typed(getattr(method, one.name)) for method in (was, now))
+        if old != new:
+            yield f"{one.names[0]} {new}, not {old}"
+
+
+def _reference(side: Summary) -> str:
+    if side.reference_seconds is None:
+        return "none"
+    return f"{side.reference_seconds!r} s ({'its own: auto' if side.origin == 'auto' else 'given'})"

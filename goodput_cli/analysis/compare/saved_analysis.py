@@ -1,0 +1,190 @@
+"""A saved answer of `goodput analyze --format json` as a `Summary`.
+
+The file may come from anywhere: it is read as the declaration of the answer says (analysis/goodput/answer.py), and the
+amounts must add up as they do in every analysis. Percentages are never read; they are made from the ns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct, ValidationError, convert
+
+from goodput_cli.analysis.answer import Amount, Count, DiagnosticEntry
+from goodput_cli.analysis.disruptions.answer import ReliabilityPart
+from goodput_cli.analysis.goodput.answer import AnalysisAnswer, MethodPart, SavesPart, StepsPart, WindowPart
+from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
+from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import SourceError
+from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
+
+_ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
+_KIND = "analysis"
+_OF_AN_ANALYSIS = ("job", "window", "goodput", "badput", "reference", "steps", "not_recorded")
+_BADPUT = {category.id: category.row for category in Category if category not in NOT_BADPUT}
+_MOST_NS = 1 << 62
+Declared = TypeVar("Declared")
+
+
+class _SavedDisruption(Struct):
+    """What a comparison needs of a row of `disruptions`."""
+
+    ended: str
+    wasted_seconds: Amount
+    steps_lost: Count | None = None
+
+
+class _Wrong(Exception):
+    """What is wrong with a saved answer."""
+
+
+def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
+    """The summary that a saved analysis holds. source: its name, for errors.
+
+    Raises SourceError: of another schema version, the answer of another command, or not what `analyze` writes.
+    """
+    _check_kind(document, source)
+    try:
+        return _summary(_read(document, AnalysisAnswer))
+    except _Wrong as wrong:
+        raise SourceError(f"{source}: is no answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
+
+
+def _check_kind(document: Mapping[str, Any], source: str) -> None:
+    version = document.get("schema_version")
+    if type(version) is not int or version != SCHEMA_VERSION:
+        raise SourceError(
+            f"{source}: is JSON of schema_version {str(version)[:20]}, and this goodput reads {SCHEMA_VERSION}; {_ANEW}"
+        )
+    kind = document.get("kind", _KIND)  # answers of older versions do not say it
+    missing = [key for key in _OF_AN_ANALYSIS if key not in document]
+    if kind != _KIND or missing:
+        why = f"its kind is {str(kind)[:40]!r}" if kind != _KIND else f"it has no {missing[0]!r}"
+        raise SourceError(f"{source}: is no saved analysis but another answer of goodput ({why}); {_ANEW}")
+
+
+def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
+    """The value as it is declared. `_Wrong` says where it is not. path: where it stands in the document."""
+    try:
+        return convert(value, declared)
+    except ValidationError as error:
+        message, _, place = str(error).partition(" - at ")
+        where = (path + place.strip("`").removeprefix("$")).removeprefix(".")
+        if "matching regex" in message:
+            message = "is not written as it should be"
+        raise _Wrong(f"{where}: {message[:1].lower()}{message[1:]}") from error
+
+
+def _summary(answer: AnalysisAnswer) -> Summary:
+    window, badput, not_recorded = _window(answer.window), _badput(answer), frozenset(answer.not_recorded)
+    if answer.goodput.ns + sum(badput.values()) != window.counted_ns:
+        raise _Wrong("goodput and badput do not add up to the window without what is excluded")
+    if not_recorded & {category for category, _ in badput}:
+        raise _Wrong("a category has time and is not recorded")
+    saved = _read(answer.disruptions, list[_SavedDisruption], "disruptions")
+    passages = tuple(Passage(one.ended, one.steps_lost, one.wasted_seconds) for one in saved)
+    reliability, reference, elastic = answer.reliability, answer.reference, answer.elastic
+    return Summary(
+        job=answer.job.name,
+        window=window,
+        goodput_ns=answer.goodput.ns,
+        badput=badput,
+        not_recorded=not_recorded,
+        overlapped_ns=sum(row.ns for row in answer.overlapped) if answer.overlapped else None,
+        attempts=answer.job.attempts,
+        runs=answer.job.runs,
+        kept_steps=answer.job.kept_steps,
+        disruptions=answer.job.disruptions,
+        passages=passages if len(passages) == answer.job.disruptions else None,
+        mtbf_seconds=reliability.mtbf_seconds,
+        mean_downtime_seconds=reliability.mean_downtime_seconds,
+        mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,
+        longest_unproductive_seconds=_longest(reliability),
+        steps=_steps(answer.steps),
+        saves=_saves(answer.saves),
+        at_risk_seconds=answer.at_risk.seconds,
+        at_risk_steps=answer.at_risk.steps,
+        slices=Slices(
+            elastic.stepping_slice_efficiency,
+            elastic.available_slice_efficiency,
+            elastic.goodput_x_stepping_percent,
+        ),
+        reference_seconds=reference.step_time_seconds,
+        origin=None if reference.step_time_seconds is None else reference.origin or "given",
+        method=_method(answer.method),
+        diagnostics=_diagnostics(answer.diagnostics),
+    )
+
+
+def _window(part: WindowPart) -> Window:
+    start, end = _instant(part.start, "window.start"), _instant(part.end, "window.end")
+    if part.ns < 1:
+        raise _Wrong("window.ns: expected `int` >= 1")
+    if end - start != part.ns:
+        raise _Wrong("window.ns is not the time from window.start to window.end")
+    if part.excluded_ns >= part.ns:
+        raise _Wrong("all of the window is excluded")
+    return Window(start, end, part.excluded_ns)
+
+
+def _instant(text: str, path: str) -> int:
+    """An instant (ns since 1970 UTC)."""
+    from goodput_cli.events.timestamps import TimestampReader
+    from goodput_cli.vocabulary.zones import load_zone
+
+    instant = TimestampReader(load_zone("UTC")).read(text)
+    if instant is None:
+        raise _Wrong(f"{path} is not a time")
+    return instant.ns
+
+
+def _badput(answer: AnalysisAnswer) -> dict[Key, int]:
+    amounts: dict[Key, int] = {}
+    for place, row in enumerate(answer.badput):
+        path = f"badput[{place}]"
+        category = _BADPUT.get(row.category)
+        if category is None:
+            raise _Wrong(f"{path}.category is not a kind of badput")
+        if (row.label is None) == category.has_labels:
+            raise _Wrong(f"{path}.label does not go with {row.category}")
+        if not (-_MOST_NS if category.may_be_negative else 0) <= row.ns <= _MOST_NS:
+            raise _Wrong(f"{path}.ns is not an amount of time")
+        key = (row.category, row.label)
+        amounts[key] = amounts.get(key, 0) + row.ns
+    return {key: ns for key, ns in amounts.items() if ns}
+
+
+def _steps(part: StepsPart) -> StepStatistics:
+    return StepStatistics(
+        part.count, part.ideal_seconds, part.mean_seconds, part.median_seconds, part.p90_seconds, part.p99_seconds
+    )
+
+
+def _longest(part: ReliabilityPart) -> float | None:
+    """Seconds; null is no such stretch where the other figures are known."""
+    if part.longest_unproductive is None:
+        return None if part.ettr is None else 0.0
+    return part.longest_unproductive.seconds
+
+
+def _saves(part: SavesPart) -> Saves | None:
+    return None if part.count is None else Saves(part.count, part.interval_seconds)
+
+
+def _method(part: MethodPart | None) -> Method | None:
+    if part is None:
+        return None
+    return Method(
+        data_loading=part.data_loading,
+        async_saves=part.async_saves,
+        stall_factor=part.stall_factor,
+        exclude_stopped=part.exclude_stopped,
+        hindsight=part.hindsight,
+    )
+
+
+def _diagnostics(parts: Sequence[DiagnosticEntry]) -> tuple[Diagnostic, ...]:
+    return tuple(Diagnostic(one.code, one.severity, one.message, one.count, tuple(one.where)) for one in parts)

@@ -1,0 +1,226 @@
+"""A comparison as a `Sheet`: the sides above, then for each pair where the difference comes from and what changed.
+
+CSV has one row a figure (`kind`: goodput, category, fact, threshold); JSON the pairs with all of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
+
+from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+from goodput_cli.analysis.compare.phrases import (
+    contribution_name,
+    fact_words,
+    limit_text,
+    one_sided_lines,
+    side_name,
+    threshold_value,
+    verdict,
+)
+from goodput_cli.analysis.goodput.phrases import threshold_verdict
+from goodput_cli.analysis.measures import percent_of
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.vocabulary.text import duration
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+
+ONE_SIDED = "recorded on one side"
+_MUST_SHOW = ("window", "attempts", "disruptions")
+UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
+_PEOPLE = (
+    Column("", "text", Audience.PEOPLE),
+    Column("start", "instant", Audience.PEOPLE),
+    Column("window", "duration", Audience.PEOPLE),
+    Column("goodput", "percent", Audience.PEOPLE),
+    Column("", "share", Audience.PEOPLE),
+    Column("points", "points", Audience.PEOPLE),
+)
+_TABLES = (
+    Column("side", "text", Audience.TABLES),
+    Column("kind", "text", Audience.TABLES),
+    Column("name", "text", Audience.TABLES),
+    Column("label", "text", Audience.TABLES),
+    Column("unit", "text", Audience.TABLES),
+    Column("baseline", "number", Audience.TABLES),
+    Column("value", "number", Audience.TABLES),
+    Column("change", "number", Audience.TABLES),
+    Column("points", "number", Audience.TABLES),
+    Column("limit", "number", Audience.TABLES),
+    Column("verdict", "text", Audience.TABLES),
+)
+
+
+def compare_sheet(found: Comparison) -> Sheet:
+    """The whole comparison."""
+    several = len(found.pairs) > 1
+    against = f"against {side_name(found.baseline)}"
+    return Sheet(
+        title=f"Goodput of {len(found.pairs)} sides {against}" if several else f"Goodput {against}",
+        columns=(*_PEOPLE, *_TABLES),
+        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in found.pairs for cells in _data_rows(pair)),
+        grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(found)),
+        summary=tuple(f"{side_name(pair.side)}: {verdict(pair)}" for pair in found.pairs),
+        sections=tuple(part for pair in found.pairs for part in _parts(pair)),
+        answer=lambda: _answer(found),
+    )
+
+
+def _answer(found: Comparison) -> Answer:
+    from goodput_cli.analysis.compare.answer import compare_answer  # msgspec: only where JSON is written
+
+    return compare_answer(found)
+
+
+def _overview(found: Comparison) -> Iterator[tuple[Cell, ...]]:
+    for side in found.sides:
+        window, share = side.summary.window, float(side.percent)
+        moved = None if side is found.baseline else float(side.percent - found.baseline.percent)
+        yield side_name(side), window.start_ns, window.counted_ns, share, share / 100, moved
+
+
+def _parts(pair: Pair) -> Iterator[Sheet]:
+    yield _waterfall(pair)
+    yield _facts(pair)
+    if pair.thresholds:
+        yield _thresholds(pair)
+
+
+def _waterfall(pair: Pair) -> Sheet:
+    """From the baseline's goodput to this side's, category by category."""
+    rows = list(_waterfall_rows(pair))
+    widest = max((abs(points) for _, points, *_ in rows if points is not None), default=Fraction(0)) or Fraction(1)
+    sheet_rows = [
+        (name, _float(points), _worth(pair, points), *_bars(points, widest), _float(was), _float(now))
+        for name, points, was, now in rows
+    ]
+    total = (_float(pair.points), _worth(pair, pair.points), None, None)
+    ends = (float(pair.baseline.percent), float(pair.side.percent))
+    return Sheet(
+        title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
+        columns=(
+            Column("category", "text"),
+            Column("points", "points"),
+            Column("time", "change"),
+            Column("lost", "share"),
+            Column("gained", "share"),
+            Column("was", "percent"),
+            Column("is", "percent"),
+        ),
+        rows=(*sheet_rows, ("goodput", *total, *ends)),
+        notes=tuple(_waterfall_notes(pair)),
+    )
+
+
+def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction | None, Fraction | None]]:
+    """(category, points, share before, share after) of what changed; the sum of what only one side records, and then
+    what that is."""
+    one_sided = [one for one in pair.contributions if one.points is None]
+    for one in pair.contributions:
+        if one.points:
+            yield contribution_name(one), one.points, *shares(pair, one)
+    if one_sided:
+        yield ONE_SIDED, pair.one_sided, None, None
+    for one in one_sided:
+        if one.baseline_ns or one.ns:
+            yield f"- {contribution_name(one)}", None, *shares(pair, one)
+
+
+def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
+    """What a contribution takes of each side's window, in percent; None where it is not recorded."""
+    before, after = pair.baseline.summary, pair.side.summary
+    return (
+        None if one.baseline_ns is None else percent_of(before, one.baseline_ns),
+        None if one.ns is None else percent_of(after, one.ns),
+    )
+
+
+def _bars(points: Fraction | None, widest: Fraction) -> tuple[float | None, float | None]:
+    """The bars of what was lost and what was gained, the longest of them full."""
+    if not points:
+        return None, None
+    share = float(abs(points) / widest)
+    return (share, None) if points < 0 else (None, share)
+
+
+def _worth(pair: Pair, points: Fraction | None) -> int | None:
+    return None if points is None else round(pair.worth_ns(points))
+
+
+def _waterfall_notes(pair: Pair) -> Iterator[str]:
+    if not any(one.points for one in pair.contributions):
+        yield "no category that both sides record takes another share than it did"
+    yield f"points: percentage points of goodput. time: the same of its window of {_window(pair.side)}"
+    yield from one_sided_lines(pair)
+
+
+def _window(side: Side) -> str:
+    return duration(side.summary.window.counted_ns)
+
+
+def _facts(pair: Pair) -> Sheet:
+    """What else changed."""
+    shown = [one for one in pair.changes if _is_shown(one)]
+    unknown = [one.measure.name for one in pair.changes if one.baseline is None and one.value is None]
+    unknown = [name for name in unknown if name not in {one.measure.name for one in shown}]
+    return Sheet(
+        title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
+        columns=(Column("", "text"), Column("was", "text"), Column("is", "text"), Column("change", "text")),
+        rows=tuple((one.measure.name, *fact_words(pair, one)) for one in shown),
+        notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
+    )
+
+
+def _is_shown(one: Change) -> bool:
+    """Facts of which there is something to say: not those that are 0 on both sides, or known on neither."""
+    if one.measure.name in _MUST_SHOW:
+        return True
+    if one.measure.name == "runs":
+        return one.baseline != 1 or one.value != 1
+    return bool(one.baseline or one.value) or (one.baseline is None) != (one.value is None)
+
+
+def _thresholds(pair: Pair) -> Sheet:
+    return Sheet(
+        title=f"Thresholds for {side_name(pair.side)}",
+        columns=(
+            Column("expression", "text"),
+            Column("result", "text"),
+            Column("change", "text"),
+            Column("limit", "text"),
+        ),
+        rows=tuple(
+            (one.expression, threshold_verdict(one), threshold_value(one), limit_text(one)) for one in pair.thresholds
+        ),
+    )
+
+
+def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
+    """Every figure as a row of CSV; what is not recorded is empty."""
+    name = pair.side.name
+    ends = float(pair.baseline.percent), float(pair.side.percent)
+    yield name, "goodput", "goodput", None, "%", *ends, float(pair.points), float(pair.points), None, None
+    for one in pair.contributions:
+        was, now, moved = _seconds(one.baseline_ns), _seconds(one.ns), _seconds(_difference(one))
+        yield name, "category", one.category, one.label, "s", was, now, moved, _float(one.points), None, None
+    yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
+    for fact in pair.changes:
+        values = _float(fact.baseline), _float(fact.value), _float(fact.change)
+        yield name, "fact", fact.measure.name, None, UNITS[fact.measure.dimension], *values, None, None, None
+    for threshold in pair.thresholds:
+        limits = threshold.value, None, threshold.limit, threshold.verdict
+        yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits
+
+
+def _difference(one: Contribution) -> int | None:
+    return None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
+
+
+def _seconds(ns: int | None) -> float | None:
+    return None if ns is None else ns / 1e9
+
+
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,1 @@
+"""`goodput disruptions`: what stopped the job, and what that lost."""

@@ -1,0 +1,177 @@
+"""Disruptions (accounting §10): what each one lost, how long the job was down, and the log lines that show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.causes import Elastic
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct, search
+from goodput_cli.analysis.disruptions.evidence import find_evidence
+from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
+from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
+from goodput_cli.analysis.table import UNKNOWN
+from goodput_cli.arrays import I64, Rows
+from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.vocabulary.categories import Category, in_group
+
+_DOWN, _STARTING = in_group("down"), in_group("starting")
+
+
+@dataclass(frozen=True)
+class _Amounts:
+    """ns, one value an attempt that another one follows."""
+
+    down: I64
+    undetermined: I64
+    queued: I64
+    restart: I64
+
+
+def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
+    """The disruptions whose last sign of life lies in [start, end) (ns), in time order (accounting §10)."""
+    table, attempts = timeline.table, timeline.attempts
+    inside = disruptions_inside(timeline, start, end)
+    if len(inside) == 0:
+        return no_disruptions(table)
+    losses, amounts, evidence = find_losses(timeline), _amounts(timeline), find_evidence(timeline)
+    began, last = first_and_last_steps(timeline)
+    ranks, died = _ranks(timeline), timeline.sign_of_life
+    dead = timeline.disruptions[inside]  # the attempt that ended
+    next_, resumed = dead + 1, evidence.resumed[dead]
+    first_step, regained = evidence.first_step[dead], evidence.regained[dead]
+    ended, ended_row = _ended(timeline, evidence.preempted)
+    up, next_start = attempts.up[next_], attempts.begin[next_]
+    wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
+    columns = {
+        "number": inside + 1,
+        "attempt": dead + 1,
+        "ended": ended[dead],
+        "last_step": last[dead],
+        "last_sign_of_life_ns": died[dead],
+        "death_latest_ns": np.where(attempts.first_ending[dead] >= 0, died[dead], np.maximum(next_start, died[dead])),
+        "next_start_ns": next_start,
+        "next_up_ns": up,
+        "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
+        "steps_lost": _steps_lost(timeline, losses, amounts)[dead],
+        "wasted_ns": wasted,
+        "downtime_ns": downtime,
+        "undetermined_ns": amounts.undetermined[dead],
+        "queued_ns": amounts.queued[dead],
+        "restart_ns": restart,
+        "lost_ns": wasted + downtime + restart,
+        "time_to_first_step_ns": _since(up, table, first_step),
+        "regained_after_ns": _since(attempts.cut_at_next(died)[dead], table, regained),
+        "ranks_before": _known_count(ranks[dead]),
+        "ranks_after": _known_count(ranks[next_]),
+    }
+    rows = {
+        "last_step": evidence.last_step[dead],
+        "last_sign_of_life": evidence.sign_of_life[dead],
+        "ended": ended_row[dead],
+        "next_start": attempts.begin_row[next_],
+        "next_up": attempts.up_row[next_],
+        "resumed_step": np.where(resumed >= 0, evidence.began[resumed], -1),
+        "first_step": first_step,
+        "regained": regained,
+    }
+    return Disruptions(table, columns, rows)
+
+
+def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:
+    """Positions in `Timeline.disruptions` of those inside [start, end) (ns). A last sign of life at the very end of the
+    job window, or before it, counts as inside it: windows that tile the job hold each disruption once."""
+    down = np.clip(timeline.sign_of_life[timeline.disruptions], timeline.start, timeline.end - 1)
+    return np.flatnonzero((down >= start) & (down < end))
+
+
+def count_disruptions(timeline: Timeline, start: int, end: int) -> int:
+    """How many disruptions inside [start, end) (ns) count: scale-ups are planned."""
+    inside = timeline.disruptions[disruptions_inside(timeline, start, end)]
+    return int(np.count_nonzero(~timeline.planned[inside]))
+
+
+def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
+    """ns from each instant to an event, not below 0; unknown where there is none."""
+    return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
+
+
+def _steps_lost(timeline: Timeline, losses: Losses, amounts: _Amounts) -> I64:
+    """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
+    steps = losses.steps[:-1]
+    if timeline.progress is None:
+        return steps
+    unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (amounts.undetermined > 0))
+    return np.where(unseen, UNKNOWN, steps)
+
+
+def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
+    """How each attempt ended, as a position in `ENDED`, and the row that says so (-1: none). A save that had reached a
+    preemption knows why; a crash or a termination only says that it was down."""
+    how = timeline.endings.how
+    crashed = how == End.CRASHED
+    ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
+    ended[crashed] = ENDED.index("crashed")
+    row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
+    cause, shown = timeline.elastic_passages
+    for what, name in ((Elastic.SLICE_DOWN, "slice_down"), (Elastic.SCALE_UP, "scale_up")):
+        ended[cause == what] = ENDED.index(name)
+    row = np.where(shown >= 0, shown, row)
+    ended[preempted >= 0] = ENDED.index("preempted")
+    return ended, np.where(preempted >= 0, preempted, row)
+
+
+def _amounts(timeline: Timeline) -> _Amounts:
+    """Time between the last training of each attempt and the next one's start, and until that trained. The spans of
+    two passages never overlap, so that no second is counted for two disruptions."""
+    attempts = timeline.attempts
+    trained_from, trained_to = _training_span(timeline)
+    left, up = np.maximum(attempts.up, trained_to)[:-1], attempts.up[1:]
+    between = timeline.ledger.between(left, np.maximum(left, up), (*_DOWN, Category.QUEUED))
+    starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]), _STARTING)
+    nothing = np.zeros(len(up), dtype=np.int64)
+    restart = sum((starting.get((category, -1), nothing) for category in _STARTING), nothing)
+    return _Amounts(
+        down=sum((between.get((category, -1), nothing) for category in _DOWN), nothing),
+        undetermined=between.get((Category.UNDETERMINED, -1), nothing),
+        queued=between.get((Category.QUEUED, -1), nothing),
+        restart=restart + _startup(timeline)[1:],
+    )
+
+
+def _training_span(timeline: Timeline) -> tuple[I64, I64]:
+    """When (ns) each attempt began to train and when its last span ended; both when it was up if it never did."""
+    spans = timeline.training.spans
+    begin = timeline.attempts.up.copy()
+    bounds = search(spans.attempt, np.arange(len(begin) + 1))
+    some = np.flatnonzero(bounds[1:] > bounds[:-1])
+    begin[some] = spans.start[bounds[some]]
+    return begin, spans.latest_end(timeline.attempts.up)
+
+
+def _startup(timeline: Timeline) -> I64:
+    """Program start-up (ns) of each attempt's first span of training: what follows a re-initialisation later in its
+    life is no restart."""
+    segments, spans = timeline.segments, timeline.training.spans
+    rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
+    again = spans.start[spans.restarted]
+    rows = rows[~np.isin(segments.start[rows], again)]
+    startup = np.zeros(len(timeline.attempts), dtype=np.int64)
+    np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
+    return startup
+
+
+def _ranks(timeline: Timeline) -> I64:
+    """How many ranks started in each attempt; 0 where its start lines name none."""
+    table, attempts = timeline.table, timeline.attempts
+    rows = np.flatnonzero((table.kind == Kind.START) & (table.rank >= 0) & (attempts.of_row >= 0))
+    pairs = distinct((attempts.of_row[rows].astype(np.int64) << 32) | table.rank[rows])
+    return np.bincount(pairs >> 32, minlength=len(attempts)).astype(np.int64)
+
+
+def _known_count(ranks: I64) -> I64:
+    return np.where(ranks > 0, ranks, UNKNOWN)

@@ -1,0 +1,157 @@
+"""Losses (accounting §10): attribute all wasted training to the disruption that undid it.
+
+A disruption is named by the attempt that it ended. Attempt 1 runs to 100, attempt 2 from 50 to 60, attempt 3 from 20:
+the end of attempt 1 lost its steps 50..100, that of attempt 2 lost 50..60 of its own and 20..49 of attempt 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct, places_within, search
+from goodput_cli.accounting.training.kept import TrainingOutcome
+from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.events.schema import NO_STEP
+from goodput_cli.vocabulary.categories import Category
+
+_TOP = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What the end of each attempt lost, whichever attempt had trained it: int64 columns of one value an attempt.
+
+    Over all attempts this is at most what the ledger calls wasted: what a clean end lost, and what the last attempt
+    lost, is no disruption's.
+    """
+
+    steps: I64
+    """Wasted training steps."""
+    ns: I64
+    """Wasted time."""
+
+
+_Range = tuple[int, int, int, int]
+"""ended, attempt, low, high: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
+
+
+def find_losses(timeline: Timeline) -> Losses:
+    """Steps and time lost by the end of each attempt, with hindsight: what was kept in the end is not lost."""
+    began, last = first_and_last_steps(timeline)
+    limit = timeline.lineage.limit
+    count = len(timeline.attempts)
+    steps, ns = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    ended, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
+    if len(ended) == 0:
+        return Losses(steps, ns)
+    trained = _Trained(timeline.training, search(timeline.training.spans.attempt, np.arange(count + 1)))
+    np.add.at(steps, ended, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
+    # The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
+    # well: only cuts between two ranges are looked up.
+    ends = np.append(timeline.attempts.begin[1:], timeline.end)
+    lowest = low <= np.maximum(began, limit)[attempt]
+    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
+    end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
+    wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
+    if wasted is not None:
+        np.add.at(ns, ended, wasted)
+    return Losses(steps, ns)
+
+
+def first_and_last_steps(timeline: Timeline) -> tuple[I64, I64]:
+    """The step at which each attempt began and the last it recorded; `NO_STEP` for those that show none."""
+    if timeline.records is not None:
+        return timeline.records.began, timeline.records.last
+    assert timeline.progress is not None
+    return timeline.progress.began, timeline.progress.last
+
+
+def _ranges(began: I64, last: I64, limit: I64) -> Iterator[_Range]:
+    """For each attempt the steps that later attempts took back, by the attempt that did: the first later one that
+    began at or below a step. Steps of a branch that was given up without being redone are charged to its own end."""
+    stepping = np.flatnonzero(began != NO_STEP).tolist()
+    starts, lasts = began[stepping].tolist(), last[stepping].tolist()
+    floors = np.maximum(limit, began)[stepping].tolist()
+    lower = _next_lower(starts)
+    for place, attempt in enumerate(stepping):
+        floor, high = floors[place], _TOP
+        taker: int | None = place + 1 if place + 1 < len(stepping) else None
+        while taker is not None and starts[taker] > lasts[place]:
+            taker = lower[taker]
+        while taker is not None and high > floor:
+            yield stepping[taker - 1], attempt, max(starts[taker], floor), high
+            high, taker = starts[taker], lower[taker]
+        if high > floor:
+            yield attempt, attempt, floor, high
+
+
+def _next_lower(values: list[int]) -> list[int | None]:
+    """Position of the next value that is lower, for each value; None where none follows."""
+    following: list[int | None] = [None] * len(values)
+    waiting: list[int] = []
+    for place, value in enumerate(values):
+        while waiting and values[waiting[-1]] > value:
+            following[waiting.pop()] = place
+        waiting.append(place)
+    return following
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """Spans, and where in them those of each attempt begin: attempt a has bounds[a] .. bounds[a + 1] - 1."""
+
+    training: TrainingOutcome
+    bounds: NDArray[np.intp]
+
+    def beyond(self, attempt: Rows, step: I64) -> tuple[Rows, NDArray[np.bool_]]:
+        """Position of each attempt's first span that goes beyond a step, and whether there is one."""
+        stop = self.bounds[attempt + 1]
+        place = places_within(self.training.spans.stop, self.bounds[attempt], stop, step)
+        return place, place < stop
+
+    def when(self, attempt: Rows, step: I64) -> I64:
+        """When each attempt came to a step (ns); between the records of a span, in proportion."""
+        spans = self.training.spans
+        place, inside = self.beyond(attempt, step)
+        when = np.zeros(len(place), dtype=np.int64)
+        behind = ~inside & (place > self.bounds[attempt])
+        when[behind] = spans.end[place[behind] - 1]
+        when[inside] = spans.start[place[inside]]
+        midway = np.flatnonzero(inside)
+        midway = midway[step[midway] > spans.first[place[midway]]]
+        for at in midway.tolist():  # few; the product may be more than 64 bits hold
+            row = place[at]
+            first, stop = int(spans.first[row]), int(spans.stop[row])
+            when[at] += int(spans.end[row] - spans.start[row]) * (int(step[at]) - first) // (stop - first)
+        return when
+
+    def lost_upto(self, attempt: Rows, step: I64) -> I64:
+        """How many steps below `step` each attempt trained for nothing, earlier attempts' included."""
+        place, inside = self.beyond(attempt, step)
+        first, lost = self._lost(place[inside])
+        upto = self._lost_before(place)
+        upto[inside] += np.clip(step[inside] - first, 0, lost)
+        return upto
+
+    def _lost_before(self, place: Rows) -> I64:
+        """Steps that were trained for nothing in all spans before each of some places."""
+        distinct_places = distinct(place)
+        before = np.zeros(len(distinct_places), dtype=np.int64)
+        total = done = 0
+        for start, stop in blocks(len(self.training.kept_steps)):
+            upto = np.cumsum(np.append(total, self._lost(slice(start, stop))[1]))
+            last = int(search(distinct_places, stop, side="right"))
+            before[done:last] = upto[distinct_places[done:last] - start]
+            total, done = int(upto[-1]), last
+        return before[search(distinct_places, place)]
+
+    def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
+        """The first step of each span that is lost, and how many are."""
+        spans, training = self.training.spans, self.training
+        first = spans.first[chosen] + training.kept_steps[chosen].astype(np.int64)
+        return first, np.where(training.credited[chosen], 0, spans.stop[chosen] - first)

@@ -1,0 +1,130 @@
+"""Questions about whole logs, with all jobs in them: `list_jobs` and `check_log`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.build import Timeline, is_step_log
+from goodput_cli.accounting.order import in_order
+from goodput_cli.analysis.account import account_for
+from goodput_cli.analysis.by_job import by_job
+from goodput_cli.analysis.check.check import CheckReport, check_job, check_unaccountable, report
+from goodput_cli.analysis.jobs.summarise import JobList, JobSummary, SortKey, arranged, not_analysed, summarise
+from goodput_cli.analysis.pick import pick_job
+from goodput_cli.analysis.question import Question
+from goodput_cli.analysis.rolling.windows import as_known_at
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
+from goodput_cli.events.schema import EventLog
+from goodput_cli.gc_pause import garbage_collection_paused
+
+JobsDone = Callable[[int, int], None]
+"""Called after each job: how many are done, and of how many."""
+
+
+def list_jobs(
+    log: EventLog,
+    question: Question,
+    *,
+    job_name: str | None = None,
+    sort: SortKey = "start",
+    limit: int | None = None,
+    jobs_done: JobsDone | None = None,
+) -> JobList:
+    """Every job of the log in a line; those that cannot be analysed have no goodput.
+
+    The window, `--as-of` and the run of the question count for each job. limit: how many to give, None for all.
+    NotEnoughData: no events, or none of `job_name`. UsageError: the question fits none of the jobs.
+    """
+    log = _of_interest(log, job_name)
+    with garbage_collection_paused():
+        answers = [_summary(job, question) for job in _each(log, jobs_done)]
+    _raise_if_all([error for _, error in answers], UsageError)
+    jobs = [answer for answer, _ in answers]
+    runs = sum(job.runs or 1 for job in jobs)
+    return JobList(arranged(jobs, sort, limit), len(jobs), runs, len(log.table), log.diagnostics)
+
+
+def check_log(
+    log: EventLog, question: Question, *, job_name: str | None = None, jobs_done: JobsDone | None = None
+) -> CheckReport:
+    """Everything that is wrong with the log, and with each of its jobs: of no job where no event could be read. Errors
+    as in `list_jobs`."""
+    if len(log.table) == 0 and log.diagnostics:
+        return report(log.diagnostics, [], [], 0, 0)
+    log = _of_interest(log, job_name)
+    with garbage_collection_paused():
+        checked = [_checked(job, question) for job in _each(log, jobs_done)]
+    _raise_if_all([one.error for one in checked], UsageError)
+    names = [one.job for one in checked]
+    findings = [(one.job, diagnostic) for one in checked for diagnostic in one.diagnostics]
+    return report(log.diagnostics, names, findings, sum(one.runs for one in checked), len(log.table))
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """One job, its runs and what is wrong with it; error: why it could not be accounted for."""
+
+    job: str
+    runs: int
+    diagnostics: tuple[Diagnostic, ...]
+    error: GoodputError | None = None
+
+
+def _of_interest(log: EventLog, job_name: str | None) -> EventLog:
+    """The log of one job or of all. NotEnoughData if there is nothing of it."""
+    if job_name is None and len(log.table):
+        return log
+    table, name, formats = pick_job(log, job_name)
+    code = table.jobs.index(name)
+    return EventLog(table, (((),) * code) + (formats,), log.diagnostics)
+
+
+def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
+    total = int(np.count_nonzero(np.bincount(log.table.job)))
+    for done, job in enumerate(by_job(log), start=1):
+        yield job
+        if jobs_done is not None:
+            jobs_done(done, total)
+
+
+def _summary(job: EventLog, question: Question) -> tuple[JobSummary, GoodputError | None]:
+    try:
+        timeline, start, end = account_for(in_order(job.table), question, job.table.jobs[0])
+        known = timeline if question.method.hindsight else as_known_at(timeline, end)
+        start, end = max(start, known.start), min(end, known.end)
+        if start >= end:
+            raise NotEnoughData("the window lies outside the job")
+    except GoodputError as error:
+        return not_analysed(job, str(error)), error
+    return summarise(job, known, start, end, _runs(job, timeline, question)), None
+
+
+def _checked(job: EventLog, question: Question) -> _Checked:
+    name = job.table.jobs[0]
+    try:
+        timeline, _, _ = account_for(in_order(job.table), question, name)
+    except GoodputError as error:
+        fits = not isinstance(error, UsageError)
+        diagnostics = tuple(check_unaccountable(job.table, question.now_ns, str(error))) if fits else ()
+        return _Checked(name, 1, diagnostics, error)
+    return _Checked(name, _runs(job, timeline, question), tuple(check_job(timeline, question.now_ns)))
+
+
+def _runs(job: EventLog, timeline: Timeline, question: Question) -> int:
+    """How often the job's name was used, whichever run is asked for."""
+    if question.run is None:
+        return len(timeline.runs)
+    ordered = in_order(job.table).table
+    return len(find_runs(ordered, find_attempts(ordered, is_step_log(ordered))))
+
+
+def _raise_if_all(errors: list[GoodputError | None], kind: type[GoodputError]) -> None:
+    """A question that fits no job at all is wrong usage, not a list of nothing."""
+    if errors and all(isinstance(error, kind) for error in errors) and errors[0] is not None:
+        raise errors[0]

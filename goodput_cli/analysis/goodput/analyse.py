@@ -1,0 +1,222 @@
+"""The main question: where every second of a window went. Cumulative is one window, an interval is one window."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct
+from goodput_cli.accounting.ledger import Key
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions
+from goodput_cli.analysis.disruptions.reliability import reliability
+from goodput_cli.analysis.goodput.checkpoint_saves import saves_inside
+from goodput_cli.analysis.goodput.findings import findings, union_length
+from goodput_cli.analysis.goodput.not_recorded import not_recorded
+from goodput_cli.analysis.goodput.slice_efficiency import elastic_of
+from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Job, Reference, Window
+from goodput_cli.analysis.steps.statistics import step_statistics
+from goodput_cli.arrays import blocks
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
+from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
+from goodput_cli.vocabulary.text import iso_to_the_second
+
+
+def analyse_window(
+    timeline: Timeline,
+    name: str,
+    formats: Sequence[LogFormat],
+    start: int,
+    end: int,
+    diagnostics: Sequence[Diagnostic] = (),
+) -> Analysis:
+    """The analysis of [start, end) (ns), cut to the job window. `NotEnoughData` if nothing of it is left."""
+    start, end = max(start, timeline.start), min(end, timeline.end)
+    if start >= end:
+        first, last = iso_to_the_second(timeline.start), iso_to_the_second(timeline.end)
+        raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
+    steps = step_statistics(timeline, start, end)  # before the ledger is made: both take much memory
+    amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
+    excluded = amounts.pop((Category.EXCLUDED, -1), 0)
+    window = Window(start, end, excluded)
+    if window.counted_ns <= 0:
+        raise NotEnoughData("the whole window is excluded")
+    productive = amounts.pop((Category.PRODUCTIVE, -1), 0)
+    counted = window.counted_ns
+    badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
+    disruptions = find_disruptions(timeline, start, end)
+    return Analysis(
+        job=_job(timeline, name, formats, start, end),
+        window=window,
+        goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, _percent(productive, counted)),
+        badput=tuple(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
+        overlapped=_overlapped(timeline, start, end, counted),
+        at_risk=_at_risk(timeline),
+        reference=_reference(timeline, productive),
+        steps=steps,
+        thresholds=(),
+        not_recorded=not_recorded(timeline),
+        diagnostics=(*diagnostics, *findings(timeline)),
+        timeline=timeline,
+        table=timeline.table,
+        elastic=elastic_of(timeline, start, end, _percent(productive, counted)),
+        disruptions=disruptions,
+        reliability=reliability(timeline, disruptions, start, end, productive / counted),
+        saves=saves_inside(timeline, start, end),
+        method=timeline.rules.method,
+    )
+
+
+def _percent(ns: int, counted: int) -> float:
+    return 100 * ns / counted
+
+
+def _amount(table: EventTable, key: Key, ns: int, counted: int) -> CategoryTime:
+    category, label = key
+    return CategoryTime(CATEGORIES[category], table.labels[label] if label >= 0 else None, ns, _percent(ns, counted))
+
+
+def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int, end: int) -> Job:
+    first, last = _step_range(timeline, start, end)
+    attempts = len(timeline.attempts)
+    return Job(
+        name=name,
+        start_ns=timeline.start,
+        end_ns=timeline.end,
+        ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
+        attempts=attempts,
+        runs=len(timeline.runs),
+        disruptions=count_disruptions(timeline, start, end),
+        first_step=first,
+        last_step=last,
+        kept_steps=kept_steps(timeline, start, end),
+        kept_range=_kept_range(timeline, start, end),
+        log_formats=tuple(formats),
+    )
+
+
+def kept_steps(timeline: Timeline, start: int, end: int) -> float:
+    """Kept steps inside [start, end) (ns); a span that the window cuts counts in proportion to its time."""
+    kept_training = timeline.kept_training
+    steps = kept_training.counted_steps
+    cut = np.flatnonzero((kept_training.start < start) | (kept_training.end > end) | (kept_training.start >= end))
+    if len(cut) == 0:
+        return float(np.sum(steps))
+    begin, stop = kept_training.start[cut], kept_training.end[cut]
+    inside = np.clip(np.minimum(stop, end) - np.maximum(begin, start), 0, None)
+    steps = steps.copy()
+    steps[cut] *= inside / np.maximum(stop - begin, 1)
+    return float(np.sum(steps))
+
+
+def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
+    """First and last step of which something was kept inside the window. Kept spans rise with time."""
+    kept_training, spans = timeline.kept_training, timeline.kept_training.spans
+    inside = (kept_training.start < end) & (
+        (kept_training.end > start) | (kept_training.start >= start)
+    )  # an instant too
+    kept = np.flatnonzero(inside & (kept_training.kept_steps > 0))
+    if len(kept) == 0:
+        return None
+    stop = int(spans.first[kept[-1]]) + math.ceil(kept_training.kept_steps[kept[-1]])
+    return int(spans.first[kept[0]]), stop - (timeline.records is not None)
+
+
+def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
+    """First and last step of the final progress inside the window: recorded ones in step logs, the bounds of the
+    spans in checkpoint logs."""
+    if timeline.records is None:
+        return _kept_range(timeline, start, end) or (None, None)
+    return _recorded_range(timeline.records, timeline.lineage.limit, start, end)
+
+
+def _recorded_range(
+    records: StepRecordsByAttempt, limit: NDArray[np.int64], start: int, end: int
+) -> tuple[int | None, int | None]:
+    found: list[tuple[int, int]] = []
+    for begin, stop in blocks(len(records.rows)):
+        time, number = records.time[begin:stop], records.number[begin:stop]
+        inside = number[(number < limit[records.owner[begin:stop]]) & (time >= start) & (time < end)]
+        if len(inside):
+            found.append((int(inside.min()), int(inside.max())))
+    return (min(low for low, _ in found), max(high for _, high in found)) if found else (None, None)
+
+
+def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:
+    """Data loading beside the ledger: the union of its intervals inside the window; nothing if none was logged."""
+    if not np.any(timeline.table.kind == Kind.DATA):
+        return ()
+    loading = timeline.loading
+    ns = union_length(np.maximum(loading.start, start), np.minimum(loading.end, end))
+    return (CategoryTime(OVERLAPPED, None, ns, _percent(ns, counted)),)
+
+
+def _at_risk(timeline: Timeline) -> AtRisk | None:
+    """Kept progress after the last completed save: what began before that save began is in it. Nothing is at risk
+    after a clean end; None where the log has no saves, so that nobody knows."""
+    table = timeline.table
+    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
+    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & (not timeline.ended)
+    saves = saves[~cut]
+    clean = len(timeline.attempts) > 0 and timeline.endings.how[-1] == End.CLEAN
+    if len(saves) == 0:
+        return None
+    if clean:
+        return AtRisk(0.0, 0)
+    last = int(table.time[saves[np.argmax(table.end[saves])]])
+    kept_training = timeline.kept_training
+    first = int(np.searchsorted(kept_training.start, last))
+    kept = kept_training.kept_steps[first:] > 0
+    productive = kept_training.trained(first, len(kept_training)) - kept_training.slowdown[first:]
+    stalled, stall = kept_training.stall.part(first, len(kept_training))
+    productive[stalled] -= stall
+    return AtRisk(float(kept_training.counted_steps[first:][kept].sum()), int(productive[kept].sum()))
+
+
+def _reference(timeline: Timeline, productive: int) -> Reference:
+    table = timeline.table
+    loads, saved = table.step[table.kind == Kind.LOAD], table.step[table.kind == Kind.SAVED]
+    lowest = int(loads.min()) if len(loads) else None
+    highest = int(saved.max()) if len(saved) else None
+    reference = timeline.reference_ns
+    return Reference(
+        step_time_seconds=None if reference is None else float(reference / 10**9),
+        origin=timeline.origin,
+        effective_computation_ns=None if reference is None else productive,
+        min_loaded_step=lowest,
+        max_saved_step=highest,
+        step_difference=None if lowest is None or highest is None else highest - lowest,
+        total_events=_lines(table),
+        job_started_count=int(timeline.attempts.started.sum()),
+        checkpoints_loaded=int(np.count_nonzero(loads > 0)),
+        checkpoints_saved=len(saved),
+    )
+
+
+def _lines(table: EventTable) -> int:
+    """How many log lines the events came from: a line may hold several, and an entry of a service has no line."""
+    without = table.line <= 0
+    entries = (table.source[without].astype(np.int64) << 32) + table.entry[without]
+    return len(distinct(entries)) + _different_lines(table)
+
+
+def _different_lines(table: EventTable) -> int:
+    """How many pairs of source and line there are: marked off where they are as dense as in files, else sorted."""
+    room = int(table.line.max(initial=0)) + 1
+    places = room * len(table.sources)
+    if places > 64 * len(table):
+        lined = table.line > 0
+        return len(distinct(table.source[lined].astype(np.int64) * room + table.line[lined]))
+    seen = np.zeros(places, dtype=bool)
+    for start, stop in blocks(len(table)):
+        line = table.line[start:stop]
+        seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
+    seen[::room] = False  # of those without a line
+    return int(np.count_nonzero(seen))

@@ -1,0 +1,219 @@
+"""What looked wrong or was assumed in one job's events: diagnostics of the accounting (docs/diagnostics.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import of_kind
+from goodput_cli.accounting.training.lineage import ALL_KEPT
+from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+_SLIGHTLY = 0.01
+"""A reference that is beaten by less is as good as right."""
+
+
+def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:
+    """Everything the accounting noticed, in a fixed order."""
+    return tuple(
+        diagnostic
+        for check in (_identity, _attempts, _intervals, _progress, _reference, _loading)
+        for diagnostic in check(timeline)
+        if diagnostic.count
+    )
+
+
+def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
+    ordered = timeline.ordered
+    yield diagnostic_at(
+        "duplicate_events",
+        ordered.original,
+        ordered.duplicates,
+        "lines that say exactly what another line says; each counts once",
+    )
+
+
+def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
+    table, attempts = timeline.table, timeline.attempts
+    if len(attempts) and not attempts.started[0]:
+        yield diagnostic_at(
+            "starts_mid_run",
+            table,
+            attempts.begin_row[:1],
+            "the log begins in the middle of a run: no start line stands before its first step or checkpoint, so "
+            "what came before is not in the window",
+        )
+    yield diagnostic_at(
+        "multi_host_duplicates",
+        table,
+        attempts.dropped,
+        "steps that several hosts reported; the earliest report counts, so let one host write",
+    )
+    unseen = np.flatnonzero(~attempts.started)
+    yield diagnostic_at(
+        "restart_without_start",
+        table,
+        attempts.begin_row[unseen[unseen > 0]],
+        "attempts that no start line opened: steps went back, or life went on after an end line",
+    )
+    if attempts.step_log:
+        claimed = attempts.closing[of_kind(table.kind[attempts.closing], CLEAN_KINDS)]
+        crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
+        yield diagnostic_at(
+            "end_not_believed",
+            table,
+            claimed[crashed],
+            "job ends after which steps were redone or a crash was logged: they count as terminations",
+        )
+    starts = timeline.runs
+    if len(starts) > 1:
+        yield diagnostic_at(
+            "restarted_from_scratch",
+            table,
+            np.array(starts[1:], dtype=np.intp),
+            f"the job name was used for {len(starts)} runs, and what the earlier ones did counts as wasted; "
+            "--run N or --run last analyses one",
+        )
+
+
+def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:
+    phases, loads = timeline.phases, timeline.loads
+    opened = np.concatenate((phases.row[phases.end_row < 0], loads.row[loads.end_row < 0], loads.dropped))
+    yield diagnostic_at(
+        "open_interval",
+        timeline.table,
+        np.sort(opened).astype(np.intp),
+        "start lines without an end line: each ends where the rules say (docs/accounting.md, open intervals); a data "
+        "load after which training went on is dropped",
+    )
+    yield diagnostic_at(
+        "orphan_end",
+        timeline.table,
+        np.sort(np.concatenate((phases.orphans, loads.orphans))).astype(np.intp),
+        "end lines without a start line; they claim nothing",
+    )
+
+
+def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Attempts of step logs from which the job resumed above all that they recorded."""
+    records, lineage = timeline.records, timeline.lineage
+    if records is None:
+        return
+    resumed = (lineage.limit > records.last) & (lineage.limit != ALL_KEPT) & records.has & ~lineage.reached
+    attempt = np.flatnonzero(resumed)
+    spans, last = timeline.training.spans, records.bounds[attempt + 1] - 1
+    missing = lineage.limit[attempt] - records.last[attempt] - 1
+    proved = spans.stop[last] == lineage.limit[attempt]
+    for chosen, message, mild in (
+        (proved, "behind them in time: the writer lost its last lines; they count as trained", True),
+        (~proved, "where nothing can have trained them: an attempt or its log is missing, or the checkpoint is "
+         "another job's; they do not count", False),
+    ):  # fmt: skip
+        rows, count = records.last_row[attempt[chosen]], int(missing[chosen].sum())
+        said = f"steps that no line records, though the job resumed {message}"
+        yield diagnostic_at("unrecorded_steps", timeline.table, rows, said, count, mild=mild)
+
+
+def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
+    yield from _unrecorded(timeline)
+    progress = timeline.progress
+    if progress is None:
+        return
+    yield diagnostic_at(
+        "no_checkpoint_loaded",
+        timeline.table,
+        timeline.attempts.begin_row[progress.without_load],
+        "attempts that progressed without a checkpoint_loaded line: where they began is inferred",
+    )
+    if progress.asynchronous and not timeline.rules.method.async_saves:
+        yield Diagnostic.of(
+            "async_saves_detected",
+            "steps were finished while a save was under way: saves are asynchronous here and claim no time, and "
+            "startup is not inferred",
+        )
+
+
+def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
+    reference = timeline.reference_ns
+    if reference is None:
+        return
+    if timeline.origin == "auto":
+        value = repr(float(reference) / 1e9)
+        yield Diagnostic.of(
+            "reference_auto",
+            f"the reference step time {value} s was estimated from this log: pin it with --reference-step-time {value}",
+        )
+    negative = bool(timeline.kept_training.slowdown.sum() < 0)
+    if timeline.origin == "auto" and not negative:
+        return  # a tenth of the steps were faster, no more
+    median = _median_step_time(timeline)
+    if negative or (median is not None and median < float(reference)):
+        yield _too_slow(timeline, median)
+
+
+def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics of an answer that shows more than 100 % for some window, with `reference_too_slow` among them:
+    over the whole job the steps may be slower than the reference."""
+    said = any(diagnostic.code == "reference_too_slow" for diagnostic in diagnostics)
+    if said or timeline.reference_ns is None:
+        return tuple(diagnostics)
+    return (*diagnostics, _too_slow(timeline, _median_step_time(timeline)))
+
+
+def _median_step_time(timeline: Timeline) -> float | None:
+    """Of the steps that are measured, net (ns); None without any."""
+    training = timeline.training
+    chosen = training.sample & ~training.spans.opening
+    rates = timeline.kept_training.net(chosen) / training.spans.steps[chosen]
+    return float(np.median(rates)) if len(rates) else None
+
+
+def _too_slow(timeline: Timeline, median_ns: float | None) -> Diagnostic:
+    """What was measured: the median of steps, and the mean of kept training, whichever beats the reference."""
+    assert timeline.reference_ns is not None
+    reference = float(timeline.reference_ns)
+    steps = float(timeline.kept_training.counted_steps.sum())
+    mean = reference + float(timeline.kept_training.slowdown.sum()) / steps if steps else reference
+    measured = [("mean", mean)] if median_ns is None else [("mean", mean), ("median", median_ns)]
+    shown = " and ".join(f"{name} {value / 1e9:.6g} s" for name, value in measured)
+    ahead = 1 - min(value for _, value in measured) / reference
+    return Diagnostic.of(
+        "reference_too_slow",
+        f"steps beat the reference step time of {reference / 1e9:.6g} s by {100 * ahead:.2g} % (measured: {shown}): "
+        "goodput is overstated by as much, and training_slowdown may be negative",
+        mild=ahead < _SLIGHTLY,
+    )
+
+
+def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
+    """`input_bound`: loading covers more than half of the time in which steps were in flight."""
+    loading = timeline.loading
+    if len(loading) == 0 or timeline.records is None:
+        return
+    covered = union_length(loading.start, loading.end)
+    spans = timeline.training.spans
+    stepping = int((spans.end - spans.start).sum())
+    if stepping > 0 and 2 * covered > stepping:
+        yield Diagnostic.of(
+            "input_bound",
+            f"data loading runs during {100 * covered / stepping:.0f} % of the step time: training may be waiting for "
+            "data; --data-loading blocking claims that time",
+        )
+
+
+def union_length(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
+    """Length (ns) of the union of intervals."""
+    some = start < end
+    start, end = start[some], end[some]
+    if len(start) == 0:
+        return 0
+    order = np.argsort(start, kind="stable")
+    start, reach = start[order], np.maximum.accumulate(end[order])
+    gaps = np.maximum(start[1:] - reach[:-1], 0)
+    return int(reach[-1] - start[0] - gaps.sum())

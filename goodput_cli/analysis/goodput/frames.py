@@ -1,0 +1,95 @@
+"""Segments and events as DataFrames, for people who go on from here in pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.timeline.rows import evidence, segment_rows
+from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
+    """The segments of [start, end) (ns): they touch, do not overlap and cover it.
+
+    Columns: start, end (UTC timestamps, ns), ns (int64), seconds (float), category, label (or missing), attempt (from
+    1, missing where it is nobody's), first_step, last_step (missing where it is not about steps), slowdown_ns (int64),
+    evidence (a list of the log lines that bound it).
+    """
+    import pandas as pd
+
+    rows = segment_rows(timeline, start, end)
+    steps = rows.first != NO_STEP
+    return pd.DataFrame(
+        {
+            "start": pd.to_datetime(rows.start, unit="ns", utc=True),
+            "end": pd.to_datetime(rows.end, unit="ns", utc=True),
+            "ns": rows.end - rows.start,
+            "seconds": (rows.end - rows.start) / 1e9,
+            "category": _names(rows.category, CATEGORIES),
+            "label": _labels(timeline.table, rows.label, rows.category),
+            "attempt": _optional(rows.attempt + 1, rows.attempt >= 0),
+            "first_step": _optional(rows.first, steps),
+            "last_step": _optional(rows.stop - 1, steps),
+            "slowdown_ns": rows.slowdown,
+            "evidence": pd.Series(list(evidence(timeline.table, rows)), dtype=object),
+        }
+    )
+
+
+def event_frame(table: EventTable) -> pd.DataFrame:
+    """The job's events in time order, each once.
+
+    Columns: time, end (UTC timestamps, ns), kind (lower case names of `Kind`), edge (point, begin, end, interval),
+    step, rank, label (missing where there is none), source, line, evidence (`source:line`, or an entry's insertId).
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        {
+            "time": pd.to_datetime(table.time, unit="ns", utc=True),
+            "end": pd.to_datetime(table.end, unit="ns", utc=True),
+            "kind": _names(table.kind, [kind.name.lower() for kind in Kind]),
+            "edge": _names(table.edge, [edge.name.lower() for edge in Edge]),
+            "step": _optional(table.step, table.step != NO_STEP),
+            "rank": _optional(table.rank, table.rank >= 0),
+            "label": pd.array(
+                [table.labels[code] if code >= 0 else None for code in table.label.tolist()], dtype=object
+            ),
+            "source": _names(table.source, table.sources),
+            "line": table.line.astype(np.int64),
+            "evidence": pd.Series(list(table.places(np.arange(len(table)))), dtype=object),
+        }
+    )
+
+
+def _names(codes: NDArray[np.signedinteger], names: Sequence[str]) -> pd.Categorical[str]:
+    """Codes as the names they stand for."""
+    import pandas as pd
+
+    return pd.Categorical.from_codes(codes.astype(np.int64), pd.Index(list(names), dtype=object))
+
+
+def _optional(values: NDArray[np.signedinteger], known: NDArray[np.bool_]) -> pd.arrays.IntegerArray:
+    """Nullable integers."""
+    import pandas as pd
+
+    return pd.arrays.IntegerArray(np.where(known, values, 0).astype(np.int64), ~known)
+
+
+def _labels(table: EventTable, label: NDArray[np.int32], category: NDArray[np.int8]) -> object:
+    import pandas as pd
+
+    named = category == Category.CUSTOM
+    return pd.array(
+        [table.labels[code] if has else None for code, has in zip(label.tolist(), named.tolist(), strict=True)],
+        dtype=object,
+    )

@@ -1,0 +1,270 @@
+"""What a report for the eye says, in words, once for all such formats.
+
+The strings hold text of the log as it is: a renderer escapes them in the way of its format (`safe`, Markdown escapes).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from goodput_cli.analysis.goodput.thresholds import parse_threshold
+from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
+from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
+from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
+
+_ENDINGS = {
+    "clean": "clean end",
+    "terminated": "terminated",
+    "crashed": "crashed",
+    "not_logged": "end not logged",
+}
+
+_VERDICTS: dict[Verdict, str] = {
+    "failed": "FAILED",
+    "warning": "warning",
+    "passed": "passed",
+    "not_recorded": "not recorded",
+}
+
+Limits = dict[tuple[str, str | None], list[float]]
+"""By category and label: limits in percent."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One category as people read it. name: with the label. share: percent of the window, for a bar; never below 0."""
+
+    category: str
+    name: str
+    title: str
+    ns: int
+    percent: str
+    share: float
+    is_goodput: bool = False
+
+
+def category_rows(analysis: Analysis) -> list[Row]:
+    """Every category that is not zero, goodput among them, by time, the largest first."""
+    amounts = sorted((analysis.goodput, *analysis.badput), key=lambda row: -row.ns)
+    limits = _limits(analysis)
+    return [_row(analysis, amount, limits) for amount in amounts]
+
+
+def headline(analysis: Analysis) -> tuple[str, str]:
+    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`."""
+    share = _percent(analysis.goodput, _limits(analysis))
+    return share, f"{duration(analysis.goodput.ns)} of {duration(analysis.window.counted_ns)}"
+
+
+def window_text(analysis: Analysis) -> str:
+    """The window asked for and its length."""
+    window = analysis.window
+    return f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
+
+
+def attempts_text(analysis: Analysis) -> str:
+    """How many attempts lie in the window."""
+    return plural(analysis.job.attempts, "attempt")
+
+
+def progress_text(analysis: Analysis) -> str:
+    """Disruptions, kept steps, how the job ended, runs and log formats."""
+    job = analysis.job
+    parts = [
+        plural(job.disruptions, "disruption"),
+        f"{plural(shown_steps(analysis), 'step')} kept{kept_range_text(job)}",
+    ]
+    parts.append(ending_text(job))
+    if job.runs > 1:
+        parts.append(plural(job.runs, "run"))
+    if job.formats:
+        parts.append(f"log: {' + '.join(job.formats)}")
+    return ", ".join(parts)
+
+
+def shown_steps(analysis: Analysis) -> float:
+    """Kept steps as people count them. Over a whole job without exclusions a last step that ended early is a step too;
+    otherwise steps count in part (docs/accounting.md, Stretches of step logs)."""
+    job, window = analysis.job, analysis.window
+    whole = (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns) and not window.excluded_ns
+    return math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 3)
+
+
+def kept_range_text(job: Job) -> str:
+    """The first and the last step that were kept, as what stands behind their number."""
+    return "" if job.kept_range is None else " ({} to {})".format(*job.kept_range)
+
+
+def ending_text(job: Job) -> str:
+    """How the job ended, in words."""
+    return _ENDINGS.get(job.ending, job.ending)
+
+
+def outside_window_text(analysis: Analysis) -> str | None:
+    """The whole job, where the question was about a part of it."""
+    job, window = analysis.job, analysis.window
+    if (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns):
+        return None
+    return f"of the job {period(job.start_ns, job.end_ns)} ({duration(job.end_ns - job.start_ns)})"
+
+
+def step_text(analysis: Analysis) -> str | None:
+    """Step times in one line; None where there are none."""
+    steps = analysis.steps
+    named = {
+        "ideal": steps.ideal_seconds,
+        "mean": steps.mean_seconds,
+        "median": steps.median_seconds,
+        "p90": steps.p90_seconds,
+        "p99": steps.p99_seconds,
+    }
+    known = [f"{name} {duration(round(value * 1e9))}" for name, value in named.items() if value is not None]
+    return f"{steps.count} timed: {', '.join(known)}" if known else None
+
+
+def beside_ledger(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """(name, words) of all that is reported beside the ledger."""
+    if analysis.window.excluded_ns:
+        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)} taken out, not part of the 100 %"
+    for row in analysis.overlapped:
+        yield (
+            row.category,
+            f"{duration(row.ns)}, {OVERLAPPED_REMARK}",
+        )
+    if analysis.elastic.stepping is not None:
+        yield "slices", elastic_text(analysis.elastic)
+    risk = analysis.at_risk
+    if risk is not None and (risk.ns or risk.steps):
+        steps = plural(round(risk.steps, 3), "step")
+        yield "at_risk", f"{steps}, {duration(risk.ns)} of progress after the last completed save"
+    amounts = {row.category: row.ns for row in analysis.badput if row.label is None}
+    if amounts.get(Category.SLOWDOWN.id, 0) < 0:
+        yield Category.SLOWDOWN.id, "negative: training was faster than the reference step time"
+    if amounts.get(Category.UNDETERMINED.id):
+        least = amounts.get(Category.WASTED.id, 0)
+        most = least + amounts[Category.UNDETERMINED.id]
+        yield Category.UNDETERMINED.id, f"progress lost is between {duration(least)} and {duration(most)}"
+    if amounts.get(Category.RESTORE.id) and _restores_are_inferred(analysis):
+        yield Category.RESTORE.id, "inferred, start-up included"
+
+
+def elastic_text(elastic: Elastic) -> str:
+    """Slice efficiency, goodput times it, and how much of the window it does not know."""
+    parts = [f"{percent(100 * (elastic.stepping or 0.0))} of them stepping"]
+    if elastic.available is not None:
+        parts.append(f"{percent(100 * elastic.available)} available")
+    if elastic.goodput_percent is not None:
+        parts.append(f"goodput x stepping {percent(elastic.goodput_percent)}")
+    if elastic.unknown_ns:
+        parts.append(f"{duration(elastic.unknown_ns)} left out, without a count")
+    return ", ".join(parts)
+
+
+def reference_text(analysis: Analysis) -> str | None:
+    """The reference step time and where it comes from; None without one."""
+    reference = analysis.reference
+    if reference.step_time_seconds is None:
+        return None
+    origin = "from the log itself: auto" if reference.origin == "auto" else "given"
+    return f"Reference step time {exact(reference.step_time_seconds)} s ({origin})"
+
+
+def pin_option(analysis: Analysis) -> str | None:
+    """The option that pins a reference step time that was taken from the log itself; None if it was not."""
+    reference = analysis.reference
+    if reference.origin != "auto" or reference.step_time_seconds is None:
+        return None
+    return f"--reference-step-time {exact(reference.step_time_seconds)}"
+
+
+def reference_rows(analysis: Analysis) -> list[tuple[str, str]]:
+    """The resiliency calculator's table, by its names (accounting §6); empty without a reference."""
+    reference = analysis.reference
+    if reference.step_time_seconds is None or reference.effective_computation_ns is None:
+        return []
+    return [
+        ("Total Events", str(reference.total_events)),
+        ("Job Started Count", str(reference.job_started_count)),
+        ("Checkpoints Loaded", str(reference.checkpoints_loaded)),
+        ("Checkpoints Saved", str(reference.checkpoints_saved)),
+        ("Total Runtime (hours)", _hours(analysis.window.counted_ns)),
+        ("Min Loaded Step", _step(reference.min_loaded_step)),
+        ("Max Saved Step", _step(reference.max_saved_step)),
+        ("Step Difference", _step(reference.step_difference)),
+        ("Effective Computation Time (hours)", _hours(reference.effective_computation_ns)),
+        ("Goodput Percentage", _percent(analysis.goodput, _limits(analysis))),
+    ]
+
+
+def threshold_verdict(threshold: Threshold) -> str:
+    """`FAILED`, `warning`, `passed` or `not recorded`."""
+    return _VERDICTS[threshold.verdict]
+
+
+def threshold_value(threshold: Threshold) -> str:
+    """The value with enough digits to see on which side of the limit it lies; empty where it was not recorded."""
+    if threshold.value is None:
+        return ""
+    if threshold.unit == "" and threshold.value == int(threshold.value):
+        return number(threshold.value)
+    decimals = telling_decimals(threshold.value, threshold.limit)
+    return f"{threshold.value:.{decimals}f} {threshold.unit}".rstrip()
+
+
+def threshold_limit(threshold: Threshold) -> str:
+    """The limit as exactly as it was given: `90 %`, `1800 s`, `3`."""
+    return f"{exact(threshold.limit)} {threshold.unit}".rstrip()
+
+
+def threshold_reason(threshold: Threshold) -> str:
+    """Why the verdict is what it is: `70.43 %, limit 90 %`."""
+    if threshold.value is None:
+        return "the log holds nothing to judge it by"
+    return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}"
+
+
+def threshold_line(threshold: Threshold) -> str:
+    """A threshold in a line: `goodput<90: FAILED (70.43 %, limit 90 %)`."""
+    return f"{threshold.expression}: {threshold_verdict(threshold)} ({threshold_reason(threshold)})"
+
+
+def _restores_are_inferred(analysis: Analysis) -> bool:
+    """Checkpoint logs have a restore's end but not its start (accounting §2); with the recorder's steps it is none."""
+    from goodput_cli.events.schema import REFERENCE_LIBRARY  # numpy comes with it, which no --help needs
+
+    formats = analysis.job.log_formats
+    recorded = any(one.other_system == REFERENCE_LIBRARY for one in formats)
+    return not recorded and any(one.restores_are_inferred for one in formats)
+
+
+def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> Row:
+    share = max(finite(amount.percent) or 0.0, 0.0)
+    text = _percent(amount, limits)
+    return Row(amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput)
+
+
+def _percent(amount: CategoryTime, limits: Limits) -> str:
+    """Percent with two decimals, or as many as it takes to see why a threshold was met."""
+    concerned = limits.get((amount.category, amount.label), [])
+    return percent(amount.percent, max((telling_decimals(amount.percent, limit) for limit in concerned), default=2))
+
+
+def _limits(analysis: Analysis) -> Limits:
+    """The limits in percent that thresholds set, by category and label."""
+    limits: Limits = {}
+    for threshold in analysis.thresholds:
+        if threshold.unit == "%":
+            asked = parse_threshold(threshold.expression)
+            category = Category.PRODUCTIVE.id if asked.name == "goodput" else asked.name
+            limits.setdefault((category, asked.label), []).append(threshold.limit)
+    return limits
+
+
+def _hours(ns: int) -> str:
+    return f"{ns / 3.6e12:.4g}"
+
+
+def _step(value: int | None) -> str:
+    return "none" if value is None else str(value)

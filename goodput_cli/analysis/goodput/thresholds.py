@@ -1,0 +1,141 @@
+"""Thresholds: `NAME OP VALUE[UNIT]`, parsed before any work and judged on exact numbers.
+
+An expression says what must not be: `--fail-if 'goodput<90'` fails when it holds. What the log does not record
+neither passes nor fails (`met` is None).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, value_of
+from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.analysis.summary import Summary, summary_of
+from goodput_cli.errors import UsageError
+
+ACCEPTED = "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s' or 'disruptions>3'"
+
+DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
+_EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ThresholdExpression:
+    """One expression as parsed."""
+
+    text: str
+    """As it was written."""
+    name: str
+    """Of a measure."""
+    label: str | None
+    """Of `custom:LABEL`, upper case."""
+    comparison: str
+    """One of < <= > >= == !=."""
+    limit: Fraction
+    """In percent, seconds or a plain number, as `unit` says."""
+    unit: str
+    """ "%", "s" or ""."""
+    fails: bool = True
+    """Whether the run fails (`--fail-…`) or is only warned of (`--warn-if`)."""
+
+    def holds(self, value: Fraction) -> bool:
+        """Whether `value OP limit` is true, compared unrounded."""
+        return _OPERATORS[self.comparison](value, self.limit)
+
+
+def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
+    """`NAME OP VALUE[UNIT]`. Without a unit, goodput, categories and slices are in %, times in s.
+
+    `UsageError`: not an expression, an unknown name, a unit that the name cannot have.
+    """
+    match = _EXPRESSION.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{text!r} is not a threshold; write {ACCEPTED}")
+    name, label = split_name(match[1], text)
+    dimension = MEASURES[name].dimension
+    unit = (match[4] or "").lower() or DEFAULT_UNITS[dimension]
+    allowed = {"share": ["%", *UNIT_SECONDS], "ratio": ["%"], "time": list(UNIT_SECONDS), "count": [""]}[dimension]
+    if unit not in allowed:
+        hint = f"write {', '.join(allowed)}" if dimension != "count" else "it is a plain number"
+        raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; {hint}")
+    limit = Fraction(match[3]) * UNIT_SECONDS.get(unit, 1)
+    return ThresholdExpression(text.strip(), name, label, match[2], limit, "s" if unit in UNIT_SECONDS else unit, fails)
+
+
+def parse_fail_under(text: str) -> ThresholdExpression:
+    """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
+    number = text.strip().removesuffix("%").strip()
+    if not re.fullmatch(NUMBER, number):
+        raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
+    return parse_threshold(f"goodput<{number}")
+
+
+def evaluate(expressions: Sequence[ThresholdExpression], analysis: Analysis) -> tuple[Threshold, ...]:
+    """Each expression judged on the analysis; `analysis.thresholds` is not looked at."""
+    summary = summary_of(analysis)
+    return tuple(_judge(expression, _value(expression, summary, analysis)) for expression in expressions)
+
+
+def _value(expression: ThresholdExpression, summary: Summary, analysis: Analysis) -> Fraction | None:
+    """The exact value in the unit of the expression; None where the log does not record it."""
+    value = value_of(summary, expression.name, expression.label, expression.unit)
+    if value is None and expression.label is not None and expression.name not in analysis.not_recorded:
+        return Fraction(0) if _has_label(expression.label, analysis) else None
+    return value
+
+
+def _judge(expression: ThresholdExpression, value: Fraction | None) -> Threshold:
+    met = None if value is None else expression.holds(value)
+    shown = None if value is None else telling_float(value, expression.limit)
+    return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit)
+
+
+def telling_float(value: Fraction, limit: Fraction) -> float:
+    """The float nearest to `value` that lies on the same side of the limit, so that what is shown agrees with what
+    was judged."""
+    shown, edge = float(value), float(limit)
+    if shown == edge and value != limit:
+        return math.nextafter(shown, math.inf if value > limit else -math.inf)
+    return shown
+
+
+def split_name(name: str, text: str) -> tuple[str, str | None]:
+    """A name of the expression `text` as (name of a measure, label of `custom:LABEL` in upper case or None).
+
+    `UsageError` with a hint where there is no such name.
+    """
+    prefix, colon, label = name.partition(":")
+    if colon and prefix.lower() in PREFIXES and label.strip():
+        return PREFIXES[prefix.lower()], label.strip().upper()
+    if name.lower() in MEASURES:
+        return name.lower(), None
+    close = difflib.get_close_matches(name.lower(), MEASURES, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"names are {', '.join(MEASURES)} and custom:LABEL"
+    raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
+
+
+def _has_label(label: str, analysis: Analysis) -> bool:
+    """Whether the job has a custom event of that label anywhere: then none in the window is zero, not unknown."""
+    from goodput_cli.events.schema import Kind
+
+    table = analysis.table
+    if label not in table.labels:
+        return False
+    custom = (table.kind == Kind.CUSTOM) & (table.label == table.labels.index(label))
+    return bool(custom.any())

@@ -1,0 +1,1 @@
+"""`goodput jobs`: every job of a log in a line."""

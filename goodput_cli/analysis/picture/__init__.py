@@ -1,0 +1,1 @@
+"""The step-against-clock picture, as plain columns."""

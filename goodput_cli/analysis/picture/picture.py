@@ -1,0 +1,207 @@
+"""The pictures of an analysis as columns, ready to be drawn: computed once, the same for every renderer.
+
+They are thinned out to what some hundred columns of dots can show (see `downsampling`): extremes stay, so that no slow
+step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some thousand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import distinct, run_heads, union
+from goodput_cli.analysis.picture.bands import Bands, bands
+from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
+from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
+from goodput_cli.analysis.results import Analysis, Rolling
+from goodput_cli.analysis.rolling.windows import default_window, rolling
+from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.arrays import F64, I64
+from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.vocabulary.categories import Category
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Instants in time order, those of one bucket as one: columns of one length."""
+
+    time: I64
+    """The first of them (ns)."""
+    number: I64
+    """Which of all instants that is, from 1."""
+    count: I64
+    """How many there are."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Goodput over time, in columns of one length."""
+
+    window_ns: int
+    """Of rolling goodput, the length of the window that ends at `time`. 0 of cumulative goodput, which counts from the
+    start of the window of the question."""
+    time: I64
+    """ns."""
+    percent: F64
+    """NaN where nothing counts."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Step times (s) in time order, those of one bucket as one row where there are many: columns of one length."""
+
+    time: I64
+    """When its first step began (ns)."""
+    number: I64
+    """The number of that step."""
+    count: I64
+    """How many step times it stands for."""
+    low: F64
+    high: F64
+    """The least and the greatest of them."""
+    level: F64
+    """What a step usually took about then: the median of their median and those of the two rows before and behind."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Everything that is drawn of one window."""
+
+    start_ns: int
+    end_ns: int
+    """The window."""
+    bucket_ns: int
+    """What lies closer together than this may be drawn as one."""
+    downsampled: bool
+    """Whether anything was drawn as one."""
+    curve: StepCurve
+    bands: Bands
+    saves: Marks
+    disruptions: Marks
+    cumulative: Shares
+    rolling: tuple[Shares, ...]
+    step_times: StepTimes
+
+
+def picture_of(analysis: Analysis, count: int) -> Picture:
+    """The pictures of an analysis, in at most `count` columns of dots."""
+    timeline, window = analysis.timeline, analysis.window
+    buckets = Buckets(window.start_ns, window.end_ns, count)
+    shown = bands(timeline, buckets)
+    steps = timed_steps(timeline, window.start_ns, window.end_ns)
+    times = _step_times(steps, buckets)
+    saves = save_times(timeline, window.start_ns, window.end_ns)
+    return Picture(
+        start_ns=window.start_ns,
+        end_ns=window.end_ns,
+        bucket_ns=buckets.width,
+        downsampled=shown.grouped or len(times) < len(steps),
+        curve=step_curve(timeline, buckets),
+        bands=shown,
+        saves=_marks(saves, buckets),
+        disruptions=_disruptions(analysis, buckets),
+        cumulative=_cumulative(timeline, distinct(np.append(shown.start[1:], shown.end)), buckets),
+        rolling=_rolling(analysis, buckets),
+        step_times=times,
+    )
+
+
+def save_times(timeline: Timeline, start: int, end: int) -> I64:
+    """When (ns) each save in [start, end) was complete, in time order."""
+    table = timeline.table
+    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
+    cut = (table.edge[saves] == Edge.INTERVAL) & (table.end[saves] >= timeline.end) & (not timeline.ended)
+    times: I64 = np.sort(table.end[saves[~cut]])
+    inside: I64 = times[(times >= start) & ((times < end) | (times == timeline.end))]
+    return inside
+
+
+def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
+    """Instants, those of one bucket as one."""
+    first, count = first_of_each(buckets.of(times))
+    return Marks(times[first], (np.arange(1, len(times) + 1) if number is None else number)[first], count)
+
+
+def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
+    """The last signs of life of the disruptions inside the window."""
+    times = np.array([row.last_sign_of_life_ns for row in analysis.disruptions], dtype=np.int64)
+    number = np.array([row.number for row in analysis.disruptions], dtype=np.int64)
+    return _marks(np.clip(times, buckets.start, buckets.end), buckets, number)
+
+
+def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
+    """Goodput from the start of the window to each corner of the bands, and to every edge of a bucket."""
+    time = union(corners, buckets.edges[1:])
+    start = np.full(len(time), buckets.start)
+    amounts = timeline.ledger.between(start, time)
+    nothing = np.zeros(len(time), dtype=np.int64)
+    counted = time - start - amounts.get((Category.EXCLUDED, -1), nothing)
+    return _downsampled(0, time, _percent(amounts.get((Category.PRODUCTIVE, -1), nothing), counted), buckets)
+
+
+def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
+    """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
+    windows = analysis.rolling or _sliding(analysis, buckets)
+    shares = _percent(windows.productive_ns, windows.counted_ns)
+    lengths = dict.fromkeys(windows.window_ns.tolist())
+    return tuple(
+        _downsampled(length, windows.end_ns[rows], shares[rows], buckets)
+        for length in lengths
+        for rows in (np.flatnonzero(windows.window_ns == length),)
+    )
+
+
+def tiled_windows(analysis: Analysis) -> Analysis:
+    """The analysis with the rolling windows that were asked for, else with windows of a round tenth that tile it."""
+    if analysis.rolling is not None:
+        return analysis
+    window = analysis.window
+    tiles = rolling(analysis.timeline, window.start_ns, window.end_ns, [default_window(window.ns)])
+    return replace(analysis, rolling=tiles)
+
+
+def _sliding(analysis: Analysis, buckets: Buckets) -> Rolling:
+    window = analysis.window
+    return rolling(analysis.timeline, window.start_ns, window.end_ns, [default_window(window.ns)], buckets.width)
+
+
+def _downsampled(window: int, time: I64, percent: F64, buckets: Buckets) -> Shares:
+    if len(time) <= buckets.count:
+        return Shares(window, time, percent)
+    kept = extremes(run_heads(buckets.of(time)), np.nan_to_num(percent))
+    return Shares(window, time[kept], percent[kept])
+
+
+def _percent(part: I64, whole: I64) -> F64:
+    shares: F64 = np.full(len(part), np.nan)
+    np.divide(100 * part.astype(np.float64), whole, out=shares, where=whole > 0)
+    return shares
+
+
+def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimes:
+    bucket = buckets.of(steps.time) if len(steps) > buckets.count else np.arange(len(steps))
+    first, count = first_of_each(bucket)
+    ordered = steps.seconds[np.lexsort((steps.seconds, bucket))]
+    last = first + count - 1
+    middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
+    return StepTimes(steps.time[first], steps.number[first], count, ordered[first], ordered[last], _level(middle))
+
+
+def _level(values: F64) -> F64:
+    """The running median of five values; at the ends of those that are there."""
+    if len(values) == 0:
+        return values
+    padded = np.pad(values, 2, constant_values=np.nan)
+    level: F64 = np.nanmedian(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
+    return level

@@ -1,0 +1,128 @@
+"""Step against wall clock: the progress of each attempt as a line, and which part of it was lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads
+from goodput_cli.analysis.picture.downsampling import Buckets, extremes
+from goodput_cli.arrays import F64, I64, Mask
+
+
+@dataclass(frozen=True)
+class StepCurve:
+    """Step against clock: points of lines, line by line and each in time order. Columns of length n."""
+
+    time: I64
+    """ns."""
+    step: F64
+    """The step the attempt had come to, fractions included."""
+    line: I64
+    """Which line a point is of, from 0."""
+    lost: Mask
+    """Whether that training is no part of the final progress."""
+    attempt: NDArray[np.int32]
+    """From 0."""
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class _CurveParts:
+    """Straight parts of the curve in time order: from (begin, low) to (end, high)."""
+
+    begin: I64
+    end: I64
+    low: F64
+    high: F64
+    lost: Mask
+    attempt: NDArray[np.int32]
+
+    def take(self, rows: NDArray[Any]) -> _CurveParts:
+        return _CurveParts(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def step_curve(timeline: Timeline, buckets: Buckets) -> StepCurve:
+    """The lines inside the window of `buckets`, thinned out so that no tooth of the saw is lost.
+
+    Lines that lie in one bucket, and are of one kind, are bundled into one where there are more of them than buckets:
+    it reaches from their lowest step to their highest, as their drawing would.
+    """
+    curve = _joined(_inside(_curve_parts(timeline), buckets.start, buckets.end))
+    line = _bundled(curve, buckets)
+    order = np.argsort(line, kind="stable")
+    line, bucket = line[order], buckets.of(curve.time[order])
+    kept = extremes(run_heads(line) | run_heads(bucket), curve.step[order])
+    rows = order[kept]
+    number = np.cumsum(run_heads(line[kept])) - 1
+    return StepCurve(curve.time[rows], curve.step[rows], number, curve.lost[rows], curve.attempt[rows])
+
+
+def _curve_parts(timeline: Timeline) -> _CurveParts:
+    """Every training span, those kept in part as two, cut in proportion to their steps."""
+    training = timeline.training
+    spans, kept = training.spans, np.minimum(training.kept_steps, training.spans.steps)
+    low, high = spans.first.astype(np.float64), spans.stop.astype(np.float64)
+    split = np.flatnonzero((kept > 0) & (kept < spans.steps))
+    whole = _CurveParts(spans.start, spans.end, low, high, kept == 0, spans.attempt)
+    if len(split) == 0:
+        return whole
+    share = kept[split] / spans.steps[split]
+    when = spans.start[split] + np.rint((spans.end - spans.start)[split] * share).astype(np.int64)
+    step = low[split] + kept[split]
+    ends, highs = spans.end.copy(), high.copy()
+    ends[split], highs[split] = when, step
+    rest = _CurveParts(when, spans.end[split], step, high[split], np.ones(len(split), bool), spans.attempt[split])
+    first = _CurveParts(whole.begin, ends, low, highs, whole.lost, whole.attempt)
+    both = _CurveParts(*(np.concatenate((getattr(first, f.name), getattr(rest, f.name))) for f in fields(_CurveParts)))
+    return both.take(np.argsort(both.begin, kind="stable"))
+
+
+def _inside(parts: _CurveParts, start: int, end: int) -> _CurveParts:
+    """The parts inside [start, end) (ns), cut to it."""
+    parts = parts.take((parts.end >= start) & (parts.begin < end))
+    length = np.maximum(parts.end - parts.begin, 1)
+    slope = (parts.high - parts.low) / length
+    begin, stop = np.maximum(parts.begin, start), np.minimum(parts.end, end)
+    low = parts.low + slope * (begin - parts.begin)
+    high = np.where(stop == parts.end, parts.high, parts.low + slope * (stop - parts.begin))
+    return _CurveParts(begin, stop, low, high, parts.lost, parts.attempt)
+
+
+def _joined(parts: _CurveParts) -> StepCurve:
+    """Parts that go on from each other as one line: the beginning of each part, and the end of the last one."""
+    count = len(parts.begin)
+    if count == 0:
+        none = np.zeros(0, dtype=np.int64)
+        return StepCurve(none, np.zeros(0), none, np.zeros(0, dtype=bool), none.astype(np.int32))
+    new = run_heads(parts.attempt) | run_heads(parts.lost)
+    new[1:] |= (parts.begin[1:] != parts.end[:-1]) | (parts.low[1:] != parts.high[:-1])
+    line = np.cumsum(new) - 1
+    of_begin = np.arange(count) + line
+    last = np.append(np.flatnonzero(new)[1:] - 1, count - 1)
+    of_end = last + line[last] + 1
+    owner = np.empty(count + len(last), dtype=np.intp)
+    owner[of_begin], owner[of_end] = np.arange(count), last
+    time, step = parts.begin[owner], parts.low[owner]
+    time[of_end], step[of_end] = parts.end[last], parts.high[last]
+    return StepCurve(time, step, line[owner], parts.lost[owner], parts.attempt[owner])
+
+
+def _bundled(curve: StepCurve, buckets: Buckets) -> I64:
+    """The line of each point, where lines that cannot be told apart have the number of the first of them."""
+    first = np.flatnonzero(run_heads(curve.line))
+    if len(first) <= buckets.count:
+        return curve.line
+    last = np.append(first[1:], len(curve)) - 1
+    bucket = buckets.of(curve.time[first])
+    alone = bucket != buckets.of(curve.time[last])
+    kind = np.where(alone, -1 - np.arange(len(first)), 2 * bucket + curve.lost[first])
+    _, earliest, which = np.unique(kind, return_index=True, return_inverse=True)
+    made: I64 = earliest[which].astype(np.int64)[curve.line]
+    return made

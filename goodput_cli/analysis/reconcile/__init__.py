@@ -1,0 +1,1 @@
+"""`goodput reconcile`: our account beside the reference library's."""

@@ -1,0 +1,216 @@
+"""Our account of a job beside that of the reference library: what differs, and which of its rules moves each second.
+
+The library's rules are claims on time (`reference_library.account`). Laid over our segments they cut the job into
+cells, and in every cell it is plain where the time stands here and where it stands there. Summed by rule, these
+movements add up to the difference of every category; what they leave over is shown as not explained.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.order import seen_at
+from goodput_cli.analysis.reconcile.overlay import OUTSIDE, Cell, overlay
+from goodput_cli.analysis.reconcile.rules import name_rule, name_surplus
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.events.schema import EventTable
+from goodput_cli.reference_library.account import OTHER, PRODUCTIVE, library_account
+from goodput_cli.reference_library.run import LibraryAnswer
+from goodput_cli.vocabulary.categories import OVERLAPPED, Category
+
+Key = tuple[str, str | None]
+Movements = Counter[tuple[str, Key, Key, Key | None]]
+"""ns by rule, from, to and beside."""
+SLOWDOWN: Key = (Category.SLOWDOWN.id, None)
+LOADING = OVERLAPPED
+_PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
+
+
+@dataclass(frozen=True)
+class Movement:
+    """`ns` that stand under `here` here and under `there` in the library, because of `rule` (reconcile_rules.RULES).
+
+    beside: of time that it counts more than once, where it stands there already; None for other rules.
+    """
+
+    rule: str
+    here: Key
+    there: Key
+    ns: int
+    beside: Key | None = None
+
+
+@dataclass(frozen=True)
+class ReconciledRow:
+    """One category. here_ns, there_ns: amounts; there_ns is None where the library does not answer.
+
+    here_percent, there_percent: of the total of each side. not_explained_ns: what the movements leave over.
+    """
+
+    category: str
+    label: str | None
+    here_ns: int
+    here_percent: float
+    there_ns: int | None
+    there_percent: float | None
+    not_explained_ns: int | None
+
+    @property
+    def difference_ns(self) -> int | None:
+        """Theirs less ours."""
+        return None if self.there_ns is None else self.there_ns - self.here_ns
+
+    @property
+    def difference_points(self) -> float | None:
+        """The same in percentage points."""
+        return None if self.there_percent is None else self.there_percent - self.here_percent
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """Both accounts. rows: `productive` first, then by difference. movements: the largest first; they say what the
+    library's rules do also where it refuses to answer. overlapped: data loading inside steps, (here, there)."""
+
+    answer: LibraryAnswer
+    here_total_ns: int
+    there_total_ns: int | None
+    rows: tuple[ReconciledRow, ...]
+    movements: tuple[Movement, ...]
+    overlapped: tuple[int, int]
+    disruptions_here: int
+    disruptions_there: int
+
+    @property
+    def not_explained_ns(self) -> int | None:
+        """The sum of what is not explained, signs left out; None where the library does not answer."""
+        if self.answer.failed is not None:
+            return None
+        return sum(abs(row.not_explained_ns or 0) for row in self.rows)
+
+
+def reconcile(analysis: Analysis, answer: LibraryAnswer) -> Reconciliation:
+    """The comparison. `analysis` is of the whole job; `answer` is the library's about the events of `events_seen`."""
+    timeline = analysis.timeline
+    account = library_account(events_seen(timeline), timeline.end)
+    movements: Movements = Counter()
+    for cell in overlay(timeline, account):
+        _move(cell, movements)
+    here = _amounts_here(analysis)
+    total = None if account.total is None else account.total[1] - account.total[0]
+    there = _limit(_moved(here, movements), total, movements)
+    rows = _rows(analysis, here, there, answer)
+    sizes = sorted(movements.items(), key=lambda item: (-abs(item[1]), item[0][0]))
+    return Reconciliation(
+        answer=answer,
+        here_total_ns=analysis.window.counted_ns,
+        there_total_ns=answer.total_ns if answer.failed is None else total,
+        rows=rows,
+        movements=tuple(
+            Movement(rule, source, target, ns, beside) for (rule, source, target, beside), ns in sizes if ns
+        ),
+        overlapped=(sum(row.ns for row in analysis.overlapped), account.loading_ns),
+        disruptions_here=analysis.job.disruptions,
+        disruptions_there=account.disruptions,
+    )
+
+
+def events_seen(timeline: Timeline) -> EventTable:
+    """What the library is asked about: the events of the job up to its end, in order of time, duplicates too."""
+    return seen_at(timeline.ordered.original, timeline.end)
+
+
+def _move(cell: Cell, movements: Movements) -> None:
+    """The movements of one kind of cell: where its time stands here, and every claim that the library has on it."""
+    counted = Counter[Key]()
+    rules: dict[Key, str] = {}
+    reasons = [rule for category, rule, _, _ in cell.claims if category == OTHER]
+    for category, rule, sign, count in cell.claims:
+        if category != OTHER:
+            counted[category] += sign * count
+            if sign > 0 or category not in rules:
+                rules[category] = rule
+    main = _main(cell, counted)
+    if main in counted:
+        counted[main] -= 1
+    if main != cell.here:
+        rule = rules.get(main, reasons[0] if reasons else "unclaimed")
+        movements[name_rule(rule, cell.here, main), cell.here, main, None] += cell.ns
+    for category, count in counted.items():
+        if count > 0:
+            rule = name_surplus(rules[category], cell.here, cell.inside)
+            movements[rule, OTHER, category, main if cell.inside else None] += cell.ns * count
+        elif count < 0:
+            movements[name_rule(rules[category], OTHER, category), category, OTHER, None] -= cell.ns * count
+    if cell.slowdown_ns:
+        movements["no_reference", SLOWDOWN, PRODUCTIVE, None] += cell.slowdown_ns
+
+
+def _main(cell: Cell, counted: Mapping[Key, int]) -> Key:
+    """The one claim that stands against our category; further ones count the cell again."""
+    if not cell.inside:
+        return OUTSIDE
+    positive = [category for category, count in counted.items() if count > 0]
+    if cell.here in positive:
+        return cell.here
+    preferred = [category for category in positive if category[0] in _PREFERRED]
+    return min(preferred or positive, key=lambda one: (one[0], one[1] or ""), default=OTHER)
+
+
+def _moved(here: Mapping[Key, int], movements: Movements) -> Counter[Key]:
+    there = Counter(here)
+    for (_, source, target, _), ns in movements.items():
+        there[source] -= ns
+        there[target] += ns
+    return there
+
+
+def _limit(there: Counter[Key], total: int | None, movements: Movements) -> Counter[Key]:
+    """What the library does with amounts that cannot be: a type that is negative or beyond the total becomes 0, and
+    `other` is never below 0."""
+    if total is None:
+        return there
+    for category, ns in list(there.items()):
+        if category not in (OTHER, OUTSIDE, PRODUCTIVE) and not 0 <= ns <= total:
+            movements["set_to_zero", category, OTHER, None] += ns
+            there[OTHER] += ns
+            there[category] = 0
+    if there[OTHER] < 0:
+        movements["other_below_zero", OUTSIDE, OTHER, None] -= there[OTHER]
+        there[OTHER] = 0
+    return there
+
+
+def _amounts_here(analysis: Analysis) -> dict[Key, int]:
+    rows = (analysis.goodput, *analysis.badput)
+    amounts: dict[Key, int] = {(row.category, row.label): row.ns for row in rows}
+    excluded = analysis.window.excluded_ns
+    return {**amounts, **({(Category.EXCLUDED.id, None): excluded} if excluded else {})}
+
+
+def _rows(
+    analysis: Analysis, here: Mapping[Key, int], expected: Mapping[Key, int], answer: LibraryAnswer
+) -> tuple[ReconciledRow, ...]:
+    total = answer.total_ns
+    keys = {key for key in (*here, *answer.amounts, *expected) if key[0] not in (LOADING, OUTSIDE[0])}
+    rows = []
+    for category, label in keys:
+        ours, theirs = here.get((category, label), 0), answer.amounts.get((category, label), 0)
+        if not ours and not theirs and not expected.get((category, label)):
+            continue
+        rows.append(
+            ReconciledRow(
+                category=category,
+                label=label,
+                here_ns=ours,
+                here_percent=100 * ours / analysis.window.counted_ns,
+                there_ns=theirs if answer.failed is None else None,
+                there_percent=100 * theirs / total if total else None,
+                not_explained_ns=theirs - expected.get((category, label), 0) if answer.failed is None else None,
+            )
+        )
+    size = {row: -abs(row.difference_ns if row.difference_ns is not None else row.here_ns) for row in rows}
+    goodput = Category.PRODUCTIVE.id
+    return tuple(sorted(rows, key=lambda row: (row.category != goodput, size[row], row.category, row.label or "")))

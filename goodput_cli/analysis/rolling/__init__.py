@@ -1,0 +1,1 @@
+"""`goodput rolling`: windows that move through the job."""

@@ -1,0 +1,1 @@
+"""`goodput steps`: step times."""

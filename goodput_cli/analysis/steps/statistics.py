@@ -1,0 +1,246 @@
+"""Step statistics (accounting §8): step times, the ideal one, and the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import of_kind
+from goodput_cli.analysis.results import StepStatistics
+from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
+from goodput_cli.analysis.table import column
+from goodput_cli.arrays import F64, I64, Rows, blocks
+from goodput_cli.errors import NotEnoughData
+
+_BINS = 12
+_LOG_BINS = 24
+_LOG_SPREAD = 4.0
+"""Step times are shown on a logarithmic scale where the slowest takes more than this many times the fastest."""
+
+
+@dataclass(frozen=True)
+class TimedSteps:
+    """Step times in time order: from one record to the next of the same attempt, never across attempts."""
+
+    seconds: F64
+    """Seconds per step."""
+    number: I64
+    """Step of the record that begins it."""
+    count: I64
+    """Steps up to the next record; above 1 where not every step is logged."""
+    attempt: Rows
+    """From 0."""
+    time: I64
+    end: I64
+    """ns."""
+    row: Rows
+    """Row of the record that begins it."""
+
+    def __len__(self) -> int:
+        return len(self.seconds)
+
+
+@dataclass(frozen=True)
+class SlowStep:
+    """One slow step: its fields are the columns of `goodput steps`."""
+
+    step: int = column("count", "its number", people=(0, "slowest step"))
+    count: int = column(
+        "count",
+        "above 1 where not every step is logged: the time is their mean",
+        name="steps",
+        least=1,
+        people=(1, "steps"),
+    )
+    attempt: int = column("count", "from 1", least=1, people=(2, "attempt"))
+    time_ns: int = column("instant", "when it began", name="start", people=(3, "began"))
+    seconds: float = column("number", "per step", least=0)
+    where: str = column("text", "file:line or insertId of its start", name="evidence")
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """|step time - ideal| in seconds (accounting §8)."""
+
+    mean_seconds: float
+    max_seconds: float
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One bar of the histogram: the step times in [low, high), the last bin's upper end included."""
+
+    low_seconds: float = column("number", "lower end", name="from_seconds", least=0)
+    high_seconds: float = column("number", "upper end", name="to_seconds", least=0)
+    count: int = column("count", "step times in it", least=0)
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What `goodput steps` answers."""
+
+    statistics: StepStatistics
+    deviation: Deviation
+    slowest: tuple[SlowStep, ...]
+    """The slowest first."""
+    regimes: tuple[Regime, ...]
+    """In time order."""
+    histogram: tuple[Bin, ...]
+
+
+def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
+    """The step times of consecutive records of one attempt that lie in [start, end] (ns). Checkpoint logs have none."""
+    records = timeline.records
+    if records is None:
+        none = np.zeros(0, dtype=np.int64)
+        return TimedSteps(np.zeros(0), none, none, none.astype(np.int32), none, none, none.astype(np.intp))
+    same = (records.owner[1:] == records.owner[:-1]) & (records.time[:-1] >= start) & (records.time[1:] <= end)
+    here = np.flatnonzero(same)
+    count = records.number[here + 1] - records.number[here]
+    seconds = (records.time[here + 1] - records.time[here]) / count / 1e9
+    return TimedSteps(
+        seconds,
+        records.number[here],
+        count,
+        records.owner[here],
+        records.time[here],
+        records.time[here + 1],
+        records.rows[here],
+    )
+
+
+def step_times(timeline: Timeline, start: int, end: int) -> F64:
+    """Seconds per step between consecutive records of one attempt that lie in [start, end] (ns)."""
+    records = timeline.records
+    times = np.empty(0 if records is None else max(len(records.rows) - 1, 0))
+    size = 0
+    for first, stop in blocks(len(times)):
+        assert records is not None
+        owner, time, number = (column[first : stop + 1] for column in (records.owner, records.time, records.number))
+        inside = (owner[1:] == owner[:-1]) & (time[:-1] >= start) & (time[1:] <= end)
+        seconds = np.diff(time)[inside] / np.diff(number)[inside] / 1e9
+        times[size : size + len(seconds)] = seconds
+        size += len(seconds)
+    return times[:size]
+
+
+def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
+    """Statistics of the step times in the window."""
+    return _statistics(lambda: step_times(timeline, start, end))
+
+
+def statistics_of(times: F64) -> StepStatistics:
+    """Statistics of step times (s); all None where there are none."""
+    return _statistics(times.copy)
+
+
+def _statistics(make: Callable[[], F64]) -> StepStatistics:
+    """make: gives the step times, a new column each time. There may be as many as lines: medians are found by moving
+    them about where they are, and they are made again for the mean over the ideal ones, which wants them in order."""
+    times = make()
+    if len(times) == 0:
+        return StepStatistics(0, None, None, None, None, None)
+    count, mean = len(times), float(times.mean())
+    percentiles = (float(value) for value in np.percentile(times, [50, 90, 99], overwrite_input=True))
+    middle = np.median(times, overwrite_input=True)
+    np.subtract(times, middle, out=times)
+    np.abs(times, out=times)
+    limit = middle + 3 * np.median(times, overwrite_input=True)
+    del times
+    return StepStatistics(count, _mean_upto(limit, make()), mean, *percentiles)
+
+
+def _mean_upto(limit: float, times: F64) -> float:
+    """Mean of the times at most `limit`: the ideal step time, where that is median + 3 x MAD (unscaled)."""
+    size = 0
+    for start, stop in blocks(len(times)):
+        usual = times[start:stop][times[start:stop] <= limit]
+        times[size : size + len(usual)] = usual
+        size += len(usual)
+    return float(times[:size].mean())
+
+
+def step_report(timeline: Timeline, start: int, end: int, slowest: int = 10) -> StepReport:
+    """Everything about the step times of [start, end] (ns). `NotEnoughData` where there are none."""
+    steps = timed_steps(timeline, start, end)
+    if len(steps) == 0:
+        raise NotEnoughData(_why_none(timeline, start, end))
+    statistics = statistics_of(steps.seconds)
+    assert statistics.ideal_seconds is not None
+    away = np.abs(steps.seconds - statistics.ideal_seconds)
+    table = timeline.table
+    return StepReport(
+        statistics=statistics,
+        deviation=Deviation(float(away.mean()), float(away.max())),
+        slowest=_slowest(timeline, steps, slowest),
+        regimes=slow_regimes(
+            steps.seconds, steps.number, steps.count, steps.attempt, steps.time, steps.end, steps.row, table.where
+        ),
+        histogram=histogram(steps.seconds),
+    )
+
+
+def histogram(times: F64) -> tuple[Bin, ...]:
+    """Step times (s) in 12 bins of equal width, or in 24 of equal ratio where they spread over more than 4 x.
+
+    Empty bins side by side are one.
+    """
+    low, high = float(times.min()), float(times.max())
+    if low == high:
+        return (Bin(low, high, len(times)),)
+    if low > 0 and high / low > _LOG_SPREAD:
+        edges = np.geomspace(low, high, _LOG_BINS + 1)
+    else:
+        edges = np.linspace(low, high, _BINS + 1)
+    edges[0], edges[-1] = low, high
+    if np.any(np.diff(edges) <= 0):  # times so close that floating point holds nothing between them
+        edges = np.array([low, high])
+    counts, _ = np.histogram(times, edges)
+    new = np.append(True, (counts[1:] > 0) | (counts[:-1] > 0))
+    edges, counts = np.append(edges[:-1][new], high), counts[new]
+    return tuple(
+        Bin(float(left), float(right), int(count))
+        for left, right, count in zip(edges[:-1], edges[1:], counts, strict=True)
+    )
+
+
+def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep, ...]:
+    """The slowest steps, the slowest first, earlier ones first among equals."""
+    most = min(max(most, 0), len(steps))
+    if most == 0:
+        return ()
+    limit = np.partition(steps.seconds, len(steps) - most)[len(steps) - most]
+    slow = np.flatnonzero(steps.seconds >= limit)
+    order = slow[np.argsort(-steps.seconds[slow], kind="stable")][:most]
+    return tuple(
+        SlowStep(
+            step=int(steps.number[place]),
+            count=int(steps.count[place]),
+            attempt=int(steps.attempt[place]) + 1,
+            time_ns=int(steps.time[place]),
+            seconds=float(steps.seconds[place]),
+            where=timeline.table.where(int(steps.row[place])),
+        )
+        for place in order.tolist()
+    )
+
+
+def _why_none(timeline: Timeline, start: int, end: int) -> str:
+    """Why there are no step times; for checkpoint logs what they can say instead."""
+    if timeline.records is not None:
+        return "no step times: two recorded steps of one attempt are needed inside the window"
+    if not np.any(of_kind(timeline.table.kind, CHECKPOINT_KINDS)):
+        return "no step times: the log records no steps"
+    spans = timeline.training.spans
+    inside = (spans.start >= start) & (spans.end <= end) & ~spans.opening
+    rates = (spans.end - spans.start)[inside] / spans.steps[inside] / 1e9
+    said = "no step times: this is a checkpoint log, which records checkpoints and not each step"
+    if len(rates) == 0:
+        return said
+    middle, slowest = float(np.median(rates)), float(rates.max())
+    between = f"from checkpoint to checkpoint a step took {middle:.6g} s"
+    return f"{said}; {between} (median of {len(rates)}, at most {slowest:.6g} s)"

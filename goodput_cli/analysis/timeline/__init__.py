@@ -1,0 +1,1 @@
+"""`goodput timeline`: the segments of a window and the lines that prove them."""

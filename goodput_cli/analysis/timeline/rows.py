@@ -1,0 +1,186 @@
+"""The segments of a window as rows: what they are about, and the log lines that bound them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads
+from goodput_cli.arrays import I64, Rows
+from goodput_cli.errors import UsageError
+from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
+
+CUSTOM_PREFIX = "custom:"
+
+
+@dataclass(frozen=True)
+class SegmentRows:
+    """Segments in time order. Columns of length n:
+
+    start, end: int64 ns. category: int8, `Category`. label: int32, code or -1. attempt: int32 from 0, or -1.
+    first, stop: int64, the steps first <= s < stop it is about, `NO_STEP` where it is about none. slowdown: int64, ns
+    of it that are `training_slowdown`. row, end_row: the events that bound it, -1 where none does.
+    run: which run of alike segments (same category, label and attempt, touching) it is part of; counts up.
+    """
+
+    start: I64
+    end: I64
+    category: NDArray[np.int8]
+    label: NDArray[np.int32]
+    attempt: NDArray[np.int32]
+    first: I64
+    stop: I64
+    slowdown: I64
+    row: Rows
+    end_row: Rows
+    run: Rows
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, chosen: NDArray[np.bool_] | Rows) -> SegmentRows:
+        """The chosen rows."""
+        return SegmentRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A category to look for; label: code of the custom label, -1 for all."""
+
+    category: Category
+    label: int = -1
+
+
+def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
+    """The segments of [start, end) (ns), cut to it: they touch, do not overlap and cover it."""
+    segments = timeline.segments
+    first = int(np.searchsorted(segments.end, start, side="right"))
+    last = int(np.searchsorted(segments.start, end, side="left"))
+    rows = np.arange(first, max(first, last))
+    begins, ends = np.maximum(segments.start[rows], start), np.minimum(segments.end[rows], end)
+    category = segments.category[rows]
+    label = np.where(category == Category.CUSTOM, segments.label(rows), -1)
+    attempt = _owners(timeline, rows)
+    row, end_row = _evidence(timeline, rows)
+    alike = [run_heads(values) for values in (category, label, attempt)]
+    return SegmentRows(
+        start=begins,
+        end=ends,
+        category=category,
+        label=label,
+        attempt=attempt,
+        first=segments.first(rows),
+        stop=segments.stop(rows),
+        slowdown=timeline.ledger.slowdown_upto(ends) - timeline.ledger.slowdown_upto(begins),
+        row=row,
+        end_row=end_row,
+        run=np.cumsum(alike[0] | alike[1] | alike[2]) - 1,
+    )
+
+
+def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
+    """The attempt of each segment: whose claim or training it is; for time that nothing claims, the one whose life it
+    lies in. -1 for what is queued or excluded, and before the first attempt."""
+    segments = timeline.segments
+    attempt, category = segments.attempt(rows), segments.category[rows]
+    alive = np.searchsorted(timeline.attempts.begin, segments.start[rows], side="right").astype(np.int32) - 1
+    unowned = (attempt < 0) & (category != Category.QUEUED) & (category != Category.EXCLUDED)
+    return np.where(unowned, alive, attempt).astype(np.int32)
+
+
+def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
+    """The events that bound each segment: those of its claim or training span; else, since nothing was logged for
+    it, the last event before it and the first one after it. What the user excluded has none."""
+    segments, table = timeline.segments, timeline.table
+    row, end_row = segments.evidence(rows)
+    before = np.searchsorted(table.time, segments.start[rows], side="right") - 1
+    after = np.searchsorted(table.time, segments.end[rows], side="left")
+    after = np.where(after < len(table), after, -1)
+    logged = segments.category[rows] != Category.EXCLUDED
+    row = np.where((row < 0) & logged, before, row)
+    return row.astype(np.intp), np.where((end_row < 0) & logged, after, end_row).astype(np.intp)
+
+
+def evidence(table: EventTable, rows: SegmentRows) -> Iterator[list[str]]:
+    """The log lines that bound each segment (`EventTable.where`), each once; none where nothing was logged for it."""
+    for place, end_place in zip(table.places(rows.row), table.places(rows.end_row), strict=True):
+        yield list(dict.fromkeys(one for one in (place, end_place) if one is not None))
+
+
+def long_enough(rows: SegmentRows, least: int) -> SegmentRows:
+    """Segments of runs that last at least `least` ns: a run of alike steps counts as one."""
+    if least <= 0 or len(rows) == 0:
+        return rows
+    length = np.bincount(rows.run, weights=(rows.end - rows.start).astype(np.float64))
+    return rows.take(length[rows.run] >= least)
+
+
+def of_categories(rows: SegmentRows, wanted: Sequence[Wanted]) -> SegmentRows:
+    """Segments of the wanted categories."""
+    chosen = np.zeros(len(rows), dtype=bool)
+    for one in wanted:
+        of_one = rows.category == one.category
+        chosen |= of_one & (rows.label == one.label) if one.label >= 0 else of_one
+    return rows.take(chosen)
+
+
+def folded(rows: SegmentRows) -> SegmentRows:
+    """One row a run of alike segments: from the first one's start to the last one's end."""
+    if len(rows) == 0:
+        return rows
+    head = np.flatnonzero(run_heads(rows.run))
+    tail = np.append(head[1:], len(rows)) - 1
+    first, last = rows.take(head), rows.take(tail)
+    return SegmentRows(
+        start=first.start,
+        end=last.end,
+        category=first.category,
+        label=first.label,
+        attempt=first.attempt,
+        first=first.first,
+        stop=last.stop,
+        slowdown=np.add.reduceat(rows.slowdown, head),
+        row=first.row,
+        end_row=last.end_row,
+        run=first.run,
+    )
+
+
+def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, names: Sequence[str]) -> SegmentRows:
+    """The segments of [start, end) (ns) whose run lasts at least `least` ns and whose category is among `names` (all if
+    none is named)."""
+    wanted = [found for name in names if (found := wanted_category(timeline.table, name)) is not None]
+    rows = long_enough(segment_rows(timeline, *window), least)
+    return of_categories(rows, wanted) if names else rows
+
+
+def check_category(name: str) -> str:
+    """A category's name or `custom:LABEL` as written in the vocabulary. `UsageError` if no segment can be of it."""
+    text = name.strip().lower()
+    if text.startswith(CUSTOM_PREFIX) and text != CUSTOM_PREFIX:
+        return CUSTOM_PREFIX + name.strip()[len(CUSTOM_PREFIX) :].strip().upper()
+    if text == CATEGORIES[Category.SLOWDOWN]:
+        raise UsageError(f"{text} is a share of productive segments and has none of its own: see their slowdown_ns")
+    if text not in CATEGORIES:
+        raise UsageError(f"there is no category {name!r}; use {', '.join(CATEGORIES)} or custom:LABEL")
+    return text
+
+
+def wanted_category(table: EventTable, name: str) -> Wanted | None:
+    """What a checked name stands for in this log; None for a label that it does not hold."""
+    if not name.startswith(CUSTOM_PREFIX):
+        return Wanted(Category(CATEGORIES.index(name)))
+    label = name.removeprefix(CUSTOM_PREFIX)
+    return Wanted(Category.CUSTOM, table.labels.index(label)) if label in table.labels else None
+
+
+def event_rows(timeline: Timeline, start: int, end: int) -> Rows:
+    """Rows of the events in [start, end) (ns); at the job's end, its last ones too."""
+    time = timeline.table.time
+    last = len(time) if end >= timeline.end else int(np.searchsorted(time, end, side="left"))
+    return np.arange(int(np.searchsorted(time, start, side="left")), last)

@@ -1,0 +1,189 @@
+"""The segments of a window as a `Sheet`, with the raw events between them where they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import run_heads
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
+from goodput_cli.analysis.table import seen_by, table_rows
+from goodput_cli.analysis.timeline.columns import KINDS, SEGMENT_COLUMNS, Segments, segment_parts
+from goodput_cli.analysis.timeline.rows import SegmentRows, folded
+from goodput_cli.arrays import Rows
+from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.text import duration, period, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+
+TimedRow = tuple[int, tuple[Cell, ...]]
+_EDGE_WORDS = {Edge.POINT: "", Edge.BEGIN: " begins", Edge.END: " ends", Edge.INTERVAL: ""}
+
+
+def timeline_sheet(
+    analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None, *, filtered: bool
+) -> Sheet:
+    """Segments, one a row; for people, runs of alike ones as one row.
+
+    window: [start, end) in ns. events: rows of the events to interleave. filtered: whether segments were left out.
+    """
+    timeline, table = analysis.timeline, analysis.table
+    runs = folded(rows)
+    one_source = len(table.sources) == 1
+    columns = _columns(rows, one_source=one_source)
+    shown_events = [] if events is None else list(_grouped_events(timeline, events))
+    shown = _interleaved(_segment_rows(columns, timeline, runs), shown_events)
+    total = int((rows.end - rows.start).sum())
+    summary = [f"{period(*window)} ({duration(window[1] - window[0])})"]
+    summary.append(f"{plural(len(rows), 'segment')} in {plural(len(runs), 'row')}, {duration(total)}")
+    return Sheet(
+        title=f"Timeline of {analysis.job.name}",
+        summary=tuple(summary),
+        columns=columns,
+        rows=Lazy(
+            len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(columns, timeline, rows, events)
+        ),
+        grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
+        notes=("segments were left out by --category or --min-duration",) if filtered else (),
+        answer=lambda: _answer(analysis, rows, window, events),
+    )
+
+
+def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> Answer:
+    from goodput_cli.analysis.timeline.answer import timeline_answer  # msgspec: only where JSON is written
+
+    return timeline_answer(analysis, rows, window, events)
+
+
+def _exact_rows(
+    columns: Sequence[Column], timeline: Timeline, rows: SegmentRows, events: Rows | None
+) -> Iterable[tuple[Cell, ...]]:
+    """Every segment and every event."""
+    segments = _segment_rows(columns, timeline, rows)
+    if events is None:
+        return (cells for _, cells in segments)
+    return _interleaved(segments, (_event_cells(timeline.table, row, row, 1) for row in events.tolist()))
+
+
+def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRows) -> Iterator[TimedRow]:
+    cells = table_rows(columns, len(rows), lambda: segment_parts(timeline, rows))
+    return zip(rows.start.tolist(), cells, strict=True)
+
+
+def _columns(rows: SegmentRows, *, one_source: bool) -> tuple[Column, ...]:
+    """What people and tables have, in the order that `_event_cells` has too."""
+    people = Audience.PEOPLE
+    shown = {
+        "time": Column("time", "duration", people, lambda part: part.rows.end - part.rows.start),
+        "what": Column("what", "text", people, _titles),
+        "att.": Column("att.", "count", people, _attempts),
+        "steps": Column("steps", "text", people, _step_ranges),
+        "lines": Column(
+            "lines" if one_source else "evidence", "text", people, lambda part: map(_short_places, part.places)
+        ),
+    }
+    slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
+    tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENT_COLUMNS)}
+    tables["slowdown"] = replace(tables["slowdown"], audience=slow)
+    order = (
+        "start", "end", "time", "category", "label", "event", "what", "att.", "attempt", "steps", "first_step",
+        "last_step", "slowdown", "lines", "evidence",
+    )  # fmt: skip
+    return tuple((shown | tables)[name] for name in order)
+
+
+def _titles(part: Segments) -> list[str]:
+    return [short_title(category, label) for category, label in zip(part.categories, part.labels, strict=True)]
+
+
+def _lines(part: Segments) -> list[str]:
+    return [_short_places(places) for places in part.places]
+
+
+def _attempts(part: Segments) -> list[int | str]:
+    return [attempt + 1 if attempt >= 0 else "" for attempt in part.rows.attempt.tolist()]
+
+
+def _step_ranges(part: Segments) -> list[str | None]:
+    first, stop = part.rows.first.tolist(), part.rows.stop.tolist()
+    return [None if NO_STEP in (begin, end) else _steps(begin, end - 1) for begin, end in zip(first, stop, strict=True)]
+
+
+def _short_places(places: Sequence[str]) -> str:
+    """Places for people: `run.jsonl:3-17` for two lines of a file, without its folder."""
+    split = [place.rpartition(":") for place in places]
+    files = {file for file, _, _ in split}
+    if len(files) != 1 or not all(line.isdigit() for _, _, line in split):
+        return " ".join(places)
+    return f"{files.pop().rpartition('/')[2]}:{'-'.join(line for _, _, line in split)}"
+
+
+def _lines_only(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """The row with its places for people (the last column but one) without the file, which is the same everywhere."""
+    places = cells[-2]
+    file, _, lines = str(places or "").rpartition(":")
+    short = lines if file and lines.replace("-", "").isdigit() else places
+    return (*cells[:-2], short, cells[-1])
+
+
+def _steps(first: int | None, last: int | None) -> str | None:
+    if first is None or last is None:
+        return None
+    return str(first) if last <= first else f"{first}-{last}"
+
+
+def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow:
+    """An event as a row (or `count` alike ones, from `row` to `last`): indented under the segment that holds it."""
+    edge = Edge(table.edge[row])
+    start, end, rank = int(table.time[row]), int(table.end[row]), int(table.rank[row])
+    step, last_step = (None if table.step[one] == NO_STEP else int(table.step[one]) for one in (row, last))
+    label = table.labels[table.label[row]] if table.label[row] >= 0 else None
+    words = KINDS[table.kind[row]] + _EDGE_WORDS[edge]
+    words += f" {label}" if label else ""
+    words += f" rank {rank}" if rank >= 0 and count == 1 else ""
+    words += f" ({count} lines)" if count > 1 else ""
+    interval = edge == Edge.INTERVAL
+    places = list(dict.fromkeys((table.where(row), table.where(last))))
+    return start, (
+        start,
+        end if interval else None,
+        end - start if interval else "",
+        None,
+        label,
+        words,
+        f"  {words}",
+        "",
+        None,
+        None if step is None else _steps(step, last_step),
+        step,
+        step,
+        None,
+        _short_places(places),
+        " ".join(places),
+    )
+
+
+def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
+    """Events for people: steps of one attempt that follow each other are one row."""
+    table = timeline.table
+    if len(events) == 0:
+        return
+    kind, owner = table.kind[events], timeline.attempts.of_row[events]
+    heads = run_heads(kind) | run_heads(owner) | (kind != Kind.STEP)
+    first = np.flatnonzero(heads)
+    last = np.append(first[1:], len(events)) - 1
+    for head, tail in zip(first.tolist(), last.tolist(), strict=True):
+        yield _event_cells(table, int(events[head]), int(events[tail]), tail - head + 1)
+
+
+def _interleaved(segments: Iterable[TimedRow], events: Iterable[TimedRow]) -> list[tuple[Cell, ...]]:
+    """Both in time order; of what begins together, the segment first."""
+    return [cells for _, cells in merge(segments, events, key=lambda row: row[0])]

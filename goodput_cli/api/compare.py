@@ -1,0 +1,194 @@
+"""`goodput_cli.compare(...)`: two runs or more side by side, from logs and from saved answers of `analyze`.
+
+import goodput_cli
+comparison = goodput_cli.compare(["before.json", "run.jsonl"], changes=["goodput:-2pp"])
+for pair in comparison.pairs:
+    print(pair.side.name, float(pair.points), pair.thresholds)
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Unpack
+
+from goodput_cli.api.options import Reading, SharedOptions, Source, addresses, spelled_out, split
+from goodput_cli.errors import NotEnoughData, UsageError
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.compare.compare import Comparison, Side
+    from goodput_cli.analysis.compare.thresholds import ChangeExpression
+    from goodput_cli.analysis.question import Question
+    from goodput_cli.analysis.summary import Summary
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.events.schema import EventLog
+
+CLOUD_LOGGING = "cloud-logging://"
+_GIVE_EVERYTHING = ("file", "gs", "s3")
+"""Places that hold what they hold, whatever job is wanted: read once for all sides."""
+
+
+@dataclass(frozen=True)
+class PlannedSide:
+    """One side before it is read."""
+
+    source: str
+    job_name: str | None
+    run: str | None
+    job_alone: bool
+    """Whether the job was named for this side, and not for all."""
+    run_alone: bool
+    """Whether the run was named for this side, and not for all."""
+
+
+@spelled_out(SharedOptions)
+def compare(
+    sources: Source | Sequence[Source],
+    *,
+    job_name: str | Sequence[str] = (),
+    run: int | str | Sequence[int | str] = (),
+    baseline: Source | None = None,
+    changes: Sequence[ChangeExpression | str] = (),
+    **options: Unpack[SharedOptions],
+) -> Comparison:
+    """Analyse each side and hold the others against the baseline.
+
+    sources: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one for all
+    sides. job_name, run: none, one for all logs, or one a side in the order of the sources. baseline: one of the
+    sources, or one more (then the last in that order); the first source by default. changes: expressions such as
+    "goodput:-2pp", judged for every pair. The others are those of `goodput_cli.analyze`; they hold for logs, a saved
+    answer stays as it was made.
+
+    Raises UsageError before anything is read where the sides do not fit together, SourceError, NotEnoughData.
+    """
+    from goodput_cli.analysis.compare.compare import compare_sides
+    from goodput_cli.analysis.compare.thresholds import parse_change
+
+    expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
+    planned = plan_sides(
+        addresses(sources),
+        [job_name] if isinstance(job_name, str) else job_name,
+        [str(one) for one in ([run] if isinstance(run, int | str) else run)],
+        None if baseline is None else os.fspath(baseline),
+    )
+    reading, question = split(options)
+    sides = _with_own_names(list(_Reader(question, reading).sides(planned)))
+    return compare_sides(sides[0], sides[1:], expressions)
+
+
+def plan_sides(
+    sources: Sequence[str], job_names: Sequence[str], runs: Sequence[str], baseline: str | None
+) -> list[PlannedSide]:
+    """What each side is, the baseline first. `UsageError` where that cannot be told, or there is only one."""
+    named = list(sources)
+    if baseline is not None and baseline not in named:
+        named.append(baseline)
+    if not named and job_names:
+        named = [CLOUD_LOGGING]
+    count = max(len(named), len(job_names), len(runs))
+    for what, values in (("SOURCE", named), ("--job-name", job_names), ("--run", runs)):
+        if len(values) not in ((1, count) if what == "SOURCE" else (0, 1, count)):
+            raise UsageError(
+                f"{len(values)} x {what} for {count} sides: give one for all sides, or one for each in their order"
+            )
+    if count < 2:
+        raise UsageError(
+            "one side cannot be compared: name two SOURCEs (logs, or JSON that analyze saved), or one log with "
+            "--job-name or --run twice"
+        )
+    sides = [
+        PlannedSide(
+            source=named[at % len(named)],
+            job_name=job_names[at % len(job_names)] if job_names else None,
+            run=runs[at % len(runs)] if runs else None,
+            job_alone=len(job_names) > 1,
+            run_alone=len(runs) > 1,
+        )
+        for at in range(count)
+    ]
+    first = 0 if baseline is None else next(at for at, side in enumerate(sides) if side.source == baseline)
+    return [sides[first], *sides[:first], *sides[first + 1 :]]
+
+
+class _Reader:
+    """Reads each source once and makes the sides of it."""
+
+    def __init__(self, question: Question, reading: Reading) -> None:
+        self._question = question
+        self._reading = reading
+
+    def sides(self, planned: Sequence[PlannedSide]) -> Iterator[Side]:
+        """The sides in their order; names are those of the jobs."""
+        read: dict[tuple[str, str | None], Summary | EventLog] = {}
+        last = {_key(side): at for at, side in enumerate(planned)}
+        for at, side in enumerate(planned):
+            key = _key(side)
+            if key not in read:
+                read[key] = self._read(side)
+            try:
+                yield self._side(side, read[key])
+            except (UsageError, NotEnoughData) as error:
+                raise type(error)(f"{side.source}: {error}") from error
+            if last[key] == at:
+                del read[key]  # a log may be large, and the next one too
+
+    def _read(self, planned: PlannedSide) -> Summary | EventLog:
+        from goodput_cli.events.read import decode_batches
+        from goodput_cli.sources.base import ReadContext, source_for
+        from goodput_cli.sources.single import single_answer
+        from goodput_cli.vocabulary.zones import load_zone
+
+        diagnostics: list[Diagnostic] = []
+        how = replace(self._reading, job_name=planned.job_name)
+        context = ReadContext(diagnostics.append, how.stdin, how.progress, wanted=how.wanted, notice=how.notice)
+        answer, batches = single_answer(source_for(planned.source).read(planned.source, context))
+        if answer is not None:
+            from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
+
+            return summary_of_saved(answer, planned.source)
+        return decode_batches([batches], load_zone(self._question.timezone), context, diagnostics)
+
+    def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
+        from goodput_cli.analysis.account import analyze_log
+        from goodput_cli.analysis.compare.compare import Side
+        from goodput_cli.analysis.summary import Summary, summary_of
+
+        if isinstance(read, Summary):
+            _check_saved(planned, read)
+            return Side(read.job, planned.source, True, None, read)
+        analysis = analyze_log(read, replace(self._question, run=planned.run), planned.job_name)
+        return Side(analysis.job.name, planned.source, False, planned.run, summary_of(analysis))
+
+
+def _key(planned: PlannedSide) -> tuple[str, str | None]:
+    from goodput_cli.sources.base import scheme_of
+
+    return planned.source, None if scheme_of(planned.source) in _GIVE_EVERYTHING else planned.job_name
+
+
+def _check_saved(planned: PlannedSide, saved: Summary) -> None:
+    """A saved answer is of one job and of the run that it was made of: no other can be had from it."""
+    if planned.job_alone and planned.job_name != saved.job:
+        raise NotEnoughData(f"is a saved answer about job {saved.job!r}, not {planned.job_name!r}")
+    if planned.run_alone:
+        raise UsageError("is a saved answer, which is of one run; give --run once, it holds for the logs")
+
+
+def _with_own_names(sides: list[Side]) -> list[Side]:
+    """The sides with names that tell them apart: the job's where that does, else where it was read, then the run,
+    then which of them it is."""
+    names = [side.name for side in sides]
+    names = _where_alike(names, ["stdin" if side.source == "-" else side.source for side in sides])
+    names = _where_alike(
+        names, [f"{name}, run {side.run}" if side.run else name for side, name in zip(sides, names, strict=True)]
+    )
+    names = _where_alike(names, [f"{name} ({names[: at + 1].count(name)})" for at, name in enumerate(names)])
+    return [replace(side, name=name) for side, name in zip(sides, names, strict=True)]
+
+
+def _where_alike(names: list[str], more: list[str]) -> list[str]:
+    """`more` instead of the names that occur more than once."""
+    count = Counter(names)
+    return [other if count[name] > 1 else name for name, other in zip(names, more, strict=True)]

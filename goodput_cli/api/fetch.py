@@ -1,0 +1,228 @@
+"""`goodput_cli.fetch(...)`: the logs behind any sources as one local file that every command reads.
+
+import goodput_cli
+goodput_cli.fetch(["cloud-logging://my-project/goodput_llm"], "run.jsonl.gz")
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Unpack
+
+import orjson
+
+from goodput_cli.api.options import LogOptions, Reading, Source, addresses, spelled_out
+from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
+from goodput_cli.errors import UsageError
+from goodput_cli.events.documents import document_reader
+from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.read import read_events
+from goodput_cli.sources import snapshot
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Wanted, source_for
+from goodput_cli.sources.snapshot import Manifest
+from goodput_cli.vocabulary.text import iso_of_nine_digits
+
+_NOT_COMPARED = ("lookback_truncated",)
+"""Diagnostics of an earlier reading that are replaced by those of the newest."""
+
+
+class FetchOptions(LogOptions, total=False):
+    """How to read, and the job of which the log in Cloud Logging is wanted."""
+
+    job_name: str | None
+
+
+@dataclass
+class _Fetched:
+    """Lines as they come, and what the sources say about themselves."""
+
+    lines: list[bytes] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    newest: dict[str, str] = field(default_factory=dict)
+    complete: bool = False
+
+
+@spelled_out(FetchOptions)
+def fetch(
+    sources: Source | Sequence[Source],
+    output: str | os.PathLike[str],
+    *,
+    update: bool = False,
+    force: bool = False,
+    **options: Unpack[FetchOptions],
+) -> Manifest:
+    """Write everything that `sources` hold to `output` (`*.jsonl.gz`, `*.jsonl` or `*.parquet`), with its manifest.
+
+    update: add to an existing snapshot what is not in it. Of Cloud Logging only newer and late entries are read, of
+    other places everything is read and the new lines are kept; what is gone from the sources stays. force: replace an
+    existing file. The other arguments are those of `analyze`. An interruption keeps what was read, marked incomplete.
+
+    Raises UsageError (the file exists, or the snapshot is of something else), SourceError, GoodputError.
+    """
+    path = Path(output)
+    snapshot.check_name(path)
+    reading = Reading(**options)
+    named = addresses(sources)
+    before = _before(path, named, reading.job_name, update=update, force=force)
+    uris = tuple(named) or (before.sources if before else ())
+    wanted = _wanted(before, reading.wanted)
+    fetched_ns = time.time_ns()
+    fetched = _Fetched()
+    context = ReadContext(
+        fetched.diagnostics.append, reading.stdin, reading.progress, wanted=wanted, notice=reading.notice
+    )
+    try:
+        readers = [source_for(uri).read(uri, context) for uri in uris]
+        context.begin(len(readers))
+        _gather(readers, fetched, context)
+    finally:
+        if fetched.complete or (fetched.lines and (before is not None or not path.exists())):
+            manifest = _write(path, before, fetched, uris, wanted, fetched_ns)
+            if not fetched.complete:
+                context.say(f"What was read until then is in {path}; --update goes on.")
+    return manifest
+
+
+def _before(path: Path, sources: Sequence[str], job_name: str | None, *, update: bool, force: bool) -> Manifest | None:
+    """The manifest of the snapshot to be updated. Raises UsageError where writing would destroy something."""
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
+    if not path.exists() or (force and not update):
+        if update and not sources:
+            raise UsageError(f"{path}: there is no snapshot yet; name the SOURCE")
+        return None
+    if not update:
+        raise UsageError(f"{path}: the file exists; --update adds what is new, --force replaces it")
+    before = snapshot.read_manifest(path)
+    if before is None:
+        raise UsageError(f"{path}: has no manifest that fits; --force fetches it anew")
+    if (sources and tuple(sources) != before.sources) or (job_name and job_name != before.job_name):
+        named = " ".join(before.sources)
+        job = f" of job {before.job_name}" if before.job_name else ""
+        raise UsageError(f"{path}: is a snapshot of {named}{job}; --update it without naming another SOURCE")
+    return before
+
+
+def _wanted(before: Manifest | None, wanted: Wanted) -> Wanted:
+    if before is None:
+        return wanted
+    newest = min(before.newest_ns.values(), default=None)
+    known = before.complete and newest is not None
+    return Wanted(
+        before.job_name,
+        before.log_name,
+        before.lookback_days,
+        wanted.use_cache,
+        since_ns=newest if known else None,
+        received_ns=before.fetched_ns if known else None,
+    )
+
+
+def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: ReadContext) -> None:
+    for batches in readers:
+        for lines in _lines(batches, fetched):
+            fetched.lines += lines
+            context.add_lines(len(lines))
+    fetched.complete = True
+    context.finish()
+
+
+def _lines(batches: Iterator[Batch], fetched: _Fetched) -> Iterator[list[bytes]]:
+    """The lines of a source; a document that is not one record a line becomes one."""
+    reader = None
+    source = ""
+    for batch in batches:
+        if isinstance(batch, RecordBatch):
+            yield _entries(batch, fetched)
+            continue
+        if reader is None or batch.first_line == 1:
+            if reader is not None:
+                yield _parsed(reader.finish(), source, fetched)
+            reader, source = document_reader(batch), batch.source
+        if reader.by_line:
+            yield _as_they_are(batch)
+        else:
+            yield _parsed(reader.feed(batch), source, fetched)
+    if reader is not None:
+        yield _parsed(reader.finish(), source, fetched)
+
+
+def _entries(batch: RecordBatch, fetched: _Fetched) -> list[bytes]:
+    for record in batch.records:
+        name, time_ = record.get("logName"), record.get("timestamp")
+        if isinstance(name, str) and isinstance(time_, str):
+            fetched.newest[name] = max(fetched.newest.get(name, ""), time_)
+    return [orjson.dumps(record) for record in batch.records]
+
+
+def _as_they_are(batch: RawBatch) -> list[bytes]:
+    lines = batch.data.replace(b"\r\n", b"\n").split(b"\n")
+    return [line for line in lines if line.strip()]
+
+
+def _parsed(parsed: Parsed, source: str, fetched: _Fetched) -> list[bytes]:
+    if parsed.bad:
+        places = tuple(f"{source}:{line}" for line, _ in parsed.bad)
+        message = "parts of a document that hold no record; not in the snapshot"
+        fetched.diagnostics.append(Diagnostic.of("malformed_lines", message, len(places), places))
+    return [json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() for record in parsed.records]
+
+
+def _write(
+    path: Path, before: Manifest | None, fetched: _Fetched, sources: Sequence[str], wanted: Wanted, fetched_ns: int
+) -> Manifest:
+    lines, diagnostics, newest = fetched.lines, fetched.diagnostics, _newest_ns(fetched.newest)
+    if before is not None:
+        lines = _joined(_old_lines(path), lines)
+        earlier = (one for one in before.diagnostics if one.code not in _NOT_COMPARED or wanted.since_ns)
+        diagnostics = [*earlier, *diagnostics]
+        newest = {name: max(before.newest_ns.get(name, 0), ns) for name, ns in {**before.newest_ns, **newest}.items()}
+    size = snapshot.write_lines(path, lines)
+    log = read_events([str(path)])
+    manifest = Manifest(
+        sources=tuple(sources),
+        job_name=wanted.job_name,
+        log_name=wanted.log_name,
+        lookback_days=wanted.lookback_days,
+        start=iso_of_nine_digits(int(log.table.time.min())) if len(log.table) else None,
+        end=iso_of_nine_digits(int(log.table.end.max())) if len(log.table) else None,
+        lines=len(lines),
+        fetched_at=iso_of_nine_digits(fetched_ns),
+        complete=fetched.complete,
+        newest_ns=newest,
+        fetched_ns=fetched_ns,
+        bytes=size,
+        diagnostics=tuple({(one.code, one.message): one for one in merge(diagnostics)}.values()),
+    )
+    snapshot.write_manifest(path, manifest)
+    return manifest
+
+
+def _old_lines(path: Path) -> list[bytes]:
+    context = ReadContext(lambda _: None)
+    batches = source_for(str(path)).read(str(path), context)
+    return [line for batch in batches if isinstance(batch, RawBatch) for line in _as_they_are(batch)]
+
+
+def _joined(old: list[bytes], new: list[bytes]) -> list[bytes]:
+    """Old lines and the new ones that are not among them; in order of time where all are entries."""
+    known = {snapshot.identity_of(line) for line in old}
+    lines = old + [line for line in new if snapshot.identity_of(line) not in known]
+    stamps = [snapshot.timestamp_of(line) for line in lines]
+    if None in stamps:
+        return lines
+    return [line for _, line in sorted(zip(stamps, lines, strict=True), key=lambda pair: str(pair[0]))]
+
+
+def _newest_ns(newest: dict[str, str]) -> dict[str, int]:
+    from goodput_cli.events.timestamps import TimestampReader
+    from goodput_cli.vocabulary.zones import load_zone
+
+    clock = TimestampReader(load_zone("UTC"))
+    instants = {name: clock.read(text) for name, text in newest.items()}
+    return {name: instant.ns for name, instant in instants.items() if instant is not None}

@@ -1,0 +1,135 @@
+"""The arguments that the functions of the library share, and how logs are read with them."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar
+
+from goodput_cli.analysis.question import WHAT, AccountingOptions, Question, make_question
+from goodput_cli.vocabulary.amounts import DAY, bounded
+from goodput_cli.vocabulary.option import declared, option
+
+if TYPE_CHECKING:
+    from goodput_cli.events.schema import EventLog
+    from goodput_cli.sources.base import Progress, Wanted
+
+Source = str | os.PathLike[str]
+"""A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
+_MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
+_read_days = bounded(
+    float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
+)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class LogOptions(TypedDict, total=False):
+    """How to read, for editors and type checkers. Each is described at the field of `Reading` that has its name."""
+
+    log_name: str | None
+    lookback_days: float | None
+    use_cache: bool
+    stdin: BinaryIO | None
+    progress: Progress | None
+    notice: Callable[[str], None] | None
+
+
+class SharedOptions(LogOptions, AccountingOptions, total=False):
+    """How to read and how to account."""
+
+
+class JobOptions(SharedOptions, total=False):
+    """The same, of one job and one of its runs."""
+
+    job_name: str | None
+    run: int | str | None
+
+
+class AnalyzeOptions(JobOptions, total=False):
+    """The same, with rolling windows."""
+
+    window: str | Sequence[str | int]
+    every: str | int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How logs are read."""
+
+    job_name: str | None = option(
+        None, WHAT, "The job, where the logs hold several.", names=("--job-name", "-j"), metavar="NAME", read=str
+    )
+    """The job; may be left out where the logs hold one."""
+    log_name: str | None = option(
+        None, WHAT, "The log in Cloud Logging; default: both usual names.", metavar="ID", read=str
+    )
+    """Which log of Cloud Logging; None for both usual ones."""
+    lookback_days: float | None = option(
+        None,
+        WHAT,
+        "How far back to read Cloud Logging, such as 7 or 36h.  [default: the job's start]",
+        names=("--lookback",),
+        metavar="DAYS",
+        read=_read_days,
+    )
+    """How far back to read Cloud Logging; None: as far as the job goes."""
+    use_cache: bool = option(True, WHAT, "Read Cloud Logging anew and keep nothing of it.", names=("--no-cache",))
+    """Whether entries of Cloud Logging that were read before may be kept and used."""
+    stdin: BinaryIO | None = None
+    """The stream behind `-`; None for the standard input of the process."""
+    progress: Progress | None = None
+    """Is told how reading goes on."""
+    notice: Callable[[str], None] | None = None
+    """Takes sentences for the person who waits."""
+
+    @property
+    def wanted(self) -> Wanted:
+        """What to ask of places that can be asked for a part."""
+        from goodput_cli.sources.base import Wanted
+
+        return Wanted(self.job_name, self.log_name, self.lookback_days, self.use_cache)
+
+    def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
+        """Read the logs into one table. Raises SourceError where one cannot be read."""
+        from goodput_cli.events.read import read_events
+
+        return read_events(
+            addresses(sources),
+            timezone=timezone,
+            stdin=self.stdin,
+            progress=self.progress,
+            wanted=self.wanted,
+            notice=self.notice,
+        )
+
+
+def addresses(sources: Source | Sequence[Source]) -> list[str]:
+    """One source or several, as texts."""
+    return [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
+
+
+def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
+    """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
+    of_reading = {one.name for one in fields(Reading)}
+    reading = Reading(**{name: value for name, value in options.items() if name in of_reading})
+    return reading, make_question(**{name: value for name, value in options.items() if name not in of_reading})
+
+
+def spelled_out(options: type) -> Callable[[Function], Function]:
+    """Show the names and defaults in `**options` to `help()` and `inspect.signature`. options: the TypedDict."""
+
+    def decorate(function: Function) -> Function:
+        defaults = {one.name: one.default for one in fields(Reading)}
+        defaults |= {one.keyword: False if one.option.negative else one.default for one in declared(Question)}
+        own = inspect.signature(function)
+        first = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        more = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
+            for name, kind in inspect.get_annotations(options).items()
+        ]
+        function.__signature__ = own.replace(parameters=[*first, *more])  # type: ignore[attr-defined]
+        return function
+
+    return decorate

@@ -1,0 +1,56 @@
+"""`goodput analyze`: where every second of a job went."""
+
+from __future__ import annotations
+
+import click
+
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+from goodput_cli.cli.options import CommandLine, shared_options, threshold_options, window_options
+from goodput_cli.cli.parameters import GroupedCommand
+from goodput_cli.cli.session import open_session
+from goodput_cli.report.base import load_renderer
+from goodput_cli.report.messages import reference_caution, threshold_lines
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput analyze run.jsonl
+      goodput analyze logs/ more/*.jsonl.gz -j llm-7b --from -2h
+      goodput analyze run.jsonl --reference-step-time 2.5 -o report.json -o report.md
+      goodput analyze run.jsonl -o segments.parquet -o run.events.parquet
+      goodput analyze run.jsonl --fail-under 85 --fail-if 'wasted_progress_from_disruption>5%'
+
+    \b
+    TIME is ISO-8601, now, -2h (before the end), +30m (after the start) or attempt:3.
+    EXPR is NAME OP VALUE[UNIT]: goodput, a category, custom:LABEL, disruptions or
+    steps.p99, compared (< <= > >= == !=) with a value in %, s, m or h.
+    Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
+    (several values of one option with ; between them).""",
+)
+@shared_options()
+@window_options
+@threshold_options
+def analyze(
+    line: CommandLine,
+    window: tuple[int, ...],
+    every: int | None,
+    fail_under: ThresholdExpression | None,
+    fail_if: tuple[ThresholdExpression, ...],
+    warn_if: tuple[ThresholdExpression, ...],
+) -> int:
+    """Put every second of a training job in exactly one category.
+
+    SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
+    """
+    session = open_session(line, load_renderer)
+    thresholds = [*([fail_under] if fail_under else []), *fail_if, *warn_if]
+    analysis = session.analyze(thresholds=thresholds, window=window, every=every)
+    return session.finish(
+        analysis,
+        analysis.diagnostics,
+        thresholds=analysis.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(analysis.thresholds, with_passes=with_passes),
+        cautions=reference_caution(analysis),
+    )

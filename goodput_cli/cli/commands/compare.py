@@ -1,0 +1,97 @@
+"""`goodput compare`: two runs or more side by side, and where the difference in goodput comes from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from goodput_cli.analysis.compare.thresholds import ChangeExpression, parse_change
+from goodput_cli.api.options import SharedOptions
+from goodput_cli.cli.completion import FILE
+from goodput_cli.cli.options import CommandLine, shared_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.session import open_sheet_session
+
+
+def _warn_change(text: str) -> ChangeExpression:
+    """An expression that only warns."""
+    return parse_change(text, fails=False)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput compare monday.jsonl tuesday.jsonl
+      goodput compare baseline.json run.jsonl --fail-if 'goodput:-2pp'
+      goodput compare run.jsonl -j llm-7b -j llm-7b-restarted
+      goodput compare run.jsonl --run 1 --run 2
+      goodput compare a.jsonl b.jsonl c.jsonl --baseline b.jsonl -o compare.md
+
+    \b
+    A side is anything that analyze reads, or the JSON that `analyze -o FILE.json`
+    saved, told by what is in it. One SOURCE with several --job-name or --run is that
+    log on every side. Options of How and When hold for the logs; saved JSON stays as
+    it was made. A --baseline that is not named as SOURCE is one more side, the last
+    one for --job-name and --run.
+    EXPR is NAME:CHANGE[UNIT]: goodput:-2pp (fell by more than 2 points),
+    steps.p99:+10% (rose by more than a tenth), mean_downtime:+5m, disruptions:+2;
+    each is judged for every side against the baseline.""",
+)
+@shared_options(
+    several={
+        "job_name": "The job: once for all logs, or once a side, in order.",
+        "run": "One run of a job name: once, or once a side.",
+    }
+)
+@option(
+    "What", "--baseline", metavar="SOURCE", type=FILE, help="The side to hold the others against; default: the first."
+)
+@option(
+    "Out",
+    "--fail-if",
+    metavar="EXPR",
+    type=Checked("expr", parse_change),
+    multiple=True,
+    help="Exit with 3 if EXPR holds for a side.",
+)
+@option(
+    "Out",
+    "--warn-if",
+    metavar="EXPR",
+    type=Checked("expr", _warn_change),
+    multiple=True,
+    help="Say so if EXPR holds.",
+)
+def compare(
+    line: CommandLine,
+    job_name: tuple[str, ...],
+    run: tuple[str, ...],
+    fail_if: tuple[ChangeExpression, ...],
+    warn_if: tuple[ChangeExpression, ...],
+    baseline: str | None,
+) -> int:
+    """Show runs side by side, and what made the difference.
+
+    The first SOURCE is the baseline. Goodput's rise or fall is told category by category, in points that add up.
+    """
+    named = line.sources if baseline is None or baseline in line.sources else (*line.sources, baseline)
+    session = open_sheet_session(replace(line, sources=named), job_name)
+    from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
+    from goodput_cli.analysis.compare.sheet import compare_sheet
+    from goodput_cli.api.compare import compare as compare_sides
+
+    changes = [*fail_if, *warn_if]
+    with session.reading() as reading:
+        options: SharedOptions = reading
+        comparison = compare_sides(
+            session.sources, job_name=job_name, run=run, baseline=baseline, changes=changes, **options
+        )
+    return session.finish(
+        compare_sheet(comparison),
+        comparison.diagnostics,
+        thresholds=comparison.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),
+        cautions=auto_cautions(comparison),
+    )

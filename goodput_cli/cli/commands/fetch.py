@@ -1,0 +1,69 @@
+"""`goodput fetch`: logs from anywhere as one local file."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import click
+
+from goodput_cli.cli.console import say, say_all, tell
+from goodput_cli.cli.options import CommandLine, shared_options
+from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.progress import reading_progress
+from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.session import CLOUD_LOGGING
+from goodput_cli.diagnostics.diagnostic import problems
+from goodput_cli.errors import ProblemsFound, UsageError
+from goodput_cli.vocabulary.text import safe
+
+_READING = ("job_name", "log_name", "lookback_days", "use_cache")
+"""Options of a question that count here; lines are kept as they are, whatever the zone of their times."""
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput fetch -j llm-7b -o llm.jsonl.gz
+      goodput fetch cloud-logging://my-project/goodput_llm -o llm.parquet
+      goodput fetch 'gs://my-logs/goodput_llm/2026/**' -o llm.jsonl.gz
+      goodput fetch --update -o llm.jsonl.gz
+      goodput analyze llm.jsonl.gz""",
+)
+@shared_options("What", output=False)
+@option("Out", "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
+@option("Out", "--update", is_flag=True, help="Add what is new to a snapshot; SOURCE may be left out.")
+@option("Out", "--force", is_flag=True, help="Replace an existing file.")
+@option("Out", "--quiet", "-q", is_flag=True, help="Nothing on standard error but errors.")
+@option("Out", "--no-progress", is_flag=True, help="No progress bar.")
+def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool, no_progress: bool) -> int:
+    """Keep a local snapshot of logs that every command reads.
+
+    SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
+    what it holds. Analysing it gives the same answer as its sources.
+    """
+    if line.library.get("run") is not None:
+        raise UsageError("--run is for analyze: a snapshot holds every run of a job")
+    from goodput_cli.api.fetch import FetchOptions
+    from goodput_cli.api.fetch import fetch as fetch_logs
+
+    options = cast(FetchOptions, {name: value for name, value in line.library.items() if name in _READING})
+    sources = _sources(list(line.sources), options.get("job_name"), update=update)
+    with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
+        options |= {"progress": progress, "notice": None if quiet else tell}
+        manifest = fetch_logs(sources, output, update=update, force=force, **options)
+    if not quiet:
+        span = f", {manifest.start} to {manifest.end}" if manifest.start else ", no events"
+        say(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
+    say_all(remarks(Volume(quiet=quiet, strict=line.strict), manifest.diagnostics))
+    return ProblemsFound.exit_code if line.strict and problems(manifest.diagnostics) else 0
+
+
+def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[str]:
+    if named or (update and job_name is None):
+        return named
+    if job_name is None:
+        raise click.UsageError(
+            "no SOURCE: name one, or a job in Cloud Logging with --job-name", click.get_current_context()
+        )
+    return [CLOUD_LOGGING]

@@ -1,0 +1,157 @@
+"""`goodput watch`: the analysis of a running job, drawn again as its log grows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_cli.cli.console import page_of_terminal, put, say, say_all
+from goodput_cli.cli.interrupts import raise_again
+from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.session import sources_of
+from goodput_cli.diagnostics.diagnostic import problems
+from goodput_cli.errors import ProblemsFound, UsageError
+from goodput_cli.report.base import is_binary, load_renderer
+from goodput_cli.report.messages import diagnostic_lines
+from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.text import safe, safe_lines
+
+if TYPE_CHECKING:
+    from goodput_cli.api.options import JobOptions
+    from goodput_cli.api.watch import Update
+
+_ENTER, _LEAVE, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
+_LAST_NOTICES = 3
+
+
+class _NobodyReads(Exception):
+    """Whoever read standard output has gone away."""
+
+
+INTERVAL = Checked(
+    "seconds",
+    bounded(float, "is not an interval; write seconds from 0.1 to 86400, such as 5", least=0.1, most=86_400, unit=1),
+)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput watch run.jsonl
+      goodput watch logs/ -j llm-7b --interval 10
+      goodput watch gs://bucket/logs/llm-7b --format json >> goodput.jsonl
+      goodput watch run.jsonl --updates 1 --as-of now
+
+    \b
+    Ends with Ctrl-C. Without a terminal, each update is written below the one before,
+    whenever lines arrived; --format json writes one line an update.""",
+)
+@shared_options(output=False)
+@option("Out", "--interval", metavar="SECONDS", type=INTERVAL, default=2.0, help="Time between updates.  [default: 2]")
+@option("Out", "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
+@option("Out", "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
+@option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
+def watch(line: CommandLine, interval: float, updates: int | None, format_: str, quiet: bool) -> int:
+    """Follow a running job: the answer is drawn again as its log grows.
+
+    SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
+    renamed or replaced meanwhile. Unless --as-of says otherwise, time in which nothing was logged counts.
+    """
+    from goodput_cli.api.watch import watch as watch_logs
+
+    sources = sources_of(line, hint="name the log to follow")
+    notices: deque[str] = deque(maxlen=_LAST_NOTICES)
+    on_screen = sys.stdout.isatty() and format_ == "table"
+    options: JobOptions = {**line.library, "notice": notices.append if on_screen else _say_safely}
+    options["as_of"] = options.get("as_of") or "now"
+    answers = watch_logs(sources, interval=interval, **options)
+    raise_again()
+    show = _screen(notices, ", ".join(sources), quiet) if on_screen else _stream(format_, quiet)
+    with suppress(_NobodyReads), show as showing:
+        shown = 0
+        for update in answers:
+            shown += showing(update)
+            diagnostics = update.analysis.diagnostics if update.analysis is not None else ()
+            if line.strict and problems(diagnostics):
+                say_all(remarks(Volume(quiet=True, strict=quiet), diagnostics))
+                return ProblemsFound.exit_code
+            if updates is not None and shown >= updates:
+                break
+    return 0
+
+
+@contextmanager
+def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
+    """Updates one below the other where something is new, diagnostics once on standard error."""
+    if is_binary(format_):
+        raise UsageError(f"watch writes text, and {format_} is not; use goodput analyze -o FILE for it")
+    render = load_renderer(format_)
+    said: set[tuple[str, str]] = set()
+    written = False
+
+    def show(update: Update) -> bool:
+        nonlocal written
+        if written and not update.changed:
+            return False
+        if update.analysis is None:
+            if ("", update.waiting) not in said:
+                _say_safely(f"Waiting: {update.waiting}")
+            said.add(("", update.waiting))
+            return False
+        text = render(update.analysis, page_of_terminal())
+        if not put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
+            raise _NobodyReads
+        written = True
+        news = [one for one in update.analysis.diagnostics if (one.code, one.message) not in said]
+        said.update((one.code, one.message) for one in news)
+        say_all(remarks(Volume(quiet=quiet), news))
+        return True
+
+    yield show
+
+
+@contextmanager
+def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
+    """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
+    from goodput_cli.report.formats.table import render
+
+    last = ""
+
+    def show(update: Update) -> bool:
+        nonlocal last
+        page = page_of_terminal()
+        analysis = update.analysis
+        last = render(analysis, page) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
+        findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
+        below = [*findings, *map(safe_lines, notices), f"watching {safe(named)}; Ctrl-C ends"]
+        put(_frame(f"{last}\n" + "\n".join(below)))
+        return True
+
+    put(_ENTER)
+    try:
+        yield show
+    finally:
+        put(_LEAVE + last)
+
+
+def _frame(text: str) -> str:
+    """The text from the top of the screen, as much of it as fits, without a flicker."""
+    height = shutil.get_terminal_size((80, 24)).lines
+    lines = text.splitlines()
+    if len(lines) > height:
+        lines = [*lines[: height - 1], "… (the terminal is too small for the rest)"]
+    return _HOME + "\n".join(line + _CLEAR_LINE for line in lines) + _CLEAR_REST
+
+
+def _say_safely(sentence: str) -> None:
+    say(safe_lines(sentence))

@@ -1,0 +1,39 @@
+"""What a command says on standard error beside its answer: composed here, in one order, by how much is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.report.messages import diagnostic_lines, strict_lines
+
+
+@dataclass(frozen=True)
+class Volume:
+    """How much to say."""
+
+    quiet: bool = False
+    """Only what fails the run."""
+    verbose: bool = False
+    """Every place of every diagnostic."""
+    strict: bool = False
+    """What looks wrong fails the run."""
+
+
+def remarks(
+    volume: Volume,
+    diagnostics: Sequence[Diagnostic],
+    cautions: Iterable[str] = (),
+    thresholds: Callable[[bool], Iterable[str]] = lambda _: (),
+) -> Iterator[str]:
+    """Diagnostics, cautions about how thresholds are judged, and the thresholds, each as lines that are safe to show.
+
+    thresholds: the lines of them, called with whether those that passed are said too.
+    """
+    if volume.quiet:
+        yield from strict_lines(diagnostics) if volume.strict else ()
+    else:
+        yield from diagnostic_lines(diagnostics, every_place=volume.verbose)
+        yield from cautions
+    yield from thresholds(not volume.quiet)

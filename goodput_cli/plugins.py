@@ -1,0 +1,37 @@
+"""What packages that add a log format, a source or a renderer import: these names stay, whatever moves behind them.
+
+docs/architecture.md shows one of each, and the entry points by which they are found.
+"""
+
+from __future__ import annotations
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import GoodputError, SourceError, UsageError
+from goodput_cli.events.formats.base import Format, Output, Records
+from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.report.base import Page, Renderer
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Source
+from goodput_cli.vocabulary.text import safe, safe_lines
+
+__all__ = [
+    "Format",
+    "Records",
+    "Output",
+    "Kind",
+    "Edge",
+    "Source",
+    "ReadContext",
+    "Batch",
+    "RawBatch",
+    "RecordBatch",
+    "Renderer",
+    "Page",
+    "Analysis",
+    "safe",
+    "safe_lines",
+    "Diagnostic",
+    "GoodputError",
+    "SourceError",
+    "UsageError",
+]

@@ -1,0 +1,1 @@
+"""An analysis in each output format, one module a format."""

@@ -1,0 +1,78 @@
+"""The analysis as an HTML page: one file that needs no network, and no script to read the numbers.
+
+Every number stands in a table or in text. Charts are drawn here, as SVG; where scripts run, the same charts take their
+place, with more points, and can be zoomed and asked.
+"""
+
+from __future__ import annotations
+
+from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.picture import picture_of
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.statistics import StepReport
+from goodput_cli.report.base import Page
+from goodput_cli.report.html.charts import library
+from goodput_cli.report.html.columns import chart_columns
+from goodput_cli.report.html.figures import STILL_COLUMNS, figures
+from goodput_cli.report.html.page import document, resource, script_data
+from goodput_cli.report.html.sections import (
+    definitions,
+    diagnostics,
+    disruptions,
+    find_steps,
+    key_facts,
+    method,
+    rolling_windows,
+    step_tables,
+    thresholds,
+    waterfall,
+)
+from goodput_cli.vocabulary.categories import CATEGORIES
+
+MOVING_COLUMNS = 1500
+"""Columns of the data that scripts draw from: more than fit, so that zooming in shows more."""
+
+
+def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The analysis as one HTML page."""
+    share, amount = facts.headline(analysis)
+    picture = picture_of(analysis, MOVING_COLUMNS)
+    fine, coarse = chart_columns(picture), chart_columns(picture_of(analysis, STILL_COLUMNS))
+    steps = find_steps(analysis)
+    shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
+    return document(
+        "analysis.html",
+        scripts=[library(), resource("report.js")],
+        title=f"Goodput of {analysis.job.name}: {share}",
+        job=analysis.job.name,
+        share=share,
+        amount=amount,
+        window=facts.window_text(analysis),
+        whole=facts.outside_window_text(analysis),
+        facts=key_facts(analysis),
+        waterfall=waterfall(analysis),
+        beside=list(facts.beside_ledger(analysis)),
+        not_recorded=analysis.not_recorded,
+        figures={figure.name: figure for figure in shown},
+        downsampled=picture.downsampled,
+        columns=MOVING_COLUMNS,
+        rolling=rolling_windows(analysis),
+        steps=step_tables(analysis, steps),
+        disruptions=disruptions(analysis),
+        thresholds=thresholds(analysis),
+        diagnostics=diagnostics(analysis),
+        definitions=definitions(),
+        reference=facts.reference_rows(analysis),
+        reference_title=facts.reference_text(analysis),
+        pin=facts.pin_option(analysis),
+        method=method(analysis),
+        data=script_data(
+            {
+                "start": fine.start_ns / 1e6,
+                "end": fine.end_ns / 1e6,
+                "categories": CATEGORIES,
+                "tables": fine.tables,
+                "charts": {figure.name: figure.spec for figure in shown},
+            }
+        ),
+    )

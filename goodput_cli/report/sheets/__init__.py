@@ -1,0 +1,1 @@
+"""A table (`Sheet`) in each output format, one module a format."""

@@ -1,0 +1,71 @@
+"""A sheet as an HTML page: the frame of the report, and tables. It needs no script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+
+from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.report.base import Page
+from goodput_cli.report.html.page import document
+from goodput_cli.report.sheets.cells import cell_text, is_left, shown_columns, shown_rows
+from goodput_cli.vocabulary.text import finite
+
+MOST_ROWS = 5000
+"""How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""
+
+
+@dataclass(frozen=True)
+class HtmlCell:
+    """text: in words. share: 0 to 1 for a bar, else None. left: whether it is aligned at its left."""
+
+    text: str
+    share: float | None
+    left: bool
+
+
+@dataclass(frozen=True)
+class HtmlTable:
+    """A sheet as the templates take it. left_out: how many rows the page does not hold."""
+
+    title: str
+    summary: tuple[str, ...]
+    heads: tuple[HtmlCell, ...]
+    rows: tuple[tuple[HtmlCell, ...], ...]
+    left_out: int
+    notes: tuple[str, ...]
+    more: tuple[HtmlTable, ...]
+
+
+def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The sheet as one HTML page."""
+    return document("sheet.html", title=sheet.title, table=html_table(sheet))
+
+
+def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
+    """What people are shown of a sheet, in words, and of long tables the first `most` rows."""
+    rows, columns = shown_rows(sheet), shown_columns(sheet)
+    return HtmlTable(
+        title=sheet.title,
+        summary=sheet.summary,
+        heads=tuple(HtmlCell(_head(column), None, is_left(column)) for _, column in columns),
+        rows=tuple(_cells(row, columns) for row in islice(rows, most)),
+        left_out=max(len(rows) - most, 0),
+        notes=sheet.notes,
+        more=tuple(html_table(part, most) for part in sheet.sections),
+    )
+
+
+def _head(column: Column) -> str:
+    return column.name + (" (UTC)" if column.kind == "instant" else "")
+
+
+def _cells(row: tuple[Cell, ...], columns: list[tuple[int, Column]]) -> tuple[HtmlCell, ...]:
+    return tuple(_cell(column, row[position]) for position, column in columns)
+
+
+def _cell(column: Column, value: Cell) -> HtmlCell:
+    if column.kind != "share":
+        return HtmlCell(cell_text(column.kind, value), None, is_left(column))
+    share = finite(float(value)) if isinstance(value, int | float) else None
+    return HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True)

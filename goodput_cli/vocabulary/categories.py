@@ -1,0 +1,295 @@
+"""The categories of accounting §2: where a second can be. One row each says all there is to say of it.
+
+The order is the order in which people are shown them. What else depends on a category is made of its row: the look in
+pictures, titles, the tables of the glossary and of the report, what counts as "not recorded", and what a saved answer
+may hold. A new category is a row here and the rule that claims its time (`accounting/claims`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, Literal
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+Group = Literal["training", "starting", "down", "apart"]
+"""`training`: steps were in flight, or should have been. `starting`: an attempt came up and did not train yet. `down`:
+no attempt ran that should have, or was stopped. `apart`: none of these, or a part of training that a line names."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a category is shown in every picture, on the terminal and in files.
+
+    Colours are after Okabe and Ito: families differ in hue also for people who see fewer colours, members of a family
+    in lightness. Nothing is told by colour alone: a legend has the letter, a picture a label or a pattern beside it.
+    """
+
+    colour: str
+    """`#rrggbb`, to be seen on white and on black."""
+    basic: str
+    """One of a terminal's 16 colours, where a family shares one or two."""
+    letter: str
+    """One ASCII character, no two alike."""
+
+
+@dataclass(frozen=True)
+class CategoryRow:
+    """All that is declared of a category."""
+
+    name: str
+    """Its name in every answer, option and document."""
+    brief: str
+    """What it is, in a few words (docs/glossary.md)."""
+    meaning: str
+    """What it is, as a rule: the words of docs/accounting.md §2, which a test compares."""
+    look: Look
+    title: str = ""
+    """A short title, made of the words of the name, for tables where the name has no room; without one, the name."""
+    group: Group = "apart"
+    """To what part of an attempt's life it belongs."""
+    evidence: tuple[str, ...] = ()
+    """Kinds of events (names in `events.schema.Kind`) of which a log must hold one: without, the category is not
+    recorded. None: it needs no line of its own (`analysis/goodput/not_recorded.py` has the exceptions)."""
+    may_be_negative: bool = False
+    """Whether it is a difference, and not time that was measured."""
+    has_labels: bool = False
+    """Whether it has a row of its own for each label of the user's."""
+
+
+class Category(IntEnum):
+    """Code of a category in the columns of the engine; its name everywhere else is `Category.WASTED.id`."""
+
+    row: CategoryRow
+
+    def __new__(cls, row: Any) -> Category:
+        """A member is made of its `CategoryRow`. `Category(code)` finds one that is there and never comes here."""
+        member = int.__new__(cls, len(cls.__members__))
+        member._value_ = len(cls.__members__)
+        member.row = row
+        return member
+
+    @property
+    def id(self) -> str:
+        """Its name in every answer, option and document."""
+        return self.row.name
+
+    @property
+    def look(self) -> Look:
+        """How it is shown."""
+        return self.row.look
+
+    PRODUCTIVE = CategoryRow(
+        name="productive",
+        brief="kept training",
+        meaning=f"training whose progress was kept; with a reference step time: kept steps {_TIMES} reference",
+        look=Look("#009e73", "green", "="),
+        group="training",
+    )
+    # Coming up: blues.
+    PROGRAM_STARTUP = CategoryRow(
+        name="program_startup",
+        title="program startup",
+        brief="extra time of the first step",
+        meaning="what the first span of an attempt takes beyond the usual step time: tracing, compilation, warm-up",
+        look=Look("#1f5fa8", "blue", "S"),
+    )
+    TPU_INITIALIZATION = CategoryRow(
+        name="tpu_initialization",
+        title="tpu initialization",
+        brief="accelerator initialisation",
+        meaning="accelerator initialisation",
+        look=Look("#3a87c8", "blue", "T"),
+        group="starting",
+        evidence=("TPU_INIT",),
+    )
+    TRAINING_PREP = CategoryRow(
+        name="training_prep",
+        title="training prep",
+        brief="preparation before the loop",
+        meaning="preparation before the training loop",
+        look=Look("#6aaede", "bright_blue", "P"),
+        group="starting",
+        evidence=("PREP",),
+    )
+    DATA_LOADING_SYNC = CategoryRow(
+        name="data_loading_sync",
+        title="data loading",
+        brief="loading outside steps",
+        meaning="loading data while no step is in flight",
+        look=Look("#9fd0f0", "bright_cyan", "D"),
+        group="starting",
+        evidence=("DATA",),
+    )
+    # Checkpoints: purples.
+    SAVE = CategoryRow(
+        name="unproductive_checkpoint_save_time",
+        title="checkpoint save",
+        brief="blocking saves",
+        meaning="saves, as far as they block training",
+        look=Look("#cc79a7", "magenta", "C"),
+        evidence=("SAVE",),
+    )
+    RESTORE = CategoryRow(
+        name="unproductive_checkpoint_restore_time",
+        title="checkpoint restore",
+        brief="restores",
+        meaning="restores; in checkpoint logs inferred, start-up included (the report says so)",
+        look=Look("#8d5a9e", "bright_magenta", "R"),
+        group="starting",
+        evidence=("RESTORE",),
+    )
+    # Disruptions: orange to red.
+    WASTED = CategoryRow(
+        name="wasted_progress_from_disruption",
+        title="wasted progress",
+        brief="training that was lost",
+        meaning="training that is no part of the job's final progress",
+        look=Look("#d55e00", "red", "X"),
+        group="training",
+    )
+    RECOVERY = CategoryRow(
+        name="infrastructure_recovery_from_disruption",
+        title="recovery",
+        brief="down after a disruption",
+        meaning="from an attempt's last sign of life to the next start, and starts that led nowhere",
+        look=Look("#e69f00", "yellow", "!"),
+        group="down",
+    )
+    CUSTOM = CategoryRow(
+        name="custom_badput_events",
+        title="custom",
+        brief="the user's own blocking events, by label",
+        meaning="the user's own blocking events, one row a label (upper case; UNKNOWN where it is missing)",
+        look=Look("#d8c920", "bright_yellow", "E"),
+        evidence=("CUSTOM",),
+        has_labels=True,
+    )
+    # Elastic slices: browns.
+    ELASTIC_DOWN = CategoryRow(
+        name="elastic_slice_down",
+        title="elastic slice down",
+        brief="waiting after losing a slice",
+        meaning="elastic waits and re-initialisation",
+        look=Look("#7f4f24", "cyan", "d"),
+        group="starting",
+        evidence=("ELASTIC_DOWN", "SLICES"),
+    )
+    ELASTIC_UP = CategoryRow(
+        name="elastic_scale_up",
+        title="elastic scale-up",
+        brief="waiting for more slices",
+        meaning="elastic waits and re-initialisation",
+        look=Look("#a67c52", "cyan", "u"),
+        group="starting",
+        evidence=("ELASTIC_UP", "SLICES"),
+    )
+    ELASTIC_REINIT = CategoryRow(
+        name="elastic_reinitialization",
+        title="elastic reinit",
+        brief="re-initialising with other slices",
+        meaning="elastic waits and re-initialisation",
+        look=Look("#c9a57b", "cyan", "i"),
+        group="starting",
+        evidence=("ELASTIC_REINIT", "SLICES"),
+    )
+    STALL = CategoryRow(
+        name="step_stall",
+        title="step stall",
+        brief="hangs inside a step",
+        meaning=(
+            "step logs without a reference: what a kept step took beyond the usual step time, if it took more than "
+            f"5 {_TIMES} that (--stall-factor; 0 = off): a hang, a suspended machine, a pause that nobody logged"
+        ),
+        look=Look("#882255", "bright_red", "Z"),
+        group="training",
+    )
+    SLOWDOWN = CategoryRow(
+        name="training_slowdown",
+        title="training slowdown",
+        brief="slower than the reference step time",
+        meaning=(
+            "with a reference: kept training beyond the reference step time; negative where steps were faster, which "
+            "is said and never hidden"
+        ),
+        look=Look("#b0567e", "bright_red", "~"),
+        group="training",
+        may_be_negative=True,
+    )
+    UNDETERMINED = CategoryRow(
+        name="disruption_undetermined",
+        title="undetermined",
+        brief="lost progress or restart, nobody logged which",
+        meaning=(
+            "checkpoint logs: an attempt died at a moment that nobody logged, so lost progress and restart cannot be "
+            "told apart; the report gives the bounds"
+        ),
+        look=Look("#f0a878", "bright_red", "?"),
+        group="down",
+    )
+    # Nobody trained, nobody tried: greys.
+    STOPPED = CategoryRow(
+        name="stopped",
+        brief="down on purpose",
+        meaning="from a believed clean end to the next start: planned, not a disruption",
+        look=Look("#8a8a8a", "bright_black", "_"),
+        group="down",
+    )
+    QUEUED = CategoryRow(
+        name="queued",
+        brief="scheduled and waiting",
+        meaning=(
+            "from a user_scheduled line to the next start, if nothing of the job happens in between; to T1 while no "
+            "start has come"
+        ),
+        look=Look("#a6a6a6", "white", "q"),
+        evidence=("SCHEDULED",),
+    )
+    EXCLUDED = CategoryRow(
+        name="excluded",
+        brief="taken out by the user, outside the 100 %",
+        meaning=(
+            "windows that the user took out (--exclude), and with --exclude-stopped planned stops; no part of the 100 %"
+        ),
+        look=Look("#c4c4c4", "white", "-"),
+    )
+    OTHER = CategoryRow(
+        name="other",
+        brief="none of these",
+        meaning="none of these; a step still in flight at T1 is here too",
+        look=Look("#6b6b6b", "bright_black", "."),
+    )
+
+
+CATEGORIES: tuple[str, ...] = tuple(category.id for category in Category)
+"""Names by code: `CATEGORIES[Category.WASTED] == "wasted_progress_from_disruption"`."""
+
+BY_NAME: Mapping[str, Category] = {category.id: category for category in Category}
+"""In the order in which people are shown them."""
+
+NOT_BADPUT = (Category.PRODUCTIVE, Category.EXCLUDED)
+"""Every other category is badput."""
+
+OVERLAPPED = "data_loading_async"
+"""Time beside the ledger, which is in no category: data loading inside a step."""
+OVERLAPPED_TITLE = "data loading in steps"
+OVERLAPPED_REMARK = "overlaps training, not badput"
+
+
+def in_group(group: Group) -> tuple[Category, ...]:
+    """The categories of a group."""
+    return tuple(category for category in Category if category.row.group == group)
+
+
+def title(name: str) -> str:
+    """The short title of a category, or of time beside the ledger."""
+    if name == OVERLAPPED:
+        return OVERLAPPED_TITLE
+    return (BY_NAME[name].row.title if name in BY_NAME else "") or name
+
+
+def short_title(name: str, label: str | None) -> str:
+    """The short title of a category; a labelled one as `custom:LABEL`, as it is asked for."""
+    return title(name) if label is None else f"custom:{label}"

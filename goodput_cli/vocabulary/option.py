@@ -1,0 +1,105 @@
+"""How a frozen dataclass declares an option: the field holds the value, its metadata what is said of it.
+
+The command line, the settings of a project and the reports read the metadata, so that a new option is a new field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from goodput_cli.errors import UsageError
+
+_KEY = "option"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said of an option."""
+
+    group: str
+    """Its heading in `--help`."""
+    help: str
+    names: tuple[str, ...] = ()
+    """On the command line; by default `--` and the name of the field."""
+    negative: bool = False
+    """The option, and its keyword in the library, say the opposite of the field: `--no-hindsight`."""
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    """The only values that it takes."""
+    read: Callable[[Any], Any] | None = None
+    """From what a person or a program gives to the value of the field (one of them, where the field is a tuple).
+    `UsageError` says what is wrong with it. A value that was read before is taken as it is."""
+    follows: str = ""
+    """The field that it stands behind in `--help`, where that is not the one before it."""
+    label: str = ""
+    """Its name in the method section of a report."""
+    phrase: Callable[[Any], str] = str
+    """Its value in the method section of a report; empty where nothing needs to be said."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What else `click.option` should know."""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An option and the field that declares it."""
+
+    name: str
+    default: Any
+    option: Option
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """As they are typed, such as `--stall-factor`."""
+        return self.option.names or (f"--{'no-' * self.option.negative}{self.name.replace('_', '-')}",)
+
+    @property
+    def keyword(self) -> str:
+        """Its name as an argument of the library's functions."""
+        return f"no_{self.name}" if self.option.negative else self.name
+
+    @property
+    def several(self) -> bool:
+        """Whether it may be given more than once."""
+        return isinstance(self.default, tuple)
+
+    def value(self, given: Any) -> Any:
+        """The value of the field, from what the keyword was given. `UsageError` if it cannot be."""
+        if self.option.negative:
+            return not given
+        if self.option.choices and given not in self.option.choices:
+            raise UsageError(f"{self.names[0]} is {' or '.join(self.option.choices)}, not {given!r}")
+        read = self.option.read or (lambda value: value)
+        if not self.several:
+            return read(given)
+        return tuple(dict.fromkeys(read(value) for value in (given if isinstance(given, list | tuple) else [given])))
+
+    def typed(self, value: Any) -> str:
+        """The value of the field as one would type it; on or off for a flag."""
+        if isinstance(value, bool):
+            return "on" if value != self.option.negative else "off"
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def option(default: Any, group: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click calls it
+    """A field of a dataclass that is an option; `more` are the other fields of `Option`."""
+    return field(default=default, metadata={_KEY: Option(group, help, **more)})
+
+
+def in_order(options: Iterable[Declared]) -> list[Declared]:
+    """Options of several dataclasses in the order in which people see them."""
+    ordered = list(options)
+    for late in [one for one in ordered if one.option.follows]:
+        ordered.remove(late)
+        ordered.insert([one.name for one in ordered].index(late.option.follows) + 1, late)
+    return ordered
+
+
+def declared(kind: type) -> Iterator[Declared]:
+    """The options of a dataclass, in order; those of a dataclass in it stand where its field does."""
+    for one in fields(kind):
+        if _KEY in one.metadata:
+            yield Declared(one.name, None if one.default is MISSING else one.default, one.metadata[_KEY])
+        elif hasattr(one.default, "__dataclass_fields__"):
+            yield from declared(type(one.default))

@@ -1,0 +1,208 @@
+"""Words and numbers as people read them; the one place where text from a log becomes safe to print.
+
+Amounts of time are integer nanoseconds, instants ns since 1970 UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from datetime import datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1)  # UTC
+_MS, _SECOND, _MINUTE, _HOUR = 1_000_000, 10**9, 60 * 10**9, 3600 * 10**9
+_YEAR_SECONDS = 365.25 * 86_400
+_ROUGH_UNITS = ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h"), (3 * _YEAR_SECONDS, 86_400, "days"))
+"""Up to which number of seconds a unit is used, its seconds, and its name."""
+_SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
+"""Unicode categories that act on a terminal or cannot be seen: controls, bidi and zero-width marks, surrogates."""
+
+
+def safe(text: str) -> str:
+    r"""Text from a log, a path or an argument, with everything that could act on a terminal or hide shown as an
+    escape: `\x1b`, `\u202e`, `\n`. Never longer than one line."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_visible(char) for char in text)
+
+
+def safe_lines(text: str) -> str:
+    """As `safe`, line by line: for messages of our own that may have several lines."""
+    return "\n".join(safe(line) for line in text.split("\n"))
+
+
+def well_formed(text: str) -> str:
+    """The same text with lone surrogates replaced by U+FFFD, so that it can be encoded."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def shorten(text: str, width: int, ellipsis: str = "…") -> str:
+    """At most `width` characters; what is too long loses its middle."""
+    if len(text) <= width:
+        return text
+    room = max(width - len(ellipsis), 2)
+    head = (room + 1) // 2
+    return text[:head] + ellipsis + text[len(text) - (room - head) :]
+
+
+def plural(count: float, noun: str) -> str:
+    """`1 attempt`, `2 attempts`."""
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
+
+
+def number(value: float) -> str:
+    """A count: whole where it is whole, with few digits where it is not."""
+    return str(int(value)) if value == int(value) else f"{value:.6g}"
+
+
+def duration(ns: int) -> str:
+    """A length of time in two units at most: `4 d 05 h` (from 100 h on), `2 h 05 min`, `3 min 20 s`, `12.3 s`,
+    `850 ms`."""
+    if ns < 0:
+        return "-" + duration(-ns)
+    if ns < 999_500_000:
+        return _milliseconds(ns)
+    if ns < _MINUTE - 50 * _MS:
+        seconds = ns / _SECOND
+        return f"{seconds:.1f} s" if seconds >= 9.995 else f"{seconds:.2f} s"
+    if ns < _HOUR - _SECOND // 2:
+        minutes, seconds = divmod(_rounded(ns, _SECOND), 60)
+        return f"{minutes} min {seconds:02d} s"
+    if ns < 100 * _HOUR - _MINUTE // 2:
+        hours, minutes = divmod(_rounded(ns, _MINUTE), 60)
+        return f"{hours} h {minutes:02d} min"
+    days, hours = divmod(_rounded(ns, _HOUR), 24)
+    return f"{days} d {hours:02d} h"
+
+
+def rough_duration(ns: float) -> str:
+    """The size of a length of time in one unit, for a sentence: `12.5 s`, `25 min`, `3.2 h`, `40 days`, `55 years`."""
+    seconds = abs(ns) / _SECOND
+    for limit, unit, name in _ROUGH_UNITS:
+        if seconds < limit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / _YEAR_SECONDS:.3g} years"
+
+
+def change(ns: int) -> str:
+    """A length of time that was gained or lost: `+3 min 20 s`, `-12.3 s`, `0 s`."""
+    return f"+{duration(ns)}" if ns > 0 else duration(ns)
+
+
+def points(value: float) -> str:
+    """Percentage points that were gained or lost: `+1.25`, `-0.50`; `-<0.01` is not quite nothing."""
+    if not math.isfinite(value):
+        return "n/a"
+    if value == 0:
+        return "0.00"
+    sign = "+" if value > 0 else "-"
+    return f"{sign}<0.01" if abs(value) < 0.005 else f"{value:+.2f}"
+
+
+def as_typed(ns: int) -> str:
+    """A length of time as a person types it, exact: `1h30m`, `90s` as `1m30s`."""
+    rest, parts = ns, []
+    for unit, name in ((24 * _HOUR, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+        count, rest = divmod(rest, unit)
+        parts += [f"{count}{name}"] if count else []
+    return "".join(parts + ([f"{seconds_text(rest)}s"] if rest or not parts else []))
+
+
+def exact(value: float) -> str:
+    """A number that reads back as the same float: `120`, `0.002569`."""
+    return repr(float(value)).removesuffix(".0")
+
+
+def seconds_text(ns: int) -> str:
+    """Seconds, exact, without superfluous zeros: `12000`, `5.299`."""
+    sign, (whole, rest) = "-" if ns < 0 else "", divmod(abs(ns), _SECOND)
+    fraction = f".{rest:09d}".rstrip("0") if rest else ""
+    return f"{sign}{whole}{fraction}"
+
+
+def percent(value: float, decimals: int = 2) -> str:
+    """`50.00 %`; what rounds to 0 or 100 but is not, says so: `<0.01 %`, `>99.99 %`."""
+    if not math.isfinite(value):
+        return "n/a"
+    least = 10.0**-decimals
+    if 0 < abs(value) < least / 2:
+        return f"{'-' if value < 0 else ''}<{least:.{decimals}f} %"
+    if 100 - least / 2 <= value < 100:
+        return f">{100 - least:.{decimals}f} %"
+    return f"{value:.{decimals}f} %"
+
+
+def telling_decimals(value: float, limit: float, least: int = 2) -> int:
+    """How many decimals it takes to see on which side of the limit the value lies."""
+    for decimals in range(least, 17):
+        shown, edge = round(value, decimals), limit
+        if value == limit or (shown != edge and (shown < edge) == (value < edge)):
+            return decimals
+    return 17
+
+
+def iso(ns: int) -> str:
+    """An instant as ISO-8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact."""
+    seconds, rest = divmod(ns, _SECOND)
+    moment = (_EPOCH + timedelta(seconds=seconds)).isoformat()
+    digits = f"{rest:09d}"
+    while digits.endswith("000"):
+        digits = digits[:-3]
+    return f"{moment}.{digits}Z" if digits else f"{moment}Z"
+
+
+def iso_to_the_second(ns: int) -> str:
+    """An instant as ISO-8601 in UTC with `Z`, cut to whole seconds."""
+    return iso(ns - ns % _SECOND)
+
+
+def iso_of_nine_digits(ns: int) -> str:
+    """An instant as ISO-8601 in UTC with `Z` and all nine fractional digits: such texts sort as the instants do."""
+    return f"{iso_to_the_second(ns)[:-1]}.{ns % _SECOND:09d}Z"
+
+
+def clock(ns: int) -> tuple[str, str]:
+    """Date and time of day (UTC, to the second) as people read them."""
+    day, _, time = iso_to_the_second(ns).removesuffix("Z").partition("T")
+    return day, time
+
+
+def period(start_ns: int, end_ns: int, dash: str = "-") -> str:
+    """`2026-01-31 10:00:00 - 13:20:00 UTC`; the second date only where it differs."""
+    (first_day, first), (last_day, last) = clock(start_ns), clock(end_ns)
+    until = last if first_day == last_day else f"{last_day} {last}"
+    return f"{first_day} {first} {dash} {until} UTC"
+
+
+def finite(value: float | None) -> float | None:
+    """The number, or None for NaN and infinities, which JSON and people cannot read."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _visible(char: str) -> str:
+    if char.isprintable() and unicodedata.category(char) not in _UNSEEN:
+        return char
+    if unicodedata.category(char) == "Zs":
+        return char
+    if char in _SHORT_ESCAPES:
+        return _SHORT_ESCAPES[char]
+    code = ord(char)
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def _milliseconds(ns: int) -> str:
+    if ns == 0:
+        return "0 s"
+    if ns < 1000:
+        return "<0.001 ms"
+    return f"{ns / _MS:.3g} ms"
+
+
+def _rounded(ns: int, unit: int) -> int:
+    """`ns / unit` to the nearest whole, halves up."""
+    return (ns + unit // 2) // unit

@@ -1,0 +1,225 @@
+"""Instants, spans and durations as people write them.
+
+A time is parsed before any log is read (`parse_when`), so that a typing error costs nothing, and becomes an instant
+once the job is known (`When.resolve`): `-2h` means two hours before the job's end, `attempt:3` the start of its third
+attempt. Instants and durations are integer nanoseconds; instants count from 1970 UTC.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from fractions import Fraction
+from typing import Literal
+
+from goodput_cli.errors import UsageError
+
+ACCEPTED = (
+    "ISO-8601 (2026-01-31, 2026-01-31T14:05, 2026-01-31T14:05:07.25+01:00), now, "
+    "-2h (before the end), +30m (after the start) or attempt:3"
+)
+ACCEPTED_DURATIONS = "90s, 15m, 2h, 1d or 1h30m"
+
+_UNITS = {
+    "w": 604_800_000_000_000,
+    "d": 86_400_000_000_000,
+    "h": 3_600_000_000_000,
+    "m": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+}
+_DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|[wdhms])\s*")
+_FRACTION = re.compile(r"(.*\d\d:?\d\d:?\d\d)[.,](\d+)(.*)", re.DOTALL)
+_EPOCH_SECONDS = re.compile(r"\d{9,10}(?:\.\d{1,9})?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NS_MAX = 2**63 - 1
+
+Kind = Literal["instant", "local", "now", "before_end", "after_start", "attempt"]
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """What a relative time hangs on.
+
+    start_ns, end_ns: the job window. attempt_starts: ns, one per attempt, in order. now_ns: the clock.
+    zone: of times that name no zone.
+    """
+
+    start_ns: int
+    end_ns: int
+    attempt_starts: Sequence[int]
+    now_ns: int
+    zone: tzinfo
+
+
+@dataclass(frozen=True)
+class When:
+    """A time as typed.
+
+    value: ns since 1970 UTC (`instant`), ns of the wall clock since 1970 (`local`), ns before the end or after the
+    start, or the attempt's number from 1.
+    """
+
+    text: str
+    kind: Kind
+    value: int = 0
+
+    def resolve(self, anchors: Anchors) -> int:
+        """The instant in ns since 1970 UTC. `UsageError`: no such attempt; a wall-clock time that the zone skips or
+        has twice."""
+        match self.kind:
+            case "instant":
+                return self.value
+            case "local":
+                return _from_wall_clock(self.text, self.value, anchors.zone)
+            case "now":
+                return anchors.now_ns
+            case "before_end":
+                return anchors.end_ns - self.value
+            case "after_start":
+                return anchors.start_ns + self.value
+            case "attempt":
+                return self._attempt_start(anchors.attempt_starts)
+
+    def _attempt_start(self, starts: Sequence[int]) -> int:
+        if self.value > len(starts):
+            raise UsageError(f"{self.text}: the job has {len(starts)} attempt{'s' if len(starts) != 1 else ''}")
+        return int(starts[self.value - 1])
+
+
+@dataclass(frozen=True)
+class Span:
+    """`START/END` as typed: a window to take out."""
+
+    text: str
+    start: When
+    end: When
+
+    def resolve(self, anchors: Anchors) -> tuple[int, int]:
+        """[start, end) in ns since 1970 UTC; `UsageError` if it is empty or runs backwards."""
+        start, end = self.start.resolve(anchors), self.end.resolve(anchors)
+        if start >= end:
+            raise UsageError(f"{self.text}: the end is not after the start")
+        return start, end
+
+
+def parse_when(value: str | datetime | int | When) -> When:
+    """A time from text (see `ACCEPTED`), a datetime (without a zone: in the zone of the question) or ns since 1970 UTC.
+    `UsageError` names the text and what is accepted."""
+    if isinstance(value, When):
+        return value
+    if isinstance(value, datetime):
+        return _from_datetime(str(value), value)
+    if isinstance(value, int):
+        return When(str(value), "instant", value)
+    text = value.strip()
+    lower = text.lower()
+    if lower == "now":
+        return When(text, "now")
+    if lower.startswith("attempt:"):
+        return _parse_attempt(text)
+    if lower[:1] in ("-", "+"):
+        kind: Kind = "before_end" if lower[0] == "-" else "after_start"
+        return When(text, kind, parse_duration(text[1:], whole=text))
+    if _EPOCH_SECONDS.fullmatch(text):
+        return When(text, "instant", round(Fraction(text) * 1_000_000) * 1000)
+    return _parse_calendar(text)
+
+
+def parse_duration(text: str, *, whole: str | None = None) -> int:
+    """A length of time (`90s`, `15m`, `1h30m`; also `w`, `d`, `ms`, decimals) in ns, exact.
+
+    `UsageError` names `whole`, the text that the duration is part of, and what is accepted.
+    """
+    total = Fraction(0)
+    position, largest = 0, max(_UNITS.values()) + 1
+    stripped = text.strip().lower()
+    while match := _DURATION.match(stripped, position):
+        unit = _UNITS[match[2]]
+        if unit >= largest:
+            break
+        total += Fraction(match[1]) * unit
+        position, largest = match.end(), unit
+    if position == 0 or position != len(stripped) or total > _NS_MAX:
+        raise UsageError(f"{whole or text!r} is not a length of time; accepted: {ACCEPTED_DURATIONS}")
+    return round(total)
+
+
+def parse_span(text: str | Span) -> Span:
+    """`START/END`, each a time. `UsageError` names the text and what is accepted."""
+    if isinstance(text, Span):
+        return text
+    parts = text.split("/")
+    if len(parts) != 2 or not all(part.strip() for part in parts):
+        raise UsageError(f"{text!r} is not a window; write START/END, each {ACCEPTED}")
+    return Span(text, parse_when(parts[0]), parse_when(parts[1]))
+
+
+def _parse_attempt(text: str) -> When:
+    number = text.partition(":")[2].strip()
+    if not (number.isascii() and number.isdigit() and len(number) <= 9 and int(number) > 0):
+        raise UsageError(f"{text!r}: attempts are numbered from 1, as in attempt:3")
+    return When(text, "attempt", int(number))
+
+
+def _parse_calendar(text: str) -> When:
+    """ISO-8601 with 0 to 9 fractional digits, else what dateutil reads in one way only."""
+    upper, rest_ns = text.upper(), 0
+    if match := _FRACTION.fullmatch(upper):
+        upper = match[1] + match[3]
+        rest_ns = _fraction_ns(text, match[2])
+    try:
+        moment = datetime.fromisoformat(upper)
+    except ValueError:
+        moment, rest_ns = _parse_freely(text), 0
+    return _from_datetime(text, moment, rest_ns)
+
+
+def _fraction_ns(text: str, digits: str) -> int:
+    if len(digits) > 9:
+        raise UsageError(f"{text!r}: at most 9 fractional digits (nanoseconds)")
+    return int(digits.ljust(9, "0"))
+
+
+def _parse_freely(text: str) -> datetime:
+    """By dateutil, if nothing has to be guessed: not the year, not day or month, not the zone."""
+    from dateutil.parser import parse
+    from dateutil.tz import tzlocal
+
+    readings = set()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for default in (datetime(2000, 1, 1), datetime(2004, 2, 2)):
+                for day_first in (False, True):
+                    zones = {"UTC": UTC, "GMT": UTC, "Z": UTC}
+                    readings.add(parse(text, default=default, dayfirst=day_first, tzinfos=zones))
+    except (ValueError, OverflowError, TypeError, Warning):
+        raise UsageError(f"{text!r} is not a time; accepted: {ACCEPTED}") from None
+    moment = readings.pop()
+    if readings or isinstance(moment.tzinfo, tzlocal):
+        raise UsageError(f"{text!r} can be read in more than one way; write it as {ACCEPTED}")
+    return moment
+
+
+def _from_datetime(text: str, moment: datetime, rest_ns: int = 0) -> When:
+    kind: Kind = "local" if moment.tzinfo is None else "instant"
+    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+    ns = (utc - _EPOCH) // timedelta(microseconds=1) * 1000 + rest_ns
+    if abs(ns) > _NS_MAX:
+        raise UsageError(f"{text!r} is out of range (years 1678 to 2261)")
+    return When(text, kind, ns)
+
+
+def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:
+    """The instant at which the clocks of `zone` show `wall_ns`."""
+    seconds, rest = divmod(wall_ns, 1_000_000_000)
+    local = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=zone)
+    first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
+    if first != second:
+        what = "does not exist" if first < second else "is ambiguous"
+        raise UsageError(f"{text!r} {what} in {zone} (clocks change there); add an offset such as +01:00")
+    return (seconds - int(first.total_seconds())) * 1_000_000_000 + rest

@@ -1,0 +1,1 @@
+"""The tests, in folders as the package has them."""

@@ -1,0 +1,301 @@
+"""The oracle gives the worked answers, keeps its own promises, and reads the rules as these small logs say."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.oracle import Answer, account, account_path
+from tests.strategies import any_logs, doubled, messy_logs, shifted, shuffled, with_junk
+
+HERE = Path(__file__).parent.parent
+EXAMPLES = sorted(path.stem for path in (HERE / "examples").glob("*.jsonl"))
+SAMPLES = HERE.parent / "sample_logs"
+
+BASE = 1_767_225_600  # 2026-01-01T00:00:00Z
+RECOVERY = "infrastructure_recovery_from_disruption"
+WASTED = "wasted_progress_from_disruption"
+SAVE = "unproductive_checkpoint_save_time"
+RESTORE = "unproductive_checkpoint_restore_time"
+
+
+def line(**keys: Any) -> str:
+    """A recorder or Orbax line; times (`…_time`) count from BASE."""
+    moved = {key: BASE + value if key.endswith("_time") else value for key, value in keys.items()}
+    return json.dumps({"job_name": "j", **moved})
+
+
+def start(second: float) -> str:
+    return line(job_start_time=second)
+
+
+def end(second: float) -> str:
+    return line(job_end_time=second)
+
+
+def steps(first: int, count: int, second: float, every: float = 10, stride: int = 1) -> list[str]:
+    return [line(step_count=first + i * stride, step_start_time=second + i * every) for i in range(count)]
+
+
+def phase(name: str, begin: float, finish: float | None = None) -> list[str]:
+    lines = [line(**{f"{name}_start_time": begin})]
+    return lines if finish is None else [*lines, line(**{f"{name}_end_time": finish})]
+
+
+def custom(label: str, begin: float, finish: float | None = None) -> list[str]:
+    lines = [line(custom_badput_event_type=label, custom_badput_event_start_time=begin)]
+    if finish is not None:
+        lines.append(line(custom_badput_event_type=label, custom_badput_event_end_time=finish))
+    return lines
+
+
+def save(step: int, second: float, length: float) -> str:
+    begin, duration = "checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs"
+    return line(step=step, event_type="save", directory="gs://b/c", **{begin: second, duration: length})
+
+
+def event(second: int, kind: str, step: int | None = None, rank: int | None = None) -> str:
+    """A resiliency line."""
+    stamp = f"2026-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
+    keys = {"timestamp": stamp, "job_name": "j", "event_type": kind, "step": step, "node_rank": rank}
+    return json.dumps({key: value for key, value in keys.items() if value is not None})
+
+
+def seconds(answer: Answer) -> dict[str, float]:
+    return {category: float(amount) for category, amount in answer.seconds.items()}
+
+
+# The worked answers
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples(name: str) -> None:
+    expected = json.loads((HERE / "examples" / f"{name}.expected.json").read_text(encoding="utf-8"))
+    answer = account_path(HERE / "examples" / f"{name}.jsonl", **expected["arguments"])
+    assert seconds(answer) == expected["seconds"]
+    assert answer.attempts == expected["attempts"]
+    assert answer.t1_ns - answer.t0_ns == expected["total_seconds"] * 10**9
+
+
+def test_all_examples_are_there() -> None:
+    assert len(EXAMPLES) == 18
+
+
+def test_the_primer() -> None:
+    answer = account_path(SAMPLES / "primer-50-percent.jsonl", reference_step_time=120)
+    minutes = {category: amount / 60 for category, amount in seconds(answer).items()}
+    assert minutes == {"productive": 100, RESTORE: 10, WASTED: 40, RECOVERY: 15, SAVE: 10, "training_slowdown": 25}
+
+
+def test_the_real_run() -> None:
+    answer = account_path(SAMPLES / "fsdp-2-attempts.jsonl", reference_step_time="0.002569")
+    found = seconds(answer)
+    total = sum(found.values())
+    assert round(100 * found["productive"] / total, 2) == 21.72
+    assert round(total, 2) == 118.25
+    assert [round(found[key], 3) for key in ("program_startup", "training_slowdown")] == [5.299, 0.947]
+    assert [round(found[key], 2) for key in (RESTORE, RECOVERY, WASTED, "other")] == [62.5, 19.48, 2.33, 2.0]
+
+
+# Its own promises
+
+promise = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@promise
+@given(st.data(), any_logs() | messy_logs())
+def test_the_same_facts_give_the_same_answer(data: st.DataObject, lines: list[str]) -> None:
+    told_again = data.draw(shuffled(data.draw(doubled(data.draw(with_junk(lines))))))
+    assert account(told_again) == account(lines)
+
+
+@promise
+@given(any_logs(), st.sampled_from([10**8, 7 * 10**9 + 3, 10**12]))
+def test_the_tick_changes_nothing(lines: list[str], tick: int) -> None:
+    assert account(lines, tick=tick) == account(lines)
+
+
+@promise
+@given(any_logs(), st.integers(-(10**6), 10**6))
+def test_moving_all_times_moves_only_the_window(lines: list[str], shift: int) -> None:
+    here, there = account(lines), account(shifted(lines, shift))
+    assert (there.ns, there.kept_steps) == (here.ns, here.kept_steps)
+    assert there.t0_ns - here.t0_ns == shift * 10**9
+
+
+@promise
+@given(any_logs(), st.integers(0, 5000), st.integers(1, 2000))
+def test_conservation_under_options(lines: list[str], begin: int, length: int) -> None:
+    instant = (BASE + begin) * 10**9
+    answer = account(lines, exclude=[(instant, instant + length * 10**9)], reference_step_time=1.7)
+    assert sum(answer.ns.values()) == answer.t1_ns - answer.t0_ns
+
+
+# §1 The promise
+
+
+def test_a_start_at_the_instant_of_an_end_follows_it() -> None:
+    answer = account([start(0), *steps(0, 3, 10), end(40), start(40), *steps(3, 2, 50), end(70)])
+    assert (answer.attempts, answer.disruptions) == (2, 0)
+    assert seconds(answer) == {"other": 20, "productive": 50}
+
+
+def test_what_follows_a_start_follows_it_to_the_instant_of_an_end() -> None:
+    lines = [start(0), *steps(0, 3, 10), end(40), start(40), *phase("tpu_init", 40, 48), *steps(3, 2, 50), end(70)]
+    assert seconds(account(lines)) == {"other": 12, "productive": 50, "tpu_initialization": 8}
+
+
+def test_ended_or_not_decides_where_as_of_ends() -> None:
+    finished = [event(0, "job_started"), event(5, "checkpoint_loaded", 0), event(25, "checkpoint_saved", 20)]
+    assert account([*finished, event(30, "job_terminated")], as_of=(BASE + 90) * 10**9).t1_ns == (BASE + 30) * 10**9
+    assert account(finished, as_of=(BASE + 90) * 10**9).t1_ns == (BASE + 90) * 10**9
+    crashed = account([*finished, event(30, "job_crashed"), event(31, "job_terminated")], as_of=(BASE + 90) * 10**9)
+    assert crashed.t1_ns == (BASE + 90) * 10**9
+    assert seconds(crashed)[RECOVERY] == 60
+
+
+# §3 Attempts
+
+
+def test_a_second_hosts_report_once_dropped_sets_the_delay() -> None:
+    late = [line(step_count=n, step_start_time=10 + 10 * n + 35) for n in range(6)]
+    answer = account([start(0), *steps(0, 6, 10), *late, end(100)])
+    assert answer.attempts == 1
+
+
+def test_a_step_back_that_repeats_all_is_a_restart() -> None:
+    answer = account([start(0), *steps(0, 6, 10), *steps(3, 5, 200), end(250)])
+    assert (answer.attempts, answer.disruptions) == (2, 1)
+    assert seconds(answer) == {"other": 10, "productive": 80, WASTED: 20, RECOVERY: 140}
+
+
+def test_one_rank_left_and_the_others_went_on() -> None:
+    left = json.dumps(json.loads(event(42, "job_terminated", rank=3)))
+    assert account([start(0), *steps(0, 8, 10), left, end(90)]).attempts == 1
+
+
+def test_a_lost_start_after_a_termination() -> None:
+    lines = [start(0), *steps(0, 4, 10), event(45, "job_terminated"), *phase("tpu_init", 200, 210), *steps(4, 4, 210)]
+    answer = account([*lines, end(250)])
+    assert (answer.attempts, answer.disruptions) == (2, 1)
+    assert seconds(answer) == {"other": 10, "productive": 75, "tpu_initialization": 10, RECOVERY: 155}
+
+
+def test_the_last_breath_of_a_rank_in_the_next_burst() -> None:
+    first = [event(0, "job_started", rank=0), event(1, "job_started", rank=1), event(10, "checkpoint_loaded", 0)]
+    burst = [event(60, "job_started", rank=0), event(61, "job_terminated", rank=1), event(62, "job_started", rank=1)]
+    rest = [event(70, "checkpoint_loaded", 20), event(90, "checkpoint_saved", 40), event(91, "job_finished")]
+    answer = account([*first, event(30, "checkpoint_saved", 20), *burst, *rest], reference_step_time=1)
+    assert answer.attempts == 2
+    assert seconds(answer)[WASTED] == 30  # to the next start: the termination came after it
+
+
+def test_all_last_breaths_in_one_burst_are_of_the_attempt_before() -> None:
+    first = [event(0, "job_started", rank=n) for n in range(3)]
+    burst = [event(50, "job_started", rank=0), event(51, "job_terminated", rank=1), event(52, "job_terminated", rank=2)]
+    rest = [event(53, "job_started", rank=1), event(53, "job_started", rank=2), event(60, "checkpoint_loaded", 0)]
+    assert account([*first, *burst, *rest]).attempts == 2
+
+
+# §3 Open intervals, signs of life
+
+
+def test_an_open_interval_ends_at_the_next_start_of_its_kind() -> None:
+    lines = [start(0), *custom("a", 2), *custom("a", 5, 9), *steps(0, 3, 20), end(50)]
+    assert seconds(account(lines)) == {"custom_badput_events:A": 7, "other": 13, "productive": 30}
+
+
+def test_prefetched_loads_are_first_in_first_out() -> None:
+    loads = [*phase("data_loading", 1), *phase("data_loading", 2, 4), line(data_loading_end_time=7)]
+    assert seconds(account([start(0), *loads, *steps(0, 3, 20), end(50)]))["data_loading_sync"] == 6
+
+
+def test_an_elastic_wait_may_end_in_the_next_attempt_of_the_same_process() -> None:
+    wait = [
+        line(elastic_wait_event_type="slice_down", elastic_wait_start_time=45),
+        line(elastic_wait_event_type="slice_down", elastic_wait_end_time=80),
+    ]
+    answer = account([start(0), *steps(0, 5, 10), *wait, *steps(5, 1, 50), *steps(2, 5, 90), end(140)])
+    assert answer.attempts == 2
+    assert seconds(answer)["elastic_slice_down"] == 35
+
+
+# §4 Progress
+
+
+def test_a_credited_step_ends_at_its_logged_termination_in_proportion() -> None:
+    lines = [start(0), *steps(0, 4, 10), event(44, "job_terminated"), start(100), *steps(4, 3, 110), end(140)]
+    answer = account(lines, reference_step_time=10)
+    assert answer.kept_steps == Fraction(34, 10) + 3
+    assert seconds(answer) == {"other": 20, "productive": 64, RECOVERY: 56}
+
+
+def test_a_credited_step_that_did_not_reach_gets_one_step_time() -> None:
+    answer = account([start(0), *steps(0, 4, 10), start(100), *steps(34, 3, 110), end(140)])
+    assert seconds(answer) == {"other": 20, "productive": 70, RECOVERY: 50}
+
+
+def test_a_span_kept_in_part_is_wasted_behind_its_kept_net_time() -> None:
+    lines = [start(0), *steps(0, 4, 0, 100, 10), save(25, 270, 10), start(400), *steps(25, 4, 400, 100, 10), end(800)]
+    found = seconds(account(lines))
+    assert found == {"productive": 245 + 400, WASTED: 55, RECOVERY: 100}
+
+
+def test_a_last_step_is_productive_for_one_usual_stride() -> None:
+    answer = account([start(0), *steps(0, 4, 0, 10, 10), end(90)])
+    assert seconds(answer) == {"productive": 40, "other": 50}
+
+
+def test_saves_are_asynchronous_when_a_step_finishes_inside_one() -> None:
+    lines = [event(0, "job_started"), event(10, "checkpoint_loaded", 0), event(30, "step_finished", 20)]
+    lines += [event(50, "step_finished", 40), event(52, "checkpoint_saved", 20), event(70, "step_finished", 60)]
+    answer = account([*lines, event(75, "checkpoint_saved", 60), event(80, "job_finished")], reference_step_time=1)
+    assert seconds(answer) == {RESTORE: 10, "productive": 60, "other": 10}
+
+
+def test_a_first_attempt_without_a_load_began_at_zero_when_up() -> None:
+    lines = [event(0, "job_started", rank=0), event(4, "job_started", rank=1), event(44, "checkpoint_saved", 20)]
+    answer = account([*lines, event(64, "checkpoint_saved", 40), event(65, "job_finished")], reference_step_time=1)
+    assert seconds(answer) == {"other": 5, "productive": 40, "program_startup": 20}
+
+
+def test_a_last_attempt_that_crashed_keeps_what_it_saved() -> None:
+    lines = [event(0, "job_started"), event(0, "checkpoint_loaded", 0), event(20, "checkpoint_saved", 20)]
+    answer = account([*lines, event(40, "step_finished", 40), event(45, "job_crashed")], reference_step_time=1)
+    assert seconds(answer) == {"productive": 20, WASTED: 25}
+    assert answer.kept_steps == 20
+
+
+# §5, §6
+
+
+def test_queued_is_void_if_anything_happens_in_between() -> None:
+    lines = [event(0, "job_started"), event(0, "checkpoint_loaded", 0), event(20, "checkpoint_saved", 20)]
+    again = [event(60, "job_started"), event(61, "checkpoint_loaded", 20), event(81, "checkpoint_saved", 40)]
+    crash = event(30, "job_crashed")
+    assert seconds(account([*lines, crash, event(40, "user_scheduled"), *again]))["queued"] == 20
+    assert "queued" not in seconds(account([*lines, event(25, "user_scheduled"), crash, *again]))
+
+
+def test_with_a_reference_an_excluded_part_does_not_count() -> None:
+    excluded = [((BASE + 15) * 10**9, (BASE + 20) * 10**9)]
+    answer = account([start(0), *steps(0, 5, 10), end(60)], reference_step_time=8, exclude=excluded)
+    assert answer.kept_steps == Fraction(9, 2)
+    assert seconds(answer) == {"excluded": 5, "productive": 36, "training_slowdown": 9, "other": 10}
+
+
+def test_auto_takes_the_tenth_percentile() -> None:
+    lengths = [50, 10, 11, 12, 13, 14]
+    lines = [line(step_count=n, step_start_time=sum(lengths[:n])) for n in range(len(lengths) + 1)]
+    assert account([start(0), *lines, end(200)], reference_step_time="auto").reference_step_time == 10_400_000_000
+
+
+def test_an_empty_log_is_refused() -> None:
+    with pytest.raises(ValueError, match="no event"):
+        account(["", "{}", "nonsense"])

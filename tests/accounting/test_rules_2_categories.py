@@ -1,0 +1,336 @@
+"""Accounting §2: the categories, each with the smallest log that shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.story import (
+    account,
+    crashed,
+    custom,
+    end,
+    finished,
+    init,
+    job_finished,
+    ledger,
+    loaded,
+    loading,
+    prep,
+    reinit,
+    restore,
+    save,
+    saved,
+    scheduled,
+    start,
+    started,
+    step,
+    steps,
+    terminated,
+    told,
+    user_terminated,
+    wait,
+)
+
+UNTIL_60 = told(start(0), steps(0, 6, at=10))
+PLAIN = told(UNTIL_60, end(70))
+"""10 s until the first step, then six steps of 10 s."""
+
+
+# Training
+
+
+def test_productive_is_training_whose_progress_was_kept() -> None:
+    assert account(PLAIN).seconds == ledger(productive=60, other=10)
+
+
+def test_program_startup_is_the_first_steps_extra_time_over_the_usual_step() -> None:
+    story = account(start(0), step(0, 10), steps(1, 5, at=70), end(120))
+    assert story.seconds == ledger(startup=50, productive=60, other=10)
+
+
+def test_wasted_is_training_that_is_not_part_of_the_final_progress() -> None:
+    # Steps 2 and 3 are done again from 70 on; of step 4 nothing is seen.
+    story = account(start(0), steps(0, 5, at=10), start(60), steps(2, 4, at=70), end(110))
+    assert story.seconds == ledger(productive=60, wasted=20, recovery=10, other=20)
+
+
+def test_recovery_is_from_the_last_sign_of_life_to_the_next_start() -> None:
+    story = account(start(0), steps(0, 3, at=10), start(90), steps(3, 3, at=100), end(130))
+    assert story.seconds == ledger(productive=60, recovery=50, other=20)
+
+
+# Start-up, loading, checkpoints
+
+
+def test_initialisation_and_preparation() -> None:
+    story = account(start(0), init(2, 5), prep(5, 9), steps(0, 6, at=10), end(70))
+    assert story.seconds == ledger(init=3, prep=4, productive=60, other=3)
+
+
+def test_data_loading_is_badput_while_no_step_is_in_flight() -> None:
+    assert account(PLAIN, loading(2, 8)).seconds == ledger(loading=6, productive=60, other=4)
+
+
+def test_data_loading_inside_a_step_claims_nothing_and_stands_beside_the_ledger() -> None:
+    story = account(PLAIN, loading(12, 16), loading(63, 67))  # the second inside the last step
+    assert story.seconds == ledger(productive=60, other=10)
+    assert story.overlapped == 8
+
+
+def test_data_loading_that_reaches_into_the_first_step_is_badput_up_to_it() -> None:
+    story = account(PLAIN, loading(5, 15))
+    assert story.seconds == ledger(loading=5, productive=60, other=5)
+    assert story.overlapped == 5
+
+
+def test_blocking_data_loading_claims_its_time() -> None:
+    story = account(PLAIN, loading(12, 16), data_loading="blocking")
+    assert story.seconds == ledger(loading=4, productive=56, other=10)
+    assert story.overlapped == 0
+
+
+def test_loading_that_was_not_logged_is_not_0_beside_the_ledger() -> None:
+    assert account(PLAIN).analysis.overlapped == ()
+
+
+def test_input_bound_warns_when_loading_covers_more_than_half_of_the_step_time() -> None:
+    half = [line for at in (10, 20, 30) for line in loading(at, at + 8)]
+    more = [line for at in (40, 50) for line in loading(at, at + 8)]
+    assert account(PLAIN, half).found("input_bound") == 0
+    assert account(PLAIN, half, more).found("input_bound") == 1
+
+
+def test_a_blocking_save_and_a_restore() -> None:
+    story = account(start(0), restore(3, 5), steps(0, 6, at=10), save(32, 2), end(70))
+    assert story.seconds == ledger(restore=5, save=2, productive=58, other=5)
+
+
+# The user's own events, and elastic ones
+
+
+def test_custom_events_have_one_row_a_label_in_upper_case() -> None:
+    evals = custom("eval", 22, 25), custom("Eval", 25, 27), custom("sdc_check", 27, 28)
+    story = account(start(0), step(0, 10), step(1, 20), steps(2, 3, at=36), end(66), *evals)
+    assert story.seconds == ledger({"EVAL": 5, "SDC_CHECK": 1}, productive=50, other=10)
+
+
+def test_a_missing_label_is_unknown() -> None:
+    story = account(start(0), step(0, 10), step(1, 20), steps(2, 3, at=34), end(64), custom(None, 22, 26))
+    assert story.seconds == ledger({"UNKNOWN": 4}, productive=50, other=10)
+
+
+def test_elastic_waits_and_reinitialisation() -> None:
+    story = account(start(0), wait("slice_down", 1, 3), wait("SCALE_UP_event", 3, 6), reinit(6, 10), steps(0, 6, at=10))
+    assert story.seconds == ledger(slice_down=2, scale_up=3, reinit=4, productive=50, other=1)
+
+
+def test_a_wait_of_any_other_type_is_slice_down() -> None:
+    assert account(PLAIN, wait("something", 2, 5)).seconds == ledger(slice_down=3, productive=60, other=7)
+
+
+# Stalls
+
+
+def with_a_step_of(seconds: float) -> list[str]:
+    """Step 3 takes so long; all others take 10 s."""
+    return told(start(0), steps(0, 4, at=10), steps(4, 3, at=40 + seconds), end(70 + seconds))
+
+
+def test_a_step_of_more_than_5_usual_steps_is_stalled_beyond_one() -> None:
+    assert account(with_a_step_of(51)).seconds == ledger(productive=70, stall=41, other=10)
+
+
+def test_a_step_of_exactly_5_usual_steps_is_a_slow_step() -> None:
+    assert account(with_a_step_of(50)).seconds == ledger(productive=110, other=10)
+
+
+def test_the_stall_factor_can_be_chosen() -> None:
+    assert account(with_a_step_of(25)).seconds == ledger(productive=85, other=10)
+    assert account(with_a_step_of(25), stall_factor=2).seconds == ledger(productive=70, stall=15, other=10)
+
+
+def test_stall_factor_0_is_off() -> None:
+    assert account(with_a_step_of(600), stall_factor=0).seconds == ledger(productive=660, other=10)
+
+
+@pytest.mark.parametrize(("seconds", "stall"), [(160, 0), (240, 200)])
+def test_a_span_of_several_steps_is_held_against_as_many_usual_steps(seconds: float, stall: float) -> None:
+    # Steps 3, 4, 5 and 6 are one span: 40 s would be usual, up to 200 s is slow.
+    late = 40 + seconds
+    story = account(start(0), steps(0, 4, at=10), steps(7, 3, at=late), end(late + 30))
+    stalled = {"stall": stall} if stall else {}
+    assert story.seconds == ledger(productive=60 + seconds - stall, other=10, **stalled)
+
+
+def test_with_a_reference_a_hang_is_slowdown_and_not_a_stall() -> None:
+    story = account(with_a_step_of(600), reference=10)
+    assert story.seconds == ledger(productive=70, slowdown=590, other=10)
+
+
+# Slowdown
+
+
+def test_slowdown_is_kept_training_slower_than_the_reference() -> None:
+    assert account(PLAIN, reference=8).seconds == ledger(productive=48, slowdown=12, other=10)
+
+
+def test_training_faster_than_the_reference_is_negative_slowdown_and_said() -> None:
+    story = account(PLAIN, reference=11)
+    assert story.seconds == ledger(productive=66, slowdown=-6, other=10)
+    assert story.found("reference_too_slow") == 1
+
+
+# Ends and what comes after them
+
+
+def test_undetermined_is_a_silent_death_of_a_checkpoint_log() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(40, 50),
+        started(100), loaded(40, 110), saved(60, 130), job_finished(130),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=60, undetermined=50)
+
+
+@pytest.mark.parametrize("clean_end", [user_terminated(30), job_finished(30)])
+def test_stopped_is_from_a_believed_clean_end_to_the_next_start(clean_end: str) -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), clean_end,
+        started(90), loaded(20, 100), saved(40, 120), job_finished(120),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, stopped=60)
+    assert story.disruptions == 0
+
+
+def test_planned_stops_can_be_taken_out() -> None:
+    story = account(PLAIN, start(170), steps(6, 3, at=180), end(210), exclude_stopped=True)
+    assert story.seconds == ledger(productive=90, excluded=100, other=20)
+    assert story.percent == pytest.approx(100 * 90 / 110)
+
+
+# Queued
+
+
+def test_queued_is_from_scheduled_to_the_next_start() -> None:
+    story = account(scheduled(0), started(60), loaded(0, 70), saved(20, 90), job_finished(90), reference=1)
+    assert story.seconds == ledger(queued=60, restore=10, productive=20)
+
+
+def test_after_a_crash_queued_is_only_what_follows_the_scheduled_line() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), crashed(30),
+        scheduled(45), started(70), loaded(20, 80), saved(40, 100), job_finished(100),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, recovery=15, queued=25)
+
+
+def test_it_is_not_queued_if_something_of_the_job_happens_in_between() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), terminated(40),
+        scheduled(45), terminated(50), started(70), loaded(20, 80), saved(40, 100), job_finished(100),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, wasted=10, recovery=30)
+
+
+def test_it_is_not_queued_if_a_save_was_still_going_on() -> None:
+    story = account(UNTIL_60, save(72, 20), scheduled(80), start(100), steps(6, 3, at=110), end(140))
+    assert story.seconds == ledger(productive=90, save=20, recovery=10, other=20)
+
+
+def test_it_is_queued_up_to_t1_while_no_start_has_come() -> None:
+    assert account(scheduled(0), as_of=90).seconds == ledger(queued=90)
+
+
+def test_queued_up_to_t1_after_a_life_that_ended() -> None:
+    story = account(PLAIN, scheduled(100), as_of=130)
+    assert story.seconds == ledger(productive=60, queued=30, other=40)
+
+
+# Excluded and other
+
+
+def test_excluded_is_not_part_of_the_100_percent() -> None:
+    story = account(PLAIN, exclude=[(30, 50)])
+    assert story.seconds == ledger(productive=40, excluded=20, other=10)
+    assert story.total == 70
+    assert story.percent == 80
+
+
+def test_exclusions_that_overlap_count_once() -> None:
+    story = account(PLAIN, exclude=[(30, 45), (40, 50)])
+    assert story.seconds == ledger(productive=40, excluded=20, other=10)
+
+
+def test_a_first_step_still_in_flight_at_t1_is_other() -> None:
+    assert account(start(0), step(0, 10), as_of=60).seconds == ledger(other=60)
+
+
+# Beside the ledger: at risk
+
+
+def at_risk(*events: str | list[str], as_of: float | None = None) -> tuple[float, float] | None:
+    risk = account(*events, as_of=as_of).analysis.at_risk
+    return None if risk is None else (risk.steps, risk.ns / 1e9)
+
+
+def test_at_risk_is_the_kept_progress_after_the_last_completed_save() -> None:
+    assert at_risk(start(0), steps(0, 6, at=10), save(38, 2, number=2)) == (2, 20)
+
+
+def test_a_save_that_is_not_completed_saves_nothing() -> None:
+    # Step 4 is in flight from 50 to 60, half of it in a save that is still going on.
+    log = told(start(0), steps(0, 6, at=10), save(38, 2, number=2), save(55, 20, number=4))
+    assert at_risk(log, as_of=60) == (2, 15)
+
+
+def test_in_checkpoint_logs_a_checkpoint_saved_is_a_completed_save() -> None:
+    assert at_risk(started(0), loaded(0, 10), saved(20, 30), finished(40, 50), terminated(60)) == (20, 20)
+
+
+def test_nothing_is_at_risk_after_a_clean_end() -> None:
+    assert at_risk(PLAIN, save(38, 2, number=2)) in (None, (0, 0))
+
+
+def test_what_is_at_risk_is_not_known_without_saves() -> None:
+    assert at_risk(PLAIN[:-1]) is None
+
+
+# Not recorded
+
+
+def test_a_category_without_evidence_is_not_recorded_which_is_not_0() -> None:
+    missing = set(account(PLAIN).analysis.not_recorded)
+    assert missing == {
+        "tpu_initialization", "training_prep", "data_loading_sync",
+        "unproductive_checkpoint_save_time", "unproductive_checkpoint_restore_time",
+        "custom_badput_events", "elastic_slice_down", "elastic_scale_up", "elastic_reinitialization",
+        "training_slowdown", "queued",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("category", "events"),
+    [
+        ("tpu_initialization", init(2, 2)),
+        ("training_prep", prep(2, 2)),
+        ("data_loading_sync", loading(12, 14)),
+        ("unproductive_checkpoint_save_time", [save(32, 0)]),
+        ("unproductive_checkpoint_restore_time", [restore(2, 0)]),
+        ("custom_badput_events", custom("eval", 22, 22)),
+        ("elastic_slice_down", wait("slice_down", 2, 2)),
+        ("elastic_scale_up", wait("scale_up", 2, 2)),
+        ("elastic_reinitialization", reinit(2, 2)),
+        ("queued", [scheduled(0)]),
+    ],
+)
+def test_one_line_of_a_kind_is_evidence_even_where_it_claims_no_time(category: str, events: list[str]) -> None:
+    assert category in account(PLAIN).analysis.not_recorded
+    assert category not in account(PLAIN, events).analysis.not_recorded
+
+
+def test_stalls_are_not_recorded_where_nobody_looks_for_them() -> None:
+    assert "step_stall" in account(PLAIN, stall_factor=0).analysis.not_recorded
+    assert "step_stall" not in account(PLAIN).analysis.not_recorded

@@ -1,0 +1,412 @@
+"""Accounting §4: progress. Which steps the job ends with, which were in vain, and how long each piece took."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.story import (
+    account,
+    crashed,
+    custom,
+    end,
+    finished,
+    job_finished,
+    ledger,
+    loaded,
+    loading,
+    save,
+    saved,
+    start,
+    started,
+    step,
+    steps,
+    terminated,
+    told,
+)
+
+# Step logs and checkpoint logs
+
+
+def test_a_job_with_any_step_is_a_step_log_whatever_as_of() -> None:
+    log = told(started(0), loaded(0, 5), saved(20, 30), steps(21, 2, at=40), job_finished(60))
+    early = account(log, as_of=35)
+    assert early.seconds == ledger(other=35)  # no step is known yet, and checkpoint events are no progress here
+
+
+def test_in_a_step_log_checkpoint_events_only_feed_the_reference_table() -> None:
+    story = account(started(0), loaded(0, 5), steps(0, 4, at=10), saved(2, 38), job_finished(50))
+    assert story.seconds == ledger(productive=40, other=10)
+    table = story.analysis.reference
+    assert (table.min_loaded_step, table.max_saved_step, table.checkpoints_saved) == (0, 2, 1)
+
+
+def test_without_any_step_it_is_a_checkpoint_log() -> None:
+    story = account(started(0), loaded(0, 5), saved(20, 25), job_finished(25), reference=1)
+    assert story.seconds == ledger(restore=5, productive=20)
+
+
+# Lineage
+
+
+def test_attempt_1_to_100_attempt_2_from_50_to_60_attempt_3_from_20() -> None:
+    story = account(
+        start(0), steps(0, 101, at=10, every=1),
+        start(200), steps(50, 11, at=210, every=1),
+        start(300), steps(20, 11, at=310, every=1), end(321),
+    )  # fmt: skip
+    # Attempt 1 keeps 0..19 (20 s, and 80 s in vain), attempt 2 nothing (10 s in vain), attempt 3 all 11 s.
+    assert story.seconds == ledger(productive=31, wasted=90, recovery=170, other=30)
+
+
+def test_a_rollback_can_take_back_an_abandoned_branch() -> None:
+    # Attempt 2 reached 6, which is no way to begin at 8: attempt 3 comes from attempt 1, which keeps 0..7.
+    story = account(
+        start(0), steps(0, 11, at=10), start(200), steps(5, 2, at=210), start(300), steps(8, 3, at=310), end(340)
+    )
+    # Attempt 1: 80 s kept, 20 s of 8 and 9 in vain. Attempt 2: 10 s of step 5 in vain, 6 was never seen to go on.
+    assert story.seconds == ledger(productive=110, wasted=30, recovery=170, other=30)
+
+
+def test_a_branch_that_reached_the_step_is_the_one_that_made_it() -> None:
+    story = account(
+        start(0), steps(0, 11, at=10), start(200), steps(5, 3, at=210), start(300), steps(8, 3, at=310), end(340)
+    )
+    # Attempt 2 keeps 5..7, the last one credited up to 240; of attempt 1 that leaves 0..4.
+    assert story.seconds == ledger(productive=110, wasted=50, recovery=150, other=30)
+
+
+def test_if_none_reached_it_the_one_that_came_farthest_made_it() -> None:
+    story = account(
+        start(0), steps(0, 4, at=10), start(100), steps(0, 2, at=110), start(200), steps(10, 3, at=210), end(240)
+    )
+    # Attempt 1 reached 3, attempt 2 only 1. Attempt 1 keeps all, its last step credited with one step time.
+    assert story.seconds == ledger(productive=70, wasted=10, recovery=130, other=30)
+
+
+def test_the_last_attempt_that_stepped_counts_not_one_that_led_nowhere() -> None:
+    story = account(start(0), steps(0, 4, at=10), start(60), end(70))
+    # Nothing resumed from its last step, and nothing says how long that one lived.
+    assert story.seconds == ledger(productive=30, recovery=20, other=20)
+
+
+def test_the_last_attempt_keeps_all_it_recorded() -> None:
+    story = account(start(0), steps(0, 4, at=10), start(60), steps(2, 6, at=70), end(130))
+    assert story.kept_steps == 2 + 6
+
+
+def test_a_crash_of_a_checkpoint_log_keeps_only_what_was_saved() -> None:
+    story = account(started(0), loaded(0, 10), saved(20, 30), finished(40, 50), crashed(60), reference=1)
+    assert story.seconds == ledger(restore=10, productive=20, wasted=30)
+
+
+def test_in_a_checkpoint_log_the_attempt_must_have_reached_the_step_itself() -> None:
+    # The second life got to 50, the third loads 60: that is the first one's checkpoint.
+    story = account(
+        started(0), loaded(0, 10), saved(60, 70), terminated(70),
+        started(80), loaded(40, 90), saved(50, 100), terminated(100),
+        started(110), loaded(60, 120), saved(80, 140), job_finished(140),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=30, productive=80, wasted=10, recovery=20)
+
+
+# Spans of step logs
+
+
+def test_every_tenth_step_logged() -> None:
+    story = account(start(0), steps(0, 6, at=10, stride=10), start(100), steps(60, 3, at=110, stride=10), end(140))
+    # 50 is the last record; the lineage resumes at 60, ten steps later: credited with ten steps of 1 s.
+    assert story.seconds == ledger(productive=90, recovery=30, other=20)
+    assert story.kept_steps == 90
+
+
+def test_a_span_kept_in_part_is_split_in_proportion_to_its_steps_the_kept_part_first() -> None:
+    log = told(start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140))
+    whole = account(log)
+    assert whole.seconds == ledger(productive=65, wasted=15, recovery=40, other=20)
+    assert whole.kept_steps == 35 + 30
+    # Steps 30..39 run from 40 to 50.
+    assert account(log, window=(40, 45)).seconds == ledger(productive=5)
+    assert account(log, window=(45, 50)).seconds == ledger(wasted=5)
+
+
+def test_the_split_is_of_net_time() -> None:
+    # Eight of the ten seconds of steps 30..39 are an eval; half of the other two are kept.
+    story = account(
+        start(0), steps(0, 6, at=10, stride=10), custom("eval", 40, 48),
+        start(100), steps(35, 3, at=110, stride=10), end(140),
+    )  # fmt: skip
+    assert story.seconds == ledger({"EVAL": 8}, productive=61, wasted=11, recovery=40, other=20)
+
+
+def test_a_last_step_from_which_the_lineage_resumed_is_credited_with_usual_step_times() -> None:
+    story = account(start(0), steps(0, 4, at=10), start(100), steps(4, 3, at=110), end(140))
+    assert story.seconds == ledger(productive=70, recovery=50, other=20)
+
+
+def test_those_are_gross_step_times() -> None:
+    # Two of the ten seconds of a step are a save, the last one of the dead attempt included.
+    saves = [save(at, 2) for at in (12, 22, 32, 42)]
+    story = account(start(0), steps(0, 4, at=10), saves, start(100), steps(4, 3, at=110), end(140))
+    assert story.seconds == ledger(productive=62, save=8, recovery=50, other=20)
+
+
+def test_the_credit_ends_at_the_logged_termination_and_the_steps_count_in_proportion() -> None:
+    story = account(
+        start(0), steps(0, 6, at=10, stride=10), terminated(64),
+        start(100), steps(60, 3, at=110, stride=10), end(140),
+    )  # fmt: skip
+    assert story.seconds == ledger(productive=84, recovery=36, other=20)
+    assert story.kept_steps == 50 + 4 + 30
+
+
+def test_else_at_the_next_start() -> None:
+    story = account(start(0), steps(0, 6, at=10, stride=10), start(66), steps(60, 3, at=76, stride=10), end(106))
+    assert story.seconds == ledger(productive=86, other=20)
+    assert story.kept_steps == 50 + 6 + 30
+
+
+def test_the_credited_time_of_a_first_span_stands_before_other_attempts_times() -> None:
+    # Attempt 1 shows one span, of 20 s: 10 s of start-up by what is usual elsewhere; its last step gets 20 s.
+    story = account(start(0), steps(0, 2, at=10, every=20), start(100), steps(2, 4, at=110), end(150))
+    assert story.seconds == ledger(startup=10, productive=70, recovery=50, other=20)
+
+
+def test_a_last_step_that_is_redone_is_wasted_up_to_the_last_sign_of_life() -> None:
+    story = account(start(0), steps(0, 4, at=10), terminated(47), start(100), steps(3, 3, at=110), end(140))
+    assert story.seconds == ledger(productive=60, wasted=7, recovery=53, other=20)
+
+
+# The last step of the job
+
+
+def test_the_range_of_kept_steps_leaves_out_a_last_step_that_is_lost_or_in_flight() -> None:
+    lost = account(start(0), steps(0, 4, at=10), terminated(45), start(60)).analysis.job
+    assert (lost.kept_steps, lost.kept_range, lost.last_step) == (3, (0, 2), 3)
+    in_flight = account(start(0), steps(0, 4, at=10), as_of=45).analysis.job
+    assert (in_flight.kept_steps, in_flight.kept_range, in_flight.last_step) == (3, (0, 2), 3)
+    every_tenth = account(start(0), steps(0, 4, at=10, stride=10), end(50)).analysis.job
+    assert (every_tenth.kept_steps, every_tenth.kept_range, every_tenth.last_step) == (40, (0, 39), 30)
+    cut = account(start(0), steps(0, 4, at=10, every=10, stride=10), end(41)).analysis.job
+    assert (cut.kept_steps, cut.kept_range) == (31, (0, 30))
+    nothing = account(start(0), steps(0, 4, at=10), terminated(45), start(60), window=(42, 44)).analysis.job
+    assert (nothing.kept_steps, nothing.kept_range) == (0, None)
+    saves = account(started(0), loaded(20, 10), saved(40, 30), job_finished(30)).analysis.job
+    assert (saves.kept_steps, saves.kept_range) == (20, (20, 40))
+
+
+def test_a_hang_after_the_last_step_is_other() -> None:
+    story = account(start(0), steps(0, 6, at=10), end(200))
+    assert story.seconds == ledger(productive=60, other=140)
+
+
+def test_the_last_step_stands_for_a_stride_of_steps() -> None:
+    story = account(start(0), steps(0, 6, at=10, stride=10), end(200))
+    assert story.seconds == ledger(productive=60, other=140)
+    assert story.kept_steps == 60
+
+
+def test_a_last_step_is_net_time() -> None:
+    story = account(start(0), steps(0, 6, at=10), custom("eval", 65, 85), end(90))
+    assert story.seconds == ledger({"EVAL": 20}, productive=60, other=10)
+
+
+def test_all_of_it_is_productive_if_the_job_shows_no_usual_step_time() -> None:
+    assert account(start(0), step(0, 10), end(60)).seconds == ledger(productive=50, other=10)
+
+
+def test_its_own_first_span_shows_one() -> None:
+    assert account(start(0), steps(0, 2, at=10), end(100)).seconds == ledger(productive=20, other=80)
+
+
+def test_without_a_termination_the_last_step_is_in_progress() -> None:
+    story = account(start(0), steps(0, 6, at=10), as_of=65)
+    assert story.seconds == ledger(productive=50, other=15)
+
+
+def test_for_data_loading_it_is_a_step_either_way() -> None:
+    in_progress = account(start(0), steps(0, 3, at=10), loading(35, 38), as_of=50)
+    assert in_progress.seconds == ledger(productive=20, other=30)
+    ended = account(start(0), steps(0, 3, at=10), loading(35, 38), end(40))
+    assert ended.seconds == ledger(productive=30, other=10)
+    assert (in_progress.overlapped, ended.overlapped) == (3, 3)
+
+
+# Spans of checkpoint logs
+
+
+def test_a_span_runs_from_one_checkpoint_event_to_the_next_higher_step() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(20, 31), finished(20, 32), saved(40, 50), job_finished(50),
+        reference=1,
+    )  # fmt: skip
+    # Other ranks' reports of step 20 add nothing: the second span began when 20 was first saved.
+    assert story.seconds == ledger(restore=10, productive=40)
+
+
+def test_from_a_finished_step_to_its_first_save_is_save_time() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved(20, 35), finished(40, 55), saved(40, 60), job_finished(60),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, save=10)
+
+
+def test_async_saves_claim_nothing() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved(20, 35), finished(40, 55), saved(40, 60), job_finished(60),
+        reference=1, async_saves=True,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, slowdown=5, other=5)
+
+
+def test_a_step_finished_inside_a_save_shows_that_saves_are_asynchronous() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), finished(24, 34), saved(20, 35), finished(40, 50),
+        saved(40, 55), job_finished(55),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, other=5)
+    assert story.found("async_saves_detected") == 1
+
+
+def test_with_asynchronous_saves_startup_is_not_inferred() -> None:
+    slow_first = told(started(0), loaded(0, 10), saved(20, 60), saved(40, 80), saved(60, 100), job_finished(100))
+    assert account(slow_first, reference=1).seconds == ledger(restore=10, startup=30, productive=60)
+    story = account(slow_first, reference=1, async_saves=True)
+    assert story.seconds == ledger(restore=10, productive=60, slowdown=30)
+    assert "program_startup" in story.analysis.not_recorded
+
+
+def test_without_a_load_a_first_attempt_with_a_start_line_began_at_0() -> None:
+    story = account(started(0), saved(20, 20), saved(40, 40), job_finished(40), reference=1)
+    assert story.seconds == ledger(productive=40)
+    assert story.found("no_checkpoint_loaded") == 1
+
+
+def test_without_a_start_line_it_began_at_its_first_record() -> None:
+    story = account(saved(20, 0), saved(40, 20), saved(60, 40), job_finished(40), reference=1)
+    assert story.seconds == ledger(productive=40)
+    assert story.found("starts_mid_run") == 1
+
+
+def test_a_later_attempt_without_a_load_began_at_the_last_save_before_it() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), terminated(30), started(50), saved(40, 70), job_finished(70),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, recovery=20)
+
+
+def test_or_at_its_first_record_if_that_is_not_above_the_save() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(40, 50), terminated(50),
+        started(60), saved(30, 80), saved(40, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    # The first life keeps steps up to 30: half of its second span.
+    assert story.seconds == ledger(restore=10, productive=40, wasted=10, recovery=10, other=20)
+
+
+def test_after_the_last_span_it_is_wasted_up_to_a_logged_termination() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), terminated(45),
+        started(60), loaded(20, 70), saved(40, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, wasted=15, recovery=15)
+
+
+def test_after_a_load_without_progress_too() -> None:
+    story = account(
+        started(0), loaded(0, 10), terminated(45), started(60), loaded(0, 70), saved(20, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=20, wasted=35, recovery=15)
+
+
+def test_without_a_logged_termination_it_cannot_be_determined() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved(20, 33),
+        started(60), loaded(20, 70), saved(40, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, save=3, undetermined=27)
+
+
+@pytest.mark.parametrize(("last", "category"), [(crashed(60), "wasted"), (terminated(60), "other")])
+def test_in_the_last_attempt_it_is_wasted_up_to_a_crash_else_other(last: str, category: str) -> None:
+    story = account(started(0), loaded(0, 10), saved(20, 30), saved(40, 50), last, reference=1)
+    assert story.seconds == ledger(restore=10, productive=40, **{category: 10})
+
+
+def test_unclaimed_time_of_an_attempt_that_another_one_follows_is_recovery() -> None:
+    # Between the credited last step and the eval nothing is known of ten seconds.
+    story = account(start(0), steps(0, 3, at=10), custom("eval", 50, 60), start(80), steps(3, 2, at=90), end(110))
+    assert story.seconds == ledger({"EVAL": 10}, productive=50, recovery=30, other=20)
+
+
+# Usual step time, start-up
+
+
+def test_the_usual_step_time_leaves_out_what_an_exclusion_touches() -> None:
+    # Step 2 takes 20 s, two of them excluded. By step 1 alone 10 s are usual, and the last step gets as much.
+    story = account(start(0), steps(0, 3, at=10), step(3, 50), end(68), exclude=[(40, 42)])
+    assert story.seconds == ledger(productive=48, excluded=2, other=18)
+
+
+def with_a_first_step_of(seconds: float) -> list[str]:
+    """The others take 8, 10 and 12 s: median 10, median absolute deviation 2. The last one is given its 10 s."""
+    begin = 10 + seconds
+    return told(start(0), step(0, 10), *(step(n, begin + at) for n, at in ((1, 0), (2, 8), (3, 18), (4, 30))),
+                end(begin + 40))  # fmt: skip
+
+
+def test_startup_is_above_the_median_by_more_than_3_mad() -> None:
+    assert account(with_a_first_step_of(16)).seconds == ledger(productive=56, other=10)
+    assert account(with_a_first_step_of(17)).seconds == ledger(startup=7, productive=50, other=10)
+
+
+def test_startup_is_net_time() -> None:
+    # The first step takes 30 s, but 20 of them are a restore.
+    story = account(start(0), step(0, 10), custom("warm", 12, 32), steps(1, 5, at=40), end(90))
+    assert story.seconds == ledger({"WARM": 20}, productive=60, other=10)
+
+
+def test_startup_stands_at_the_beginning_of_the_span() -> None:
+    log = told(start(0), step(0, 10), steps(1, 5, at=70), end(120))
+    assert account(log, window=(10, 60)).seconds == ledger(startup=50)
+    assert account(log, window=(60, 70)).seconds == ledger(productive=10)
+
+
+def test_what_startup_leaves_of_a_span_kept_in_part_is_split() -> None:
+    # Steps 0..9 take 60 s where 10 s are usual; of the 10 s half are kept.
+    story = account(
+        start(0), step(0, 10), step(10, 70), step(20, 80),
+        start(100), steps(5, 3, at=110, stride=10), end(140),
+    )  # fmt: skip
+    assert story.seconds == ledger(startup=50, productive=35, wasted=15, recovery=20, other=20)
+
+
+def test_a_log_that_starts_in_the_middle_of_a_run_shows_no_startup() -> None:
+    story = account(step(0, 0), steps(1, 5, at=40), end(90))
+    assert story.seconds == ledger(productive=90)
+
+
+def test_an_attempt_whose_start_line_was_lost_later_shows_it() -> None:
+    story = account(start(0), steps(0, 4, at=10), step(2, 70), steps(3, 4, at=100), end(140))
+    assert story.seconds == ledger(startup=20, productive=70, wasted=10, recovery=30, other=10)
+
+
+def test_warm_up_after_a_restart_in_a_checkpoint_log() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(40, 50), saved(60, 70), terminated(70),
+        started(90), loaded(60, 100), saved(80, 150), saved(100, 170), job_finished(170),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=100, startup=30, recovery=20)
+
+
+def test_an_initial_save_before_training_is_save_time() -> None:
+    story = account(start(0), save(2, 4), steps(0, 3, at=10), end(40))
+    assert story.seconds == ledger(save=4, productive=30, other=6)

@@ -1,0 +1,269 @@
+"""Accounting §6: the reference step time. Progress is worth what its steps should have taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.story import (
+    Account,
+    account,
+    custom,
+    end,
+    finished,
+    job_finished,
+    ledger,
+    loaded,
+    save,
+    saved,
+    start,
+    started,
+    step,
+    steps,
+    terminated,
+    told,
+)
+
+PLAIN = told(start(0), steps(0, 6, at=10), end(70))
+"""10 s until the first step, then six steps of 10 s."""
+
+
+def effective(story: Account) -> float | None:
+    """The effective computation time, in seconds."""
+    ns = story.analysis.reference.effective_computation_ns
+    return None if ns is None else ns / 1e9
+
+
+# Effective computation time
+
+
+def test_kept_steps_times_reference_is_productive_the_rest_of_their_time_is_slowdown() -> None:
+    story = account(PLAIN, reference=8)
+    assert story.seconds == ledger(productive=48, slowdown=12, other=10)
+    assert effective(story) == 6 * 8
+
+
+def test_goodput_is_effective_time_over_the_window() -> None:
+    assert account(PLAIN, reference=7).percent == pytest.approx(100 * 42 / 70)
+
+
+def test_startup_is_not_slowdown() -> None:
+    story = account(start(0), step(0, 10), steps(1, 5, at=70), end(120), reference=8)
+    assert story.seconds == ledger(startup=50, productive=48, slowdown=12, other=10)
+
+
+def test_saves_and_evals_are_not_slowdown() -> None:
+    story = account(start(0), steps(0, 8, at=10), save(22, 1), custom("eval", 32, 34), end(90), reference=7)
+    assert story.seconds == ledger({"EVAL": 2}, save=1, productive=56, slowdown=21, other=10)
+
+
+def test_wasted_steps_are_worth_nothing() -> None:
+    story = account(start(0), steps(0, 4, at=10), start(60), steps(1, 4, at=70), end(110), reference=8)
+    # Attempt 1 keeps step 0; attempt 2 four steps.
+    assert story.seconds == ledger(productive=40, slowdown=10, wasted=20, recovery=20, other=20)
+
+
+def test_there_is_no_stall() -> None:
+    story = account(start(0), steps(0, 6, at=10), step(6, 600), end(610), reference=10)
+    assert story.seconds == ledger(productive=70, slowdown=530, other=10)
+
+
+def test_the_last_step_of_the_job_counts_in_proportion_if_it_was_shorter() -> None:
+    story = account(start(0), steps(0, 6, at=10), end(65), reference=8)
+    assert story.kept_steps == 5.5
+    assert story.seconds == ledger(productive=44, slowdown=11, other=10)
+
+
+def test_a_credited_last_step_counts_in_proportion_if_it_was_cut() -> None:
+    story = account(
+        start(0), steps(0, 4, at=10), terminated(44), start(100), steps(4, 3, at=110), end(140), reference=8
+    )
+    # 3.4 steps in 34 s, and 3 steps in 30 s.
+    assert story.kept_steps == pytest.approx(6.4)
+    assert story.seconds == ledger(productive=51.2, slowdown=12.8, recovery=56, other=20)
+
+
+def test_steps_that_an_exclusion_touches_count_in_proportion_to_their_time_outside() -> None:
+    story = account(PLAIN, reference=8, exclude=[(32, 37)])
+    assert story.seconds == ledger(productive=44, slowdown=11, excluded=5, other=10)
+
+
+def test_steps_of_no_length_count_if_their_instant_is_outside() -> None:
+    log = told(started(0), loaded(0, 0), finished(10, 10), finished(20, 10), finished(30, 20))
+    assert account(log, reference=1, exclude=[(8, 12)]).kept_steps == 16
+    assert account(log, reference=1, exclude=[(12, 14)]).kept_steps == 28
+
+
+def test_a_step_time_of_zero_is_no_reference() -> None:
+    # Whole seconds, ten steps a second: nine of ten step times are 0.
+    log = told(
+        started(0), loaded(0, 0), [finished(10 * second + n, second) for second in range(1, 9) for n in range(10)]
+    )
+    story = account(log)
+    assert story.analysis.reference.step_time_seconds is None
+    assert story.seconds == ledger(startup=1, productive=7)
+    stepping = account(start(0), [step(10 * second + n, second) for second in range(9) for n in range(10)], end(9))
+    assert stepping.seconds == ledger(productive=8, other=1)
+
+
+def test_so_do_those_of_a_last_step_whose_usual_time_nothing_shows() -> None:
+    story = account(start(0), step(0, 10), step(100, 110), end(210), reference=1, exclude=[(100, 210)])
+    assert story.seconds == ledger(productive=90, other=10, excluded=110)
+    alone = account(start(0), step(0, 10), end(110), reference=80, exclude=[(60, 85)])
+    assert alone.seconds == ledger(productive=60, slowdown=15, other=10, excluded=25)
+
+
+def test_a_span_kept_in_part_counts_its_kept_steps() -> None:
+    story = account(
+        start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140), reference=0.9
+    )
+    assert story.seconds == ledger(productive=58.5, slowdown=6.5, wasted=15, recovery=40, other=20)
+
+
+def test_in_checkpoint_logs_steps_are_counted_between_checkpoints() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(40, 50), terminated(50),
+        started(60), loaded(20, 70), saved(60, 110), job_finished(110),
+        reference=0.75,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=45, slowdown=15, wasted=20, recovery=10)
+    assert effective(story) == 60 * 0.75
+
+
+def test_a_reference_is_taken_exactly_as_it_is_written() -> None:
+    for text, ns in (("0.000000001", 6), ("0.0000000015", 9), ("0.00000000125", 8), ("0.00000000025", 2)):
+        story = account(PLAIN, reference=text)
+        # 6 x 1.25 = 7.5 and 6 x 0.25 = 1.5, rounded once, half to even.
+        assert story.analysis.goodput.ns == ns, text
+
+
+# A reference that is too slow
+
+
+def test_a_reference_that_the_steps_beat_is_said_with_the_observed_median() -> None:
+    story = account(PLAIN, reference=11)
+    assert story.seconds == ledger(productive=66, slowdown=-6, other=10)
+    assert story.found("reference_too_slow") == 1
+    assert "median 10 s" in story.message("reference_too_slow")
+
+
+def test_goodput_over_100_percent_is_never_given_without_it() -> None:
+    story = account(PLAIN, reference=12)
+    assert story.percent == pytest.approx(100 * 72 / 70)
+    assert story.found("reference_too_slow") == 1
+
+
+def test_a_reference_that_fits_is_not_too_slow() -> None:
+    assert account(PLAIN, reference=10).found("reference_too_slow") == 0
+
+
+def test_goodput_over_100_percent_of_any_window_is_never_shown_without_it() -> None:
+    # 20 steps of 12 s, two of 1 s: the job is slower than the reference, a part of it is not.
+    log = told(start(0), steps(0, 20, at=10, every=12), steps(20, 2, at=250, every=1), step(22, 252), end(264))
+    assert account(log, reference=10).found("reference_too_slow") == 0
+    part = account(log, reference=10, window=(250, 252))
+    assert part.percent > 100
+    assert part.found("reference_too_slow") == 1
+
+
+# auto
+
+
+def test_auto_is_the_10th_percentile_of_the_step_times_but_the_first() -> None:
+    # Steps of 10 s (the first, left out), then 10, 12, 14, 16 and 18 s: the 10th percentile is 10.8 s; the last step
+    # takes 14 s, which is the median.
+    story = account(
+        start(0), *(step(n, at) for n, at in enumerate((10, 20, 30, 42, 56, 72, 90))), end(104), reference="auto"
+    )
+    assert story.analysis.reference.origin == "auto"
+    assert story.analysis.reference.step_time_seconds == pytest.approx(10.8)
+    assert story.seconds == ledger(productive=75.6, slowdown=18.4, other=10)
+
+
+def test_auto_is_of_net_time() -> None:
+    story = account(PLAIN, *(custom("eval", at, at + 4) for at in (21, 31, 41, 51)), reference="auto")
+    assert story.analysis.reference.step_time_seconds == pytest.approx(6)
+
+
+def test_auto_leaves_out_what_is_wasted_and_what_an_exclusion_touches() -> None:
+    # Fast steps: 1 and 2 of the first attempt are redone, and one of the second is half excluded.
+    story = account(
+        start(0), step(0, 10), step(1, 20), step(2, 21), step(3, 22),
+        start(60), steps(1, 5, at=70), end(120),
+        exclude=[(82, 89)], reference="auto",
+    )  # fmt: skip
+    assert story.analysis.reference.step_time_seconds == pytest.approx(10)
+
+
+def test_auto_falls_back_to_first_spans() -> None:
+    story = account(start(0), steps(0, 2, at=10), end(30), reference="auto")
+    assert story.seconds == ledger(productive=20, other=10)
+    assert story.analysis.reference.step_time_seconds == 10
+
+
+def test_without_any_span_there_is_no_reference() -> None:
+    story = account(start(0), step(0, 10), end(60), reference="auto")
+    assert story.seconds == ledger(productive=50, other=10)
+    assert (story.analysis.reference.step_time_seconds, story.analysis.reference.origin) == (None, None)
+
+
+def test_checkpoint_logs_use_auto_when_nothing_is_given() -> None:
+    story = account(started(0), loaded(0, 10), saved(20, 30), saved(40, 55), saved(60, 75), job_finished(75))
+    # First 1 s a step (left out), then 1.25 and 1 s: 1.025 s at the 10th percentile.
+    assert story.analysis.reference.origin == "auto"
+    assert story.analysis.reference.step_time_seconds == pytest.approx(1.025)
+    assert story.seconds["productive"] == pytest.approx(61.5, abs=1e-8)
+
+
+def test_step_logs_do_not() -> None:
+    story = account(PLAIN)
+    assert story.analysis.reference.origin is None
+    assert effective(story) is None
+
+
+def test_auto_names_its_value_and_says_pin_it() -> None:
+    story = account(PLAIN, reference="auto")
+    assert "pin it with --reference-step-time 10" in story.message("reference_auto")
+    pinned = account(PLAIN, reference=10)
+    assert pinned.found("reference_auto") == 0
+    assert pinned.seconds == story.seconds
+
+
+# The calculator's table and the timeline
+
+
+def test_the_table_of_the_calculator() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(40, 50), terminated(50),
+        started(60), loaded(20, 70), saved(60, 110), job_finished(110),
+        reference=0.75,
+    )  # fmt: skip
+    table = story.analysis.reference
+    assert (table.step_time_seconds, table.origin) == (0.75, "given")
+    assert (table.total_events, table.job_started_count) == (9, 2)
+    assert (table.checkpoints_loaded, table.checkpoints_saved) == (1, 3)  # a load of step 0 loads nothing
+    assert (table.min_loaded_step, table.max_saved_step, table.step_difference) == (0, 60, 60)
+
+
+def test_identical_lines_are_one_event_in_the_table() -> None:
+    log = told(started(0), loaded(20, 10), saved(40, 30), job_finished(30))
+    table = account(log, log, reference=1).analysis.reference
+    assert (table.total_events, table.checkpoints_loaded, table.checkpoints_saved) == (4, 1, 1)
+
+
+def test_what_is_not_in_the_log_is_not_0_in_the_table() -> None:
+    table = account(PLAIN).analysis.reference
+    assert (table.min_loaded_step, table.max_saved_step, table.step_difference) == (None, None, None)
+
+
+def test_in_the_timeline_a_kept_span_is_one_productive_segment_with_its_slowdown_beside_it() -> None:
+    frame = account(PLAIN, reference=8).analysis.segments
+    productive = frame[frame["category"] == "productive"]
+    assert productive["first_step"].tolist() == [0, 1, 2, 3, 4, 5]
+    assert productive["seconds"].tolist() == [10.0] * 6
+    assert productive["slowdown_ns"].tolist() == [2 * 10**9] * 6
+    assert "training_slowdown" not in set(frame["category"])
+
+
+def test_slowdown_is_a_share_of_its_span_in_every_window() -> None:
+    assert account(PLAIN, reference=8, window=(10, 15)).seconds == ledger(productive=4, slowdown=1)
+    assert account(PLAIN, reference=8, window=(33, 58)).seconds == ledger(productive=20, slowdown=5)

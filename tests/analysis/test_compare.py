@@ -1,0 +1,280 @@
+"""Two runs side by side: where the difference in goodput comes from, and what nobody can know."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import orjson
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_cli.analysis.compare.compare import Contribution, Pair, Side, compare_sides
+from goodput_cli.analysis.compare.phrases import fact_words
+from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
+from goodput_cli.analysis.compare.sheet import compare_sheet
+from goodput_cli.analysis.compare.thresholds import parse_change
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
+from goodput_cli.analysis.measures import MEASURES, value_of
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.summary import Summary, summary_of
+from goodput_cli.api.compare import compare
+from goodput_cli.report.base import Page, load_sheet_renderer
+from goodput_cli.report.formats.json import render
+from tests.accounting.test_properties import analyse, questions, slowly
+from tests.strategies import any_logs, messy_logs
+from tests.support.story import (
+    Lines,
+    account,
+    custom,
+    end,
+    finished,
+    loaded,
+    prep,
+    save,
+    saved,
+    start,
+    started,
+    steps,
+    terminated,
+)
+
+SECOND = 10**9
+SAVE = "unproductive_checkpoint_save_time"
+PREP = "training_prep"
+
+
+def side(name: str, *events: Lines, **options: Any) -> Side:
+    """A side that was told as a story."""
+    return as_side(name, summary_of(account(*events, **options).analysis))
+
+
+def as_side(name: str, summary: Summary) -> Side:
+    return Side(name, f"{name}.jsonl", False, None, summary)
+
+
+def pair(baseline: Side, other: Side, *expressions: str) -> Pair:
+    (made,) = compare_sides(baseline, [other], [parse_change(text) for text in expressions]).pairs
+    return made
+
+
+def contribution(made: Pair, category: str, label: str | None = None) -> Contribution:
+    (found,) = (one for one in made.contributions if (one.category, one.label) == (category, label))
+    return found
+
+
+def fact(made: Pair, name: str) -> tuple[Any, Any, Any]:
+    (found,) = (one for one in made.changes if one.measure.name == name)
+    return found.baseline, found.value, found.change
+
+
+FAST_SAVES = side("fast", start(0), prep(0, 20), steps(0, 9, at=20), save(100, 10, 8), end(120))
+SLOW_SAVES = side("slow", start(0), prep(0, 20), steps(0, 17, at=20), save(180, 40, 16), end(240))
+
+
+def test_what_a_category_gave_or_took_is_the_difference_of_its_shares() -> None:
+    made = pair(FAST_SAVES, SLOW_SAVES)
+    assert contribution(made, PREP).points == Fraction(100 * 20, 120) - Fraction(100 * 20, 240)
+    assert contribution(made, SAVE).points == Fraction(100 * 10, 120) - Fraction(100 * 40, 240)
+    assert contribution(made, SAVE).baseline_ns == 10 * SECOND
+    assert contribution(made, SAVE).ns == 40 * SECOND
+
+
+def test_the_points_add_up_to_the_change_of_goodput_exactly() -> None:
+    made = pair(FAST_SAVES, SLOW_SAVES)
+    assert made.points == SLOW_SAVES.percent - FAST_SAVES.percent
+    assert sum(one.points or 0 for one in made.contributions) + made.one_sided == made.points
+
+
+def test_the_largest_change_comes_first_whether_it_is_a_gain_or_a_loss() -> None:
+    made = pair(FAST_SAVES, SLOW_SAVES)
+    sizes = [abs(one.points) for one in made.contributions if one.points is not None]
+    assert sizes == sorted(sizes, reverse=True)
+    assert {one.points > 0 for one in made.contributions if one.points} == {True, False}
+
+
+def test_points_are_worth_time_of_the_other_window() -> None:
+    made = pair(FAST_SAVES, SLOW_SAVES)
+    assert made.worth_ns(Fraction(10)) == 24 * SECOND
+
+
+def test_what_one_side_does_not_record_has_no_points_of_its_own() -> None:
+    without = side("without", start(0), steps(0, 9, at=20), end(120))
+    made = pair(without, FAST_SAVES)
+    saves = contribution(made, SAVE)
+    assert (saves.baseline_ns, saves.ns, saves.points) == (None, 10 * SECOND, None)
+    assert made.one_sided == -Fraction(100 * (20 + 10), 120)
+    assert sum(one.points or 0 for one in made.contributions) + made.one_sided == made.points
+
+
+def test_what_is_recorded_and_zero_is_zero() -> None:
+    outside = side("outside", start(0), prep(0, 20), steps(0, 9, at=20), save(100, 10, 8), end(120), window=(30, 80))
+    assert contribution(pair(outside, FAST_SAVES), SAVE).baseline_ns == 0
+
+
+def test_custom_events_are_compared_label_by_label() -> None:
+    told = (start(0), steps(0, 9, at=0))
+    before = side("before", *told, custom("EVAL", 80, 90), custom("OLD", 90, 95), end(100))
+    after = side("after", *told, custom("EVAL", 80, 85), custom("NEW", 85, 90), end(100))
+    made = pair(before, after)
+    assert contribution(made, "custom_badput_events", "EVAL").points == 5
+    assert contribution(made, "custom_badput_events", "OLD").points is None
+    assert contribution(made, "custom_badput_events", "NEW").points is None
+    assert made.one_sided == 0
+
+
+def test_what_changed_besides() -> None:
+    first = [started(0), loaded(0, 10), finished(10, 110), saved(10, 120), finished(20, 220), saved(20, 240)]
+    again = [started(300), loaded(20, 320), finished(30, 420), saved(30, 440)]
+    made = pair(side("one", *first, terminated(250)), side("two", *first, *again, terminated(450)))
+    assert fact(made, "attempts") == (1, 2, 1)
+    assert fact(made, "disruptions") == (0, 1, 1)
+    assert fact(made, "disruptions.silent") == (0, 1, 1)
+    assert fact(made, "saves.count") == (2, 3, 1)
+    assert fact(made, "saves.time") == (15, Fraction(10 + 20 + 20, 3), Fraction(5, 3))
+    assert fact(made, "window") == (250, 450, 200)
+
+
+def test_there_is_nothing_to_average_without_a_disruption() -> None:
+    made = pair(FAST_SAVES, SLOW_SAVES)
+    for name in ("mtbf", "mean_downtime", "mean_wasted", "mean_steps_lost"):
+        assert fact(made, name) == (None, None, None)
+        assert MEASURES[name].is_empty(FAST_SAVES.summary)
+    assert not MEASURES["steps.p99"].is_empty(FAST_SAVES.summary)
+
+
+def test_what_is_absent_is_said_in_its_own_words() -> None:
+    without = side("without", start(0), steps(0, 9, at=20), end(120))
+    made = pair(FAST_SAVES, without)
+    words = {one.measure.name: fact_words(made, one) for one in made.changes}
+    assert words["mtbf"] == ("none", "none", "")
+    assert words["saves.interval"] == ("none", "not recorded", "not recorded")
+    assert words["saves.count"] == ("1", "not recorded", "not recorded")
+    assert words["window"] == ("2 min 00 s", "2 min 00 s", "0 s")
+
+
+def test_step_times_that_were_not_recorded_are_not_zero() -> None:
+    checkpoints = side("c", started(0), loaded(0, 10), finished(10, 110), saved(10, 120), terminated(130))
+    made = pair(checkpoints, FAST_SAVES)
+    assert fact(made, "steps.median") == (None, 10, None)
+    assert fact(made, "steps.count") == (None, 8, None)
+
+
+def test_sides_that_were_measured_otherwise_are_told_of() -> None:
+    told = (start(0), steps(0, 9, at=0), end(100))
+    plain = side("plain", *told)
+    other = side("other", *told, reference="9.5", data_loading="blocking", stall_factor=0.0)
+    (found,) = compare_sides(plain, [other]).diagnostics
+    assert (found.code, found.severity) == ("methods_differ", "warning")
+    assert "reference step time 9.5 s (given), not none" in found.message
+    assert "--data-loading blocking, not overlapped" in found.message
+    assert "--stall-factor 0, not 5" in found.message
+    assert compare_sides(plain, [replace(plain, name="again")]).diagnostics == ()
+
+
+def test_every_other_side_is_held_against_the_baseline() -> None:
+    found = compare_sides(FAST_SAVES, [SLOW_SAVES, FAST_SAVES], [parse_change("goodput:-1pp")])
+    assert [made.baseline.name for made in found.pairs] == ["fast", "fast"]
+    assert [one.name for one in found.sides] == ["fast", "slow", "fast"]
+    assert found.pairs[1].points == 0
+    assert len(found.thresholds) == 2
+
+
+# What holds for every two logs.
+
+LOGS = st.one_of(any_logs(), messy_logs())
+
+
+def summaries(*logs: list[str], **question: Any) -> tuple[Side, Side] | None:
+    one, two = (analyse(lines, **question) for lines in logs)
+    return None if one is None or two is None else (as_side("one", summary_of(one)), as_side("two", summary_of(two)))
+
+
+@slowly
+@given(LOGS, LOGS, questions())
+def test_points_always_add_up(one: list[str], two: list[str], question: dict[str, Any]) -> None:
+    sides = summaries(one, two, **question)
+    if sides is not None:
+        made = pair(*sides)
+        assert sum(found.points or 0 for found in made.contributions) + made.one_sided == made.points
+        assert made.points == sides[1].percent - sides[0].percent
+
+
+@slowly
+@given(LOGS, questions())
+def test_a_log_against_itself_changes_nothing(lines: list[str], question: dict[str, Any]) -> None:
+    sides = summaries(lines, lines, **question)
+    if sides is not None:
+        made = pair(*sides)
+        assert made.points == made.one_sided == 0
+        assert {found.points for found in made.contributions} <= {0}
+        assert {found.change for found in made.changes} <= {0, None}
+
+
+@slowly
+@given(LOGS, LOGS)
+def test_swapping_the_sides_turns_every_sign(one: list[str], two: list[str]) -> None:
+    sides = summaries(one, two)
+    if sides is None:
+        return
+    there, back = pair(*sides), pair(sides[1], sides[0])
+    assert (there.points, there.one_sided) == (-back.points, -back.one_sided)
+    turned = {(found.category, found.label): found.points for found in back.contributions}
+    for found in there.contributions:
+        other = turned.pop((found.category, found.label))
+        assert found.points is None if other is None else found.points == -other
+    assert not turned
+    for forth, returned in zip(there.changes, back.changes, strict=True):
+        assert forth.change is None if returned.change is None else forth.change == -returned.change
+
+
+@slowly
+@given(LOGS, questions())
+def test_a_saved_analysis_says_the_same_as_the_log(lines: list[str], question: dict[str, Any]) -> None:
+    analysis = analyse(lines, **question)
+    if analysis is not None:
+        assert summary_of_saved(orjson.loads(render(analysis, Page())), "saved") == summary_of(analysis)
+
+
+@slowly
+@given(LOGS, questions())
+def test_a_name_measures_the_same_in_one_log_and_in_a_comparison(lines: list[str], question: dict[str, Any]) -> None:
+    analysis = analyse(lines, **question)
+    if analysis is not None:
+        summary = summary_of(analysis)
+        for name in MEASURES:
+            asked = parse_threshold(f"{name}>0")
+            value = value_of(summary, name, None, asked.unit)
+            (judged,) = evaluate([asked], analysis)
+            assert (judged.met, judged.value) == ((None, None) if value is None else (value > 0, float(value))), name
+
+
+@slowly
+@given(LOGS, LOGS)
+def test_every_format_can_be_written(one: list[str], two: list[str]) -> None:
+    sides = summaries(one, two)
+    if sides is not None:
+        sheet = compare_sheet(compare_sides(sides[0], sides[1:], [parse_change("goodput:-2pp")]))
+        for name in ("table", "json", "csv", "markdown"):
+            assert load_sheet_renderer(name)(sheet, Page())
+
+
+@slowly
+@given(any_logs())
+def test_from_files_and_from_a_saved_analysis_comes_the_same(lines: list[str]) -> None:
+    analysis: Analysis | None = analyse(lines)
+    if analysis is None:
+        return
+    with TemporaryDirectory() as folder:
+        log, answer = Path(folder, "log.jsonl"), Path(folder, "saved.txt")
+        log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        text = render(analysis, Page())
+        assert isinstance(text, str)
+        answer.write_text(text.replace(f"{folder}/", ""), encoding="utf-8")
+        (made,) = compare([answer, log], job_name=[analysis.job.name]).pairs
+        assert made.points == 0
+        assert {found.points for found in made.contributions} <= {0}
+        assert (made.baseline.saved, made.side.saved) == (True, False)

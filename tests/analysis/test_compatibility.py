@@ -1,0 +1,118 @@
+"""docs/compatibility.md: every known difference from the reference library has a log that shows it, and the numbers
+are those that the library gives for it.
+
+`UPDATE_DOCS=1 pytest tests/analysis/test_compatibility.py` writes the logs and the tables anew.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import goodput_cli
+from goodput_cli.analysis.reconcile.reconcile import Movement, Reconciliation
+from goodput_cli.analysis.reconcile.rules import RULES
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.vocabulary.text import percent, seconds_text
+from tests.analysis.test_reconcile_library import CLOSE, in_process
+from tests.support.difference_logs import LOGS, OPTIONS, text_of
+from tests.support.markdown_docs import ROOT, read, replace_generated, updating
+
+FOLDER = ROOT / "sample_logs" / "differences"
+COMPATIBILITY = ROOT / "docs" / "compatibility.md"
+WITHOUT_A_LOG = {"unclaimed", "other_reason"}
+"""What is said where no other rule fits; no log is known that needs them."""
+SHOWN = [name for name in LOGS if name in RULES]
+REFUSED = [name for name in LOGS if name not in RULES]
+
+
+@functools.cache
+def both(name: str) -> tuple[Analysis, Reconciliation]:
+    question: dict[str, Any] = {}
+    if name == "excluded":
+        question["exclude"] = [OPTIONS[name][1]]
+    elif name == "no_reference":
+        question["reference_step_time"] = OPTIONS[name][1]
+    analysis = goodput_cli.analyze(FOLDER / f"{name}.jsonl", **question)
+    return analysis, in_process(analysis)
+
+
+@pytest.mark.parametrize("name", list(LOGS))
+def test_a_log_is_as_it_is_written(name: str) -> None:
+    path = FOLDER / f"{name}.jsonl"
+    if updating():
+        path.write_text(text_of(name), encoding="utf-8", newline="\n")
+    assert read(path) == text_of(name)
+
+
+def test_every_difference_has_a_log_and_every_log_a_difference() -> None:
+    assert set(SHOWN) == RULES.keys() - WITHOUT_A_LOG
+    assert {path.stem for path in FOLDER.glob("*.jsonl")} == LOGS.keys()
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_log_shows_its_rule_and_is_explained(name: str) -> None:
+    _, found = both(name)
+    assert name in {one.rule for one in found.movements}
+    assert found.answer.failed is None
+    assert all(abs(row.not_explained_ns or 0) < CLOSE for row in found.rows)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_is_an_answer(name: str) -> None:
+    _, found = both(name)
+    assert found.answer.failed
+    assert all(row.there_ns is None for row in found.rows)
+
+
+def test_the_outage_after_a_checkpoint_to_the_second() -> None:
+    """Worked out by hand: the job runs from 0 to 1110. There are 19 steps of 10 s in a row with 820 s in their midst,
+    and the last one up to the end: 1010 s are productive there. Here the step before the outage is credited with its
+    usual 10 s, so 800 s are recovery, and 10 s from the restart to its first step are in no category."""
+    _, found = both("outage_productive")
+    amounts = {row.category: (row.here_ns // 10**9, round((row.there_ns or 0) / 1e9)) for row in found.rows}
+    assert amounts == {
+        "productive": (200, 1010),
+        "infrastructure_recovery_from_disruption": (800, 0),
+        "other": (110, 100),
+    }
+    assert found.movements[0] == Movement(
+        "outage_productive", ("infrastructure_recovery_from_disruption", None), ("productive", None), 800 * 10**9
+    )
+    assert (found.disruptions_here, found.answer.disruptions) == (1, 0)
+
+
+def test_the_document_lists_every_difference() -> None:
+    rows = [
+        "| rule | what the library does, and what we do | moves | log | goodput |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name in RULES:
+        if name in WITHOUT_A_LOG:
+            continue
+        analysis, found = both(name)
+        moved = "; ".join(moves(one) for one in found.movements if one.rule == name)
+        options = f", `{' '.join(OPTIONS[name])}`" if name in OPTIONS else ""
+        goodput = f"{percent(analysis.goodput.percent)}, {percent(found.answer.goodput_percent or 0.0)}"
+        rows.append(f"| {RULES[name].title} | {RULES[name].text} | {moved} | {link(name)}{options} | {goodput} |")
+    replace_generated(COMPATIBILITY, "differences", "\n".join(rows) + "\n")
+
+
+def test_the_document_lists_every_refusal() -> None:
+    rows = ["| log | what it raises | goodput here |", "| --- | --- | --- |"]
+    for name in REFUSED:
+        analysis, found = both(name)
+        rows.append(f"| {link(name)} | `{found.answer.failed}` | {percent(analysis.goodput.percent)} |")
+    replace_generated(COMPATIBILITY, "refusals", "\n".join(rows) + "\n")
+
+
+def moves(one: Movement) -> str:
+    if one.beside is not None:
+        return f"{seconds_text(one.ns)} s of `{one.beside[0]}` also as `{one.there[0]}`"
+    return f"{seconds_text(one.ns)} s from `{one.here[0]}` to `{one.there[0]}`"
+
+
+def link(name: str) -> str:
+    return f"[{name}](../{(FOLDER / name).relative_to(ROOT).as_posix()}.jsonl)"

@@ -1,0 +1,59 @@
+"""Saves: how many, and how far apart."""
+
+from __future__ import annotations
+
+import json
+
+from goodput_cli.analysis.results import Method, Saves
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.json import render
+from tests.support.story import account, end, finished, loaded, save, saved, start, started, steps, terminated
+
+
+def test_saves_are_counted_with_the_time_between_them() -> None:
+    told = account(start(0), steps(0, 10, at=0), save(20, 2, 2), save(50, 2, 5), save(90, 2, 9), end(110))
+    assert told.analysis.saves == Saves(3, 35.0)
+
+
+def test_the_reports_of_several_hosts_are_one_save() -> None:
+    hosts = [save(20 + late, 2, 2) for late in (0, 0.1, 0.2)]
+    told = account(start(0), steps(0, 10, at=0), hosts, save(50, 2, 5), saved(5, 52), end(110))
+    assert told.analysis.saves == Saves(2, 30.0)
+
+
+def test_a_step_saved_again_by_the_next_attempt_is_another_save_and_the_outage_is_no_interval() -> None:
+    first = [start(0), steps(0, 5, at=0), save(20, 2, 2), save(30, 2, 3)]
+    second = [start(1000), steps(2, 5, at=1000), save(1010, 2, 3), save(1030, 2, 5), end(1060)]
+    assert account(*first, *second).analysis.saves == Saves(4, 15.0)
+
+
+def test_saves_of_a_checkpoint_log() -> None:
+    told = account(
+        started(0), loaded(0, 10), finished(10, 100), saved(10, 105), finished(20, 200), saved(20, 207), terminated(210)
+    )
+    assert told.analysis.saves == Saves(2, 102.0)
+
+
+def test_only_saves_of_the_window_count() -> None:
+    told = account(start(0), steps(0, 10, at=0), save(20, 2, 2), save(50, 2, 5), end(110), window=(30, 80))
+    assert told.analysis.saves == Saves(1, None)
+
+
+def test_none_in_the_window_is_not_the_same_as_none_in_the_log() -> None:
+    told = account(start(0), steps(0, 10, at=0), save(20, 2, 2), end(110), window=(30, 80))
+    assert told.analysis.saves == Saves(0, None)
+    assert account(start(0), steps(0, 10, at=0), end(110)).analysis.saves is None
+
+
+def test_an_analysis_says_how_it_was_made() -> None:
+    asked = account(
+        start(0), steps(0, 10, at=0), end(110), data_loading="blocking", stall_factor=0.0, no_hindsight=True
+    )
+    assert asked.analysis.method == Method(data_loading="blocking", stall_factor=0.0, hindsight=False)
+    assert json.loads(render(asked.analysis, Page()))["method"] == {
+        "data_loading": "blocking",
+        "async_saves": False,
+        "stall_factor": 0.0,
+        "exclude_stopped": False,
+        "hindsight": False,
+    }

@@ -1,0 +1,209 @@
+"""Thresholds: what can be asked, and that they are judged unrounded."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_cli.analysis.disruptions.reliability import Reliability
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
+from goodput_cli.analysis.results import AtRisk, Elastic, StepStatistics, Window
+from goodput_cli.errors import UsageError
+from goodput_cli.events.schema import COLUMNS, Kind
+from goodput_cli.vocabulary.categories import CATEGORIES
+from tests.support.analyses import BASE, MINUTE, amount, empty_table, primer
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "label", "comparison", "limit", "unit"),
+    [
+        ("goodput<90", "goodput", None, "<", Fraction(90), "%"),
+        (" goodput  <= 92.5 % ", "goodput", None, "<=", Fraction("92.5"), "%"),
+        ("queued>30m", "queued", None, ">", Fraction(1800), "s"),
+        ("other>=1h", "other", None, ">=", Fraction(3600), "s"),
+        ("training_slowdown<-5", "training_slowdown", None, "<", Fraction(-5), "%"),
+        ("custom:eval>5", "custom_badput_events", "EVAL", ">", Fraction(5), "%"),
+        ("custom:A<B==5s", "custom_badput_events", "A<B", "==", Fraction(5), "s"),
+        ("custom_badput_events:Eval>5", "custom_badput_events", "EVAL", ">", Fraction(5), "%"),
+        ("disruptions!=0", "disruptions", None, "!=", Fraction(0), ""),
+        ("mtbf<2h", "mtbf", None, "<", Fraction(7200), "s"),
+        ("steps.p99>2.5", "steps.p99", None, ">", Fraction("2.5"), "s"),
+        ("steps.count<100", "steps.count", None, "<", Fraction(100), ""),
+        ("mean_downtime>10m", "mean_downtime", None, ">", Fraction(600), "s"),
+        ("at_risk>90m", "at_risk", None, ">", Fraction(5400), "s"),
+        ("at_risk.steps>100", "at_risk.steps", None, ">", Fraction(100), ""),
+        ("elastic.stepping<95", "elastic.stepping", None, "<", Fraction(95), "%"),
+    ],
+)
+def test_expressions(text: str, name: str, label: str | None, comparison: str, limit: Fraction, unit: str) -> None:
+    parsed = parse_threshold(text)
+    assert (parsed.name, parsed.label, parsed.comparison, parsed.limit, parsed.unit) == (
+        name, label, comparison, limit, unit,
+    )  # fmt: skip
+
+
+def test_every_category_can_be_asked() -> None:
+    for category in (*CATEGORIES, "data_loading_async"):
+        assert parse_threshold(f"{category}>1").name == category
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "goodput", "goodput=90", "goodput<", "<90", "goodput<ninety", "goodput<1e400", "goodput<nan", "godput<90",
+        "goodput<90kg", "disruptions>3%", "steps.p99>3%", "steps.count>3s", "custom:>3", "custom>3", "steps.p42>1",
+        "elastic.stepping<5m", "at_risk>5%", "mtbf>5%", "elastic<5",
+        "goodput<90 and other>3", "goodput<" + "9" * 5000,
+    ],
+)  # fmt: skip
+def test_what_is_not_an_expression_is_wrong_usage(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_threshold(text)
+
+
+def test_a_misspelt_name_gets_a_hint() -> None:
+    with pytest.raises(UsageError, match="did you mean goodput"):
+        parse_threshold("godput<90")
+
+
+def test_fail_under_is_goodput_below() -> None:
+    assert parse_fail_under("85") == parse_threshold("goodput<85")
+    assert parse_fail_under("85 %") == parse_threshold("goodput<85")
+    with pytest.raises(UsageError, match="percentage"):
+        parse_fail_under("high")
+
+
+@pytest.mark.parametrize(
+    ("text", "met", "value"),
+    [
+        ("goodput<90", True, 50.0),
+        ("goodput<50", False, 50.0),
+        ("goodput<=50", True, 50.0),
+        ("goodput>1h", True, 6000.0),
+        ("productive>1h", True, 6000.0),
+        ("wasted_progress_from_disruption>=20", True, 20.0),
+        ("wasted_progress_from_disruption>40m", False, 2400.0),
+        ("program_startup>0", False, 0.0),
+        ("excluded>0", False, 0.0),
+        ("disruptions>0", True, 1.0),
+        ("attempts==2", True, 2.0),
+        ("kept_steps<50", False, 50.0),
+        ("custom_badput_events>5", None, None),
+        ("custom:EVAL>5", None, None),
+        ("data_loading_async>5", None, None),
+        ("tpu_initialization<5", None, None),
+        ("steps.p99>2", None, None),
+        ("steps.count<1", True, 0.0),
+        ("mtbf<2h", None, None),
+    ],
+)
+def test_judgement(text: str, met: bool | None, value: float | None) -> None:
+    (judged,) = evaluate([parse_threshold(text)], primer())
+    assert (judged.met, judged.value) == (met, value)
+
+
+RELIABILITY = Reliability(2, 9 * 10**12, 4500.0, (100.0, 9000.0), 450.0, None, (BASE, BASE + 20 * MINUTE), 0.5)
+ELASTIC = Elastic(0.3, None, 0, 15.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "met", "value"),
+    [
+        ("mtbf<2h", True, 4500.0),
+        ("mean_downtime>450", False, 450.0),
+        ("mean_time_to_regain>1h", None, None),
+        ("longest_unproductive>=20m", True, 1200.0),
+        ("at_risk>29.9s", True, 30.0),
+        ("at_risk.steps>12.5", False, 12.0),
+        ("elastic.stepping==30", True, 30.0),
+        ("elastic.available<30", None, None),
+        ("elastic.goodput<15", False, 15.0),
+        ("runs>1", False, 1.0),
+    ],
+)
+def test_what_stands_beside_the_ledger(text: str, met: bool | None, value: float | None) -> None:
+    analysis = primer(reliability=RELIABILITY, elastic=ELASTIC, at_risk=AtRisk(12.0, 30 * 10**9))
+    (judged,) = evaluate([parse_threshold(text)], analysis)
+    assert (judged.met, judged.value) == (met, value)
+
+
+def test_a_window_without_a_gap_has_a_longest_gap_of_zero_and_an_empty_one_has_none() -> None:
+    whole = replace(RELIABILITY, longest_unproductive=None)
+    empty = Window(BASE, BASE + MINUTE, MINUTE)
+    (judged,) = evaluate([parse_threshold("longest_unproductive>0")], primer(reliability=whole))
+    assert (judged.met, judged.value) == (False, 0.0)
+    assert evaluate([parse_threshold("longest_unproductive>0")], primer(reliability=whole, window=empty))[0].met is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fails", "verdict"),
+    [("goodput<90", True, "failed"), ("goodput<90", False, "warning"), ("goodput<9", True, "passed"),
+     ("goodput<9", False, "passed"), ("queued>1", True, "not_recorded"), ("queued>1", False, "not_recorded")],
+)  # fmt: skip
+def test_verdicts(text: str, fails: bool, verdict: str) -> None:
+    analysis = primer(not_recorded=("queued",))
+    assert evaluate([parse_threshold(text, fails=fails)], analysis)[0].verdict == verdict
+
+
+def test_the_window_without_exclusions_is_the_100_percent() -> None:
+    window = Window(BASE, BASE + 200 * MINUTE, 100 * MINUTE)
+    (judged,) = evaluate([parse_threshold("goodput<100")], primer(window=window))
+    assert (judged.met, judged.value) == (False, 100.0)
+
+
+def test_an_empty_window_neither_passes_nor_fails() -> None:
+    window = Window(BASE, BASE + MINUTE, MINUTE)
+    assert evaluate([parse_threshold("goodput<90")], primer(window=window))[0].met is None
+
+
+def test_one_nanosecond_decides() -> None:
+    year = 365 * 86_400 * 10**9
+    limit = year * 85 // 100
+    window = Window(BASE, BASE + year, 0)
+    for off, met in ((-1, True), (0, False), (1, False)):
+        analysis = primer(window=window, goodput=amount("productive", limit + off, year))
+        (judged,) = evaluate([parse_fail_under("85")], analysis)
+        assert judged.met is met
+        assert judged.value is not None
+        assert (judged.value < 85) is met
+
+
+def test_labels_are_added_up_and_told_apart() -> None:
+    rows = (amount("custom_badput_events", 30, 100, "EVAL"), amount("custom_badput_events", 20, 100, "TEST"))
+    analysis = primer(window=Window(0, 100, 0), badput=rows, not_recorded=())
+    judged = evaluate([parse_threshold(f"{name}>1") for name in ("custom_badput_events", "custom:eval")], analysis)
+    assert [one.value for one in judged] == [50.0, 30.0]
+
+
+def test_a_label_of_the_job_that_is_not_in_the_window_is_zero() -> None:
+    table = empty_table()
+    row: dict[str, Any] = {name: np.zeros(1, dtype) for name, dtype in COLUMNS.items()}
+    row["kind"] = np.full(1, Kind.CUSTOM, np.int8)
+    table = replace(table, **row, labels=("EVAL", "SCALE_UP"))
+    analysis = primer(table=table, not_recorded=())
+    judged = evaluate([parse_threshold(f"custom:{label}>0") for label in ("EVAL", "SCALE_UP")], analysis)
+    assert [one.met for one in judged] == [False, None]
+
+
+def test_step_times_compare_as_the_decimals_that_people_see() -> None:
+    analysis = primer(steps=StepStatistics(3, 0.1, 0.3, 0.2, 0.1, float("nan")))
+    judged = evaluate([parse_threshold(f"steps.{name}") for name in ("mean==0.3", "ideal<=0.1", "p99>0")], analysis)
+    assert [one.met for one in judged] == [True, True, None]
+
+
+def test_warnings_do_not_fail() -> None:
+    assert not evaluate([parse_threshold("goodput<90", fails=False)], primer())[0].fails
+
+
+@given(st.text(max_size=40))
+def test_no_text_raises_anything_but_wrong_usage(text: str) -> None:
+    for parse in (parse_threshold, parse_fail_under):
+        with contextlib.suppress(UsageError):
+            parse(text)

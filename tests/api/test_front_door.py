@@ -1,0 +1,135 @@
+"""`import goodput_cli`: the functions of the commands, with the same options; and names documented earlier."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli import plugins
+from goodput_cli.accounting.rules import Method
+from goodput_cli.analysis.question import Question, QuestionOptions, make_question
+from goodput_cli.api.options import Reading
+from goodput_cli.errors import UsageError
+from goodput_cli.report.base import Page
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.vocabulary.option import declared
+from goodput_cli.vocabulary.text import safe
+
+ROOT = Path(__file__).parents[2]
+PRIMER = ROOT / "sample_logs" / "primer-50-percent.jsonl"
+FUNCTIONS = ("analyze", "compare", "jobs", "check", "reconcile", "watch")
+
+
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_every_name_is_there_for_people_and_editors() -> None:
+    source = ast.parse(Path(goodput_cli.__file__).read_text(encoding="utf-8"))
+    (block,) = (node for node in source.body if isinstance(node, ast.If))
+    for_editors = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert {*goodput_cli.__all__} == {*for_editors, "__version__"} == {*goodput_cli._PLACES, "__version__"}
+    assert {*goodput_cli.__all__} <= {*dir(goodput_cli)}
+    for name in goodput_cli.__all__:
+        assert getattr(goodput_cli, name) is not None
+    with pytest.raises(AttributeError, match="anything"):
+        goodput_cli.anything  # noqa: B018 - what is not there says so
+
+
+def test_nothing_heavy_is_imported_before_it_is_asked_for() -> None:
+    code = "import sys, goodput_cli; dir(goodput_cli); print(goodput_cli.GoodputError, 'numpy' in sys.modules)"
+    assert python(code).split()[-1] == "False"
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_all_functions_take_the_same_options(name: str) -> None:
+    function = getattr(goodput_cli, name)
+    parameters = inspect.signature(function).parameters
+    shared = {one.keyword for one in declared(Question)} - {"window", "every"}
+    assert shared | {one.keyword for one in declared(Reading)} <= {*parameters}
+    assert "options" not in parameters
+    assert parameters["stall_factor"].default == 5.0
+    assert "stall_factor" in pydoc.plain(pydoc.render_doc(function))
+
+
+def test_an_option_is_declared_once() -> None:
+    """What type checkers are told, beside the fields, has the same names."""
+    assert {one.keyword for one in declared(Question)} == {*QuestionOptions.__annotations__}
+    assert all(one.option.label for one in declared(Method)), "the method section of a report names it"
+
+
+def test_a_question_is_checked_before_anything_is_read() -> None:
+    with pytest.raises(TypeError, match="stal_factor"):
+        goodput_cli.analyze("no-such-log", stal_factor=3)  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="not a factor"):
+        goodput_cli.jobs("no-such-log", stall_factor=-1.0)
+    with pytest.raises(UsageError, match="overlapped or blocking"):
+        goodput_cli.check("no-such-log", data_loading="sometimes")  # type: ignore[arg-type]
+    assert make_question(start=None, run=None).method == Method()
+
+
+def test_each_function_answers_from_sources() -> None:
+    analysis = goodput_cli.analyze(PRIMER, reference_step_time=120, window="1h")
+    assert isinstance(analysis, goodput_cli.Analysis)
+    assert (analysis.goodput_percent, analysis.rolling is not None) == (50.0, True)
+    comparison = goodput_cli.compare([PRIMER, PRIMER], reference_step_time=120, changes=["goodput:-1pp"])
+    assert isinstance(comparison, goodput_cli.Comparison)
+    assert [float(pair.points) for pair in comparison.pairs] == [0.0]
+    done: list[tuple[int, int]] = []
+    job_list = goodput_cli.jobs(PRIMER, reference_step_time=120, jobs_done=lambda *count: done.append(count))
+    assert isinstance(job_list, goodput_cli.JobList)
+    assert ([job.goodput_percent for job in job_list.jobs], done) == ([50.0], [(1, 1)])
+    report = goodput_cli.check([PRIMER], job_name="goodput-primer")
+    assert isinstance(report, goodput_cli.CheckReport)
+    assert report.jobs == 1
+    both = goodput_cli.reconcile(PRIMER, reference_step_time=120)
+    assert isinstance(both, goodput_cli.CheckpointReconciliation)
+    update = next(goodput_cli.watch(PRIMER, as_of="2025-01-01T02:00"))
+    assert isinstance(update, goodput_cli.Update)
+
+
+def test_fetch_takes_one_source_or_several(tmp_path: Path) -> None:
+    manifest = goodput_cli.fetch(PRIMER, tmp_path / "one.jsonl")
+    assert isinstance(manifest, goodput_cli.Manifest)
+    assert manifest.lines == len(PRIMER.read_text(encoding="utf-8").splitlines())
+    stdin = io.BytesIO(PRIMER.read_bytes())
+    assert goodput_cli.fetch(["-"], tmp_path / "two.jsonl", stdin=stdin).lines == manifest.lines
+
+
+@pytest.mark.parametrize(
+    "first", ["import goodput_cli", "import goodput_cli; goodput_cli.fetch; goodput_cli.reconcile"]
+)
+def test_documented_names_of_earlier_go_on_working(first: str) -> None:
+    """In whatever order: an import of a module named as a function must not hide the function."""
+    code = f"""
+{first}
+from goodput_cli.fetch import fetch
+from goodput_cli.reconcile import reconcile_job
+from goodput_cli.sides import compare
+from goodput_cli.live import watch
+from goodput_cli.logs import check_log, list_jobs
+from goodput_cli.report.text import safe
+from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.events.formats.base import Format
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.report.base import Page
+import goodput_cli.fetch
+assert goodput_cli.fetch is fetch and fetch.__name__ == "fetch"
+assert goodput_cli.compare is compare and goodput_cli.watch is watch
+assert goodput_cli.reconcile.__name__ == "reconcile" and callable(goodput_cli.reconcile)
+print("fine")
+"""
+    assert python(code) == "fine\n"
+
+
+def test_the_names_for_plug_ins_are_those_behind_them() -> None:
+    assert (plugins.RawBatch, plugins.Page, plugins.safe) == (RawBatch, Page, safe)
+    assert all(hasattr(plugins, name) for name in plugins.__all__)

@@ -1,0 +1,228 @@
+"""`goodput compare` as a person and a CI job meet it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.golden_files import check_golden
+from tests.support.json_answers import check_answer
+from tests.support.story import Line, end, start, steps
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLES = ROOT / "sample_logs"
+NIGHT, MORNING, PRIMER = "llm-pretrain.jsonl", "llm-pretrain-r2.jsonl", "primer-50-percent.jsonl"
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the sample logs, and a terminal of 80 columns."""
+    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    for name in (NIGHT, MORNING, PRIMER):
+        (tmp_path / name).symlink_to(SAMPLES / name)
+    return tmp_path
+
+
+def compare(capsys: Output, *arguments: str) -> tuple[int, str, str]:
+    code = run(["compare", *arguments])
+    return code, *capsys.readouterr()
+
+
+def as_json(capsys: Output, *arguments: str) -> Any:
+    code, out, _ = compare(capsys, *arguments, "--format", "json")
+    assert code == 0
+    return json.loads(out)
+
+
+def log(folder: Path, name: str, *lines: Line, job: str = "j") -> str:
+    text = "\n".join(lines).replace('"job_name": "j"', f'"job_name": "{job}"')
+    (folder / name).write_text(text + "\n")
+    return name
+
+
+def short_run(job_seconds: int, at: int = 0) -> list[Line]:
+    return [start(at), *steps(0, 6, at=at + 10), end(at + job_seconds)]
+
+
+@pytest.mark.parametrize(("name", "ending"), [("table", "txt"), ("markdown", "md"), ("csv", "csv"), ("json", "json")])
+def test_every_format_as_people_see_it(capsys: Output, name: str, ending: str) -> None:
+    code, out, err = compare(capsys, NIGHT, MORNING, "-q", "--format", name, "--fail-if", "goodput:-1pp")
+    assert (code, err) == (3, "threshold goodput:-1pp: FAILED (-1.08 pp, limit -1 pp)\n")
+    check_golden(f"compare.{ending}", out)
+
+
+def test_three_sides_of_which_one_records_other_things(capsys: Output) -> None:
+    code, out, err = compare(capsys, PRIMER, NIGHT, MORNING, "--reference-step-time", "8", "--warn-if", "attempts:+3")
+    assert code == 0
+    assert "threshold attempts:+3 of llm-pretrain-7b: warning (+4, limit +3)" in err
+    assert "threshold attempts:+3 of llm-pretrain-7b-r2: passed (+0, limit +3)" in err
+    check_golden("compare-three.txt", out)
+
+
+def test_json_is_as_the_schema_says(capsys: Output) -> None:
+    for arguments in ([NIGHT, MORNING, "--warn-if", "goodput:-1%"], [PRIMER, MORNING, NIGHT], [NIGHT, NIGHT]):
+        check_answer(as_json(capsys, *arguments), "comparison")
+
+
+def test_all_formats_hold_the_same_numbers(capsys: Output) -> None:
+    answer = as_json(capsys, NIGHT, MORNING)["comparisons"][0]
+    rows = list(csv.DictReader(io.StringIO(compare(capsys, NIGHT, MORNING, "--format", "csv")[1])))
+    in_csv = {row["name"] + row["label"]: row["points"] for row in rows if row["kind"] == "category"}
+    in_json = {one["category"] + (one["label"] or ""): one["points"] for one in answer["waterfall"]}
+    assert {name: float(points) for name, points in in_csv.items() if name != "one_sided"} == in_json
+    assert float(rows[0]["change"]) == answer["goodput_points"]
+    page = compare(capsys, NIGHT, MORNING, "--format", "html")[1]
+    table = compare(capsys, NIGHT, MORNING)[1]
+    for one in answer["waterfall"]:
+        assert f"{one['points']:+.2f}" in table
+        assert f"{one['points']:+.2f}" in page
+
+
+def test_a_saved_baseline_answers_as_the_log_does(folder: Path, capsys: Output) -> None:
+    assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
+    from_log, from_saved = as_json(capsys, NIGHT, MORNING), as_json(capsys, "baseline.json", MORNING)
+    assert from_saved["comparisons"] == from_log["comparisons"]
+    assert from_saved["diagnostics"] == from_log["diagnostics"]
+    assert [side["saved"] for side in from_saved["sides"]] == [True, False]
+
+
+def test_a_gate_against_a_saved_baseline(capsys: Output) -> None:
+    assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
+    assert compare(capsys, "baseline.json", MORNING, "-q", "--fail-if", "goodput:-2pp")[0] == 0
+    assert compare(capsys, "baseline.json", MORNING, "-q", "--fail-if", "goodput:-1pp")[0] == 3
+    assert compare(capsys, "baseline.json", MORNING, "-q", "--warn-if", "goodput:-1pp")[0] == 0
+    assert compare(capsys, "baseline.json", MORNING, "-q", "--fail-if", "queued:+1pp")[0] == 4
+
+
+def test_the_report_is_written_though_a_threshold_failed(folder: Path, capsys: Output) -> None:
+    code, out, _ = compare(capsys, NIGHT, MORNING, "-q", "--fail-if", "goodput:-1pp", "-o", "c.md", "-o", "c.html")
+    assert (code, out) == (3, "")
+    assert "goodput fell by 1.08 points" in (folder / "c.md").read_text()
+    assert "goodput fell by 1.08 points" in (folder / "c.html").read_text()
+
+
+def test_a_saved_answer_from_standard_input(folder: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
+    with open("baseline.json", "rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        assert "goodput fell by 1.08 points" in compare(capsys, "-", MORNING)[1]
+
+
+def test_two_jobs_of_one_log(folder: Path, capsys: Output) -> None:
+    log(folder, "a.jsonl", *short_run(70), job="before")
+    log(folder, "b.jsonl", *short_run(90, at=1000), job="after")
+    both = (folder / "a.jsonl").read_text() + (folder / "b.jsonl").read_text()
+    (folder / "both.jsonl").write_text(both)
+    answer = as_json(capsys, "both.jsonl", "-j", "before", "-j", "after")
+    assert [(side["name"], side["source"]) for side in answer["sides"]] == [
+        ("before", "both.jsonl"),
+        ("after", "both.jsonl"),
+    ]
+    assert answer["comparisons"] == as_json(capsys, "a.jsonl", "b.jsonl")["comparisons"]
+
+
+def test_two_runs_of_one_job(folder: Path, capsys: Output) -> None:
+    log(folder, "twice.jsonl", *short_run(70), *short_run(90, at=1000))
+    answer = as_json(capsys, "twice.jsonl", "--run", "1", "--run", "last")
+    assert [side["name"] for side in answer["sides"]] == ["twice.jsonl, run 1", "twice.jsonl, run last"]
+    assert [side["window"]["ns"] // 10**9 for side in answer["sides"]] == [70, 90]
+
+
+def test_sides_of_one_job_are_told_apart_by_their_files_and_then_by_number(folder: Path, capsys: Output) -> None:
+    log(folder, "a.jsonl", *short_run(70))
+    log(folder, "b.jsonl", *short_run(90))
+    assert [side["name"] for side in as_json(capsys, "a.jsonl", "b.jsonl")["sides"]] == ["a.jsonl", "b.jsonl"]
+    assert [side["name"] for side in as_json(capsys, "a.jsonl", "a.jsonl")["sides"]] == ["a.jsonl (1)", "a.jsonl (2)"]
+
+
+def test_the_baseline_may_be_another_than_the_first(capsys: Output) -> None:
+    for arguments in ([NIGHT, MORNING, "--baseline", MORNING], [NIGHT, "--baseline", MORNING]):
+        answer = as_json(capsys, *arguments)
+        assert [side["job"] for side in answer["sides"]] == ["llm-pretrain-7b-r2", "llm-pretrain-7b"]
+        assert answer["comparisons"][0]["goodput_points"] > 1
+
+
+def test_options_hold_for_every_log(capsys: Output) -> None:
+    answer = as_json(capsys, NIGHT, MORNING, "--reference-step-time", "8", "--from", "+0s", "--to", "+1h")
+    assert [side["window"]["ns"] for side in answer["sides"]] == [3600 * 10**9] * 2
+    assert [side["reference"]["step_time_seconds"] for side in answer["sides"]] == [8.0, 8.0]
+    assert "methods_differ" not in {found["code"] for found in answer["diagnostics"]}
+
+
+def test_a_baseline_that_was_measured_otherwise_is_told_of(capsys: Output) -> None:
+    assert run(["analyze", NIGHT, "-q", "-o", "baseline.json", "--reference-step-time", "8"]) == 0
+    code, _, err = compare(capsys, "baseline.json", MORNING)
+    assert code == 0
+    assert "methods_differ" in err
+    assert "reference step time none, not 8.0 s (given)" in err
+    assert compare(capsys, "baseline.json", MORNING, "-q", "--strict")[0] == 5
+
+
+def test_thresholds_on_a_reference_that_a_log_itself_gave_are_warned_of(capsys: Output) -> None:
+    _, _, err = compare(capsys, PRIMER, PRIMER, "--warn-if", "goodput:-1pp")
+    assert "primer-50-percent.jsonl (1) itself gave; pin it with --reference-step-time 126" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ("", 2, "no SOURCE"),
+        (NIGHT, 2, "one side cannot be compared"),
+        (f"{NIGHT} --baseline {NIGHT}", 2, "one side cannot be compared"),
+        (f"{NIGHT} {MORNING} {PRIMER} -j a -j b", 2, "2 x --job-name for 3 sides"),
+        (f"{NIGHT} {MORNING} --run 1 --run 1 --run 1", 2, "2 x SOURCE for 3 sides"),
+        (f"{NIGHT} missing.jsonl", 1, "missing.jsonl: no such file"),
+        (f"{NIGHT} {MORNING} -j nobody", 4, "llm-pretrain.jsonl: no events of job 'nobody'"),
+        (f"{NIGHT} --run 1 --run 2", 2, "llm-pretrain.jsonl: there is no run 2"),
+        (f"{NIGHT} missing.jsonl --fail-if godput:-2pp", 2, "did you mean goodput"),
+        (f"{NIGHT} missing.jsonl --fail-if goodput:2pp", 2, "say which way"),
+        (f"{NIGHT} missing.jsonl --warn-if goodput<2", 2, "judges one log"),
+        (f"{NIGHT} missing.jsonl -o {NIGHT} --force", 2, "does not say which format"),
+        ("baseline.json missing.jsonl -o baseline.json --force", 2, "is one of the logs to be read"),
+        (f"{MORNING} --baseline baseline.json -o baseline.json --force", 2, "is one of the logs to be read"),
+        (f"baseline.json {MORNING} -j nobody -j llm-pretrain-7b-r2", 4, "is a saved answer about job"),
+        (f"baseline.json {MORNING} --run 1 --run last", 2, "give --run once"),
+        (f"rolling.json {MORNING}", 1, "another answer of goodput"),
+    ],
+)
+def test_what_cannot_be_compared(capsys: Output, arguments: str, code: int, words: str) -> None:
+    assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
+    assert run(["rolling", NIGHT, "-q", "-o", "rolling.json"]) == 0
+    found, out, err = compare(capsys, *arguments.split())
+    assert (found, out) == (code, "")
+    assert words in err
+
+
+def test_once_given_job_and_run_hold_for_the_logs_only(capsys: Output) -> None:
+    assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
+    assert compare(capsys, "baseline.json", MORNING, "-j", "llm-pretrain-7b-r2", "--run", "last")[0] == 0
+
+
+def test_options_come_from_the_environment_too(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOODPUT_COMPARE_FAIL_IF", "goodput:-1pp;disruptions:+9")
+    monkeypatch.setenv("GOODPUT_COMPARE_BASELINE", NIGHT)
+    assert compare(capsys, MORNING)[0] == 3
+
+
+def test_settings_of_the_project_say_how_to_account_and_what_fails_a_comparison(folder: Path, capsys: Output) -> None:
+    top = 'fail-if = ["goodput<90"]\nrun = "last"\nstall-factor = 3\n'
+    job = "[job.llm-pretrain-7b]\nreference-step-time = 8\n"
+    (folder / "goodput.toml").write_text(f'{top}[compare]\nfail-if = ["goodput:-1pp"]\n{job}')
+    code, out, err = compare(capsys, NIGHT, MORNING, "--format", "json")
+    assert code == 3
+    assert "threshold goodput:-1pp: FAILED" in err
+    sides = json.loads(out)["sides"]
+    assert [(side["run"], side["method"]["stall_factor"]) for side in sides] == [("last", 3.0)] * 2
+    one_job = json.loads(compare(capsys, NIGHT, NIGHT, "-j", "llm-pretrain-7b", "--format", "json")[1])
+    assert [side["reference"]["step_time_seconds"] for side in one_job["sides"]] == [8.0, 8.0]

@@ -1,0 +1,143 @@
+"""`goodput watch` from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from goodput_cli.cli.main import goodput as command
+from tests.support.buckets import ROOT, goodput, log_lines
+
+SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"
+ENVIRONMENT = {"PYTHONPATH": str(ROOT), "COLUMNS": "80", "LINES": "60", "TERM": "xterm", "PATH": os.defpath}
+
+
+def started(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "goodput_cli", "watch", "--interval", "0.1", *map(str, arguments)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+
+
+def test_each_line_that_arrives_is_an_update(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.touch()
+    with started(path, "--format", "json", "--updates", 3) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("Waiting: ")
+        goodputs = []
+        for number in (10, 20, 30):
+            with path.open("ab") as stream:
+                stream.write(log_lines(*range(number - 10, number)))
+            update = json.loads(process.stdout.readline())
+            goodputs.append(update["goodput"]["ns"])
+        assert process.wait(20) == 0
+    assert goodputs == sorted(set(goodputs))
+
+
+def test_the_answer_is_that_of_analyze() -> None:
+    at = ["--as-of", "2030-01-01", "--format", "json"]
+    watched = goodput(["watch", str(SAMPLE), "--updates", "1", *at], {})
+    analysed = goodput(["analyze", str(SAMPLE), *at], {})
+    assert (watched.returncode, watched.stderr) == (0, analysed.stderr)
+    assert json.loads(watched.stdout) == json.loads(analysed.stdout)
+
+
+def test_truncation_is_said_and_the_end_is_an_interruption(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(log_lines(*range(20)))
+    with started(path, "-q") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        path.write_bytes(log_lines(1))
+        assert "was written anew" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.stderr.read().strip() == "Interrupted."
+    assert process.returncode == 130
+
+
+def test_it_ends_when_nobody_reads(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(log_lines(*range(20)))
+    with started(path, "--format", "json") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        with path.open("ab") as stream:
+            stream.write(log_lines(20))
+        assert process.wait(20) == 0
+
+
+def test_on_a_terminal_it_is_drawn_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(log_lines(*range(20), job="first"))
+    screen, terminal = pty.openpty()
+    with started(path, "--updates", 3, stdout=terminal) as process:
+        os.close(terminal)
+        shown = _all_of(screen)
+        assert process.wait(20) == 0
+    assert shown.startswith("\x1b[?1049h\x1b[H")
+    assert shown.count("\x1b[H") == 3
+    assert "Ctrl-C ends" in shown
+    after = shown.partition("\x1b[?1049l")[2]
+    assert "first" in after
+    assert "\x1b[H" not in after
+
+
+def _all_of(screen: int) -> str:
+    parts = []
+    while True:
+        try:
+            part = os.read(screen, 65_536)
+        except OSError:  # Linux's way of saying that nobody writes any more
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(screen)
+    return b"".join(parts).decode()
+
+
+def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(log_lines(*range(20)) + b"rubbish\n")
+    done = goodput(["watch", str(path), "--strict"], {})
+    assert done.returncode == 5
+    assert "malformed_lines" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        ([], 2, "no SOURCE: name the log to follow"),
+        (["-"], 2, "standard input cannot be followed"),
+        (["x.jsonl", "--interval", "0"], 2, "is not an interval"),
+        (["x.jsonl", "--format", "poem"], 2, "there is no format 'poem'"),
+        (["/nonexistent/x.jsonl"], 1, "no such file"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: list[str], code: int, sentence: str) -> None:
+    done = goodput(["watch", *arguments], {})
+    assert (done.returncode, done.stdout) == (code, "")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_help_has_examples() -> None:
+    shown = CliRunner().invoke(command, ["watch", "--help"]).output
+    assert "goodput watch run.jsonl" in shown
+    assert "--interval" in shown

@@ -1,0 +1,116 @@
+"""What the question commands share: sources, environment, exit codes; and that commands load only when asked for."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from goodput_cli.cli.main import COMMANDS, goodput, run
+from tests.support.recorder_log import Recorder, outage
+
+Output = pytest.CaptureFixture[str]
+QUESTIONS = ["rolling", "timeline"]
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return outage().write(tmp_path / "run.jsonl")
+
+
+@pytest.fixture
+def open_log(tmp_path: Path) -> Path:
+    """A log with a start line whose end line is lost: a warning."""
+    log = Recorder().start(0).add(training_prep_start_time=1_767_225_601).steps(0, 9, 10, 10).end(110)
+    return log.write(tmp_path / "open.jsonl")
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_diagnostics_go_to_standard_error_unless_quiet(open_log: Path, command: str, capsys: Output) -> None:
+    assert run([command, str(open_log)]) == 0
+    out, err = capsys.readouterr()
+    assert "open_interval" in err
+    assert "open_interval" not in out
+    assert run([command, str(open_log), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_strict_exits_with_5_once_the_answer_is_written(open_log: Path, command: str, capsys: Output) -> None:
+    assert run([command, str(open_log), "--strict", "--format", "json"]) == 5
+    assert json.loads(capsys.readouterr().out)["schema_version"] == 1
+
+
+@pytest.mark.parametrize("command", ["analyze", *QUESTIONS])
+def test_without_a_source_the_command_itself_is_the_example(command: str, capsys: Output) -> None:
+    assert run([command]) == 2
+    assert f"'goodput {command} run.jsonl'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_an_existing_file_is_refused_before_any_log_is_read(log: Path, command: str, capsys: Output) -> None:
+    Path("there.json").write_text("mine", encoding="utf-8")
+    assert run([command, "no-such-log.jsonl", "-o", "there.json"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert run([command, str(log), "-q", "-o", "there.json", "--force"]) == 0
+    assert Path("there.json").read_text(encoding="utf-8") != "mine"
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_standard_input_and_exit_codes(
+    log: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(log.read_bytes())))
+    assert run([command, "-", "-q"]) == 0
+    assert run([command, "no-such-log.jsonl"]) == 1
+    assert run([command, str(log), "-j", "nobody"]) == 4
+    assert "nobody" in capsys.readouterr().err
+
+
+def test_each_command_has_its_own_environment(log: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    monkeypatch.setenv("GOODPUT_ROLLING_WINDOW", "1m;5m")
+    monkeypatch.setenv("GOODPUT_TIMELINE_FORMAT", "csv")
+    assert run(["rolling", str(log), "-q", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rolling"]
+    assert {row["window_seconds"] for row in rows} == {60.0, 300.0}
+    assert run(["timeline", str(log), "-q"]) == 0
+    assert capsys.readouterr().out.startswith("start,end,category")
+    assert run(["analyze", str(log), "-q"]) == 0
+    assert "windows" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["nonsense"]])
+def test_commands_are_imported_only_when_they_are_called(arguments: list[str]) -> None:
+    code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    modules = [command.module for command in COMMANDS.values()]
+    assert not any(f"'{module}'" in out for module in (*modules, "numpy", "pandas"))
+    assert arguments == ["--version"] or "'importlib.metadata'" not in out, "slow to import"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_help_that_stands_for_a_command_is_its_own(name: str) -> None:
+    own = COMMANDS[name].load(name)
+    assert COMMANDS[name].summary == (own.help or "").partition("\n")[0]
+    for width in (20, 45, 65, 200):
+        assert goodput.commands[name].get_short_help_str(width) == own.get_short_help_str(width)
+    assert not own.hidden
+
+
+def test_a_command_that_is_misspelt_is_offered(capsys: Output) -> None:
+    assert run(["analyse"]) == 2
+    assert "analyze" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_loads_nothing_heavy_and_has_an_example(command: str) -> None:
+    code = f"import sys; from goodput_cli.cli.main import run; run([{command!r}, '--help']); print(sorted(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert f"goodput {command}" in out.partition("Examples:")[2]
+    assert not any(f"'{module}'" in out for module in ("numpy", "pandas"))

@@ -1,0 +1,266 @@
+"""`goodput.toml` and `[tool.goodput]`: found, checked, and below what a person types."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.markdown_docs import blocks
+
+ROOT = Path(__file__).parent.parent.parent
+LOG = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+JOB = "llm-pretrain-7b"
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty repository, and the command in it."""
+    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, text: str, name: str = "goodput.toml") -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def analyze(capsys: Output, *arguments: str) -> tuple[int, list[str]]:
+    """Exit code, and what was said of thresholds and settings."""
+    code = run(["analyze", LOG, *arguments])
+    said = capsys.readouterr().err.splitlines()
+    return code, [line for line in said if line.startswith(("threshold", "Settings", "Error"))]
+
+
+def test_thresholds_and_options_of_a_project(project: Path, capsys: Output) -> None:
+    write(project, 'fail-under = 85\nfail-if = ["disruptions>4"]\nwarn-if = "goodput<99"\nreference-step-time = 8.10\n')
+    assert analyze(capsys) == (
+        3,
+        [
+            "Settings of goodput.toml: reference-step-time, fail-under, fail-if, warn-if",
+            "threshold goodput<85: FAILED (68.42 %, limit 85 %)",
+            "threshold disruptions>4: FAILED (5, limit 4)",
+            "threshold goodput<99: warning (68.42 %, limit 99 %)",
+        ],
+    )
+
+
+def test_the_example_of_the_documents(project: Path, capsys: Output) -> None:
+    (block,) = [block for block in blocks(ROOT / "docs" / "cli.md", "toml") if "fail-under" in block.text]
+    write(project, block.text)
+    assert analyze(capsys, "-j", JOB)[1] == [
+        "Settings of goodput.toml: reference-step-time, fail-under, fail-if",
+        "threshold goodput<85: FAILED (67.57 %, limit 85 %)",
+        "threshold disruptions>4: FAILED (5, limit 4)",
+        "threshold custom:EVAL_STEP>5%: FAILED (6.53 %, limit 5 %)",
+    ]
+
+
+def test_pyproject_holds_them_too(project: Path, capsys: Output) -> None:
+    write(project, "[project]\nname = 'x'\n[tool.goodput]\nfail-under = 60.5\n", "pyproject.toml")
+    code, said = analyze(capsys)
+    assert (code, said[0]) == (0, "Settings of pyproject.toml: fail-under")
+    assert said[1] == "threshold goodput<60.5: passed (70.43 %, limit 60.5 %)"
+
+
+def test_the_command_line_wins_then_the_environment_then_the_file(
+    project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, "[tool.goodput]\nfail-under = 1\n", "pyproject.toml")
+    assert "goodput<1:" in analyze(capsys)[1][1]
+    write(project, "fail-under = 2\n")
+    assert "goodput<2:" in analyze(capsys)[1][1]
+    monkeypatch.setenv("GOODPUT_ANALYZE_FAIL_UNDER", "3")
+    # The file sets nothing now, and is not said to.
+    assert [line.split(":")[0] for line in analyze(capsys)[1]] == ["threshold goodput<3"]
+    assert [line.split(":")[0] for line in analyze(capsys, "--fail-under", "4")[1]] == ["threshold goodput<4"]
+
+
+def test_the_nearest_file_up_to_the_repository_counts(
+    project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, "fail-under = 1\n")
+    below = project / "a" / "b"
+    write(below, "[project]\nname = 'nothing for goodput'\n", "pyproject.toml")
+    monkeypatch.chdir(below)
+    assert analyze(capsys)[1][0] == f"Settings of {project / 'goodput.toml'}: fail-under"
+    write(project / "a", "fail-under = 2\n")
+    assert analyze(capsys)[1][0] == "Settings of ../goodput.toml: fail-under"
+    (below / ".git").write_text("gitdir: elsewhere")
+    assert analyze(capsys) == (0, [])
+
+
+def test_a_file_can_be_named_or_left_out(project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(project, "fail-under = 99\n")
+    write(project, "fail-under = 1\n", "loose.toml")
+    assert analyze(capsys, "--config", "loose.toml")[0] == 0
+    assert analyze(capsys, "--no-config") == (0, [])
+    monkeypatch.setenv("GOODPUT_ANALYZE_NO_CONFIG", "1")
+    assert analyze(capsys) == (0, [])
+    assert analyze(capsys, "--config", "loose.toml")[0] == 2
+    monkeypatch.delenv("GOODPUT_ANALYZE_NO_CONFIG")
+    monkeypatch.setenv("GOODPUT_ANALYZE_CONFIG", "loose.toml")
+    assert analyze(capsys)[0] == 0
+    write(project, "[project]\n", "pyproject.toml")
+    assert analyze(capsys, "--config", "pyproject.toml")[1] == ["Error: pyproject.toml: has no table [tool.goodput]"]
+    assert analyze(capsys, "--config", "nowhere.toml") == (
+        2,
+        ["Error: nowhere.toml: there is no such file of settings"],
+    )
+
+
+def test_quiet_says_nothing_of_the_file(project: Path, capsys: Output) -> None:
+    write(project, "fail-under = 1\n")
+    assert analyze(capsys, "-q") == (0, [])
+
+
+def test_a_list_on_the_command_line_takes_the_place_of_the_file_s(project: Path, capsys: Output) -> None:
+    write(project, 'fail-if = ["goodput<1", "disruptions>99"]\n')
+    assert len(analyze(capsys)[1]) == 3
+    assert analyze(capsys, "--fail-if", "goodput<2")[1] == ["threshold goodput<2: passed (70.43 %, limit 2 %)"]
+
+
+def test_flags(project: Path, capsys: Output) -> None:
+    write(project, "strict = true\nasync-saves = false\nno-cache = true\n[job.x]\nstrict = false\n")
+    assert run(["analyze", LOG, "-j", JOB]) == 5
+    assert "Settings of goodput.toml: no-cache, strict, async-saves\n" in capsys.readouterr().err
+    write(project, f'strict = true\n[job."{JOB}"]\nstrict = false\n')
+    assert run(["analyze", LOG, "-j", JOB]) == 0
+
+
+def test_the_table_of_a_job_counts_for_that_job(project: Path, capsys: Output) -> None:
+    write(
+        project, f"fail-under = 99\nwarn-if = 'goodput<2'\n[job.{JOB}]\nfail-under = 60\n[job.other]\nfail-under = 1\n"
+    )
+    said = [line.partition(":")[0] for line in analyze(capsys, "--job-name", JOB)[1][1:]]
+    assert said == ["threshold goodput<60", "threshold goodput<2"]
+
+
+def test_a_gate_does_not_guess_which_job_it_judges(project: Path, capsys: Output) -> None:
+    write(project, f"[job.{JOB}]\nfail-under = 60\n")
+    code, (said,) = analyze(capsys)
+    assert code == 2
+    assert f"settings for single jobs ({JOB}): say with --job-name which job this is" in said
+    assert run(["steps", LOG, "-q"]) == 0
+
+
+def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project: Path, capsys: Output) -> None:
+    write(project, "fail-under = 99\nformat = 'csv'\nreference-step-time = 8\n[rolling]\nwindow = '4h'\nformat='json'")
+    assert run(["rolling", LOG]) == 0
+    out, err = capsys.readouterr()
+    assert '"window_seconds":14400.0' in out
+    assert "Settings of goodput.toml: reference-step-time, format, window\n" in err
+    assert run(["disruptions", LOG]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(" Disruptions of")
+    assert "Settings of goodput.toml: reference-step-time\n" in err
+
+
+def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys: Output) -> None:
+    write(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
+    assert run(["compare", LOG, LOG]) == 0
+    err = capsys.readouterr().err
+    assert "Settings of goodput.toml: run, fail-if\n" in err
+    assert "threshold goodput:-2pp: passed" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fail_under = 85", "fail_under: there is no such option; did you mean fail-under?"),
+        ("fail-under = 'high'", "fail-under: 'high' is not a percentage"),
+        ("fail-under = [1, 2]", "fail-under: takes one value"),
+        ("fail-under = true", "fail-under: is a text or a number"),
+        ("fail-under = {a = 1}", "[fail-under]: there is no such command"),
+        ("fail-if = 'godput<90'", "fail-if: 'godput<90': there is no 'godput' to compare; did you mean goodput"),
+        ("strict = 1", "strict: is true or false"),
+        ("data-loading = 'never'", "data-loading: 'never' is not one of"),
+        ("[anlyze]\nstrict = true", "[anlyze]: there is no such command; did you mean analyze?"),
+        ("[tool.goodput]\nstrict = true", "in this file settings stand at the top, not under [tool.goodput]"),
+        ("[analyze]\nstrikt = true", "analyze.strikt: there is no such option; did you mean strict?"),
+        ("job = 3", "job: there is no such option"),
+        ("job.x = 3", "job: holds a table for each job, such as [job.llm-7b]"),
+        ("[job.x]\nfail-undr = 3", "job.x.fail-undr: there is no such option; did you mean fail-under"),
+        ("strict = ", "is not TOML"),
+        ("\x1b[31m = 1", "is not TOML"),
+        ('"\\u001b[31m\\n" = 1', "\\x1b[31m\\n: there is no such option"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_a_file_is_said_with_its_name_and_key(
+    project: Path, capsys: Output, text: str, said: str
+) -> None:
+    write(project, text)
+    code, (error,) = analyze(capsys, "-j", "x")
+    assert code == 2
+    assert error.startswith("Error: goodput.toml: ")
+    assert said in error
+    assert "\x1b" not in error
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "output = ['x.json']", "force = true", "log-file = '/etc/passwd'", "job-name = 'x'", "log-name = 'x'",
+        "quiet = true", "config = 'x'", "no-config = true", "[job.x]\noutput = 'x.json'", "[analyze]\nforce = true",
+    ],
+)  # fmt: skip
+def test_no_file_says_what_is_read_or_written(project: Path, capsys: Output, text: str) -> None:
+    write(project, text)
+    code, (error,) = analyze(capsys, "-j", "x")
+    assert code == 2
+    assert "what is read and written is said on the command line, not in a file" in error
+
+
+@pytest.mark.parametrize("text", ["source = 'x'", "SOURCE = 'x'"])
+def test_sources_are_no_setting(project: Path, capsys: Output, text: str) -> None:
+    write(project, text)
+    assert "there is no such option" in analyze(capsys)[1][0]
+
+
+def test_a_file_that_is_no_text_is_a_sentence(project: Path, capsys: Output) -> None:
+    (project / "pyproject.toml").write_bytes(b"\xff\xfe\x00")
+    code, (error,) = analyze(capsys)
+    assert (code, error.startswith("Error: pyproject.toml: is not TOML")) == (2, True)
+    (project / "pyproject.toml").write_text("a = " + "[" * 100_000)
+    assert analyze(capsys)[0] == 2
+    assert analyze(capsys, "--no-config") == (0, [])
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_cannot_be_read_is_no_missing_one(project: Path, capsys: Output) -> None:
+    write(project, "fail-under = 99\n")
+    (project / "goodput.toml").chmod(0)
+    assert analyze(capsys) == (1, ["Error: goodput.toml: cannot be read: Permission denied; --no-config leaves it out"])
+
+
+def test_help_and_completion_do_not_look_at_files(project: Path, capsys: Output) -> None:
+    write(project, "nonsense = [\n")
+    assert run(["analyze", "--help"]) == 0
+    assert run(["--help"]) == 0
+    capsys.readouterr()
+    environment = {
+        **os.environ,
+        "_GOODPUT_COMPLETE": "bash_complete",
+        "COMP_WORDS": "goodput analyze --fai",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "goodput")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert "--fail-under" in done.stdout
+
+
+def test_a_folder_that_is_gone_has_no_settings(project: Path, capsys: Output) -> None:
+    gone = project / "gone"
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    assert analyze(capsys) == (0, [])

@@ -1,0 +1,102 @@
+"""docs/ci.md: its YAML is YAML, and the commands, endings, exit codes and metrics in it exist."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import goodput_cli
+from goodput_cli.cli.main import run
+from goodput_cli.errors import GoodputError
+from goodput_cli.report.base import format_of
+from goodput_cli.report.formats.openmetrics import families
+from tests.support.markdown_docs import ROOT, blocks, names_in_first_column, section
+
+CI = ROOT / "docs" / "ci.md"
+LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"
+ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+WORKFLOW, STEPS, GITLAB, JOB, RULES = (yaml.safe_load(block.text) for block in blocks(CI, "yaml"))
+
+
+def judged(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The exit code of a documented command on a sample log instead of its own, which nobody has."""
+    assert command[:2] == ["goodput", "analyze"]
+    monkeypatch.chdir(folder)
+    own = ("logs/", "gs://my-logs/llm-7b/")
+    replaced = [str(LOG) if word in own else word.replace("llm-7b", "llm-pretrain-7b") for word in command[1:]]
+    assert str(LOG) in replaced
+    return run(replaced)
+
+
+def test_the_workflow_uses_the_action_as_it_is() -> None:
+    steps = WORKFLOW["jobs"]["train"]["steps"]
+    (step,) = [step for step in steps if "goodput-cli" in step.get("uses", "")]
+    assert set(step["with"]) <= set(ACTION["inputs"])
+    assert all(isinstance(value, str) for value in step["with"].values()), "YAML would make numbers of these"
+    used = set(re.findall(r"steps\.goodput\.outputs\.([\w-]+)", str(steps)))
+    assert used == set(ACTION["outputs"])
+    assert not any("${{" in step.get("run", "") for step in steps)
+
+
+def test_the_inputs_of_the_action_are_described() -> None:
+    described = names_in_first_column(section(CI, "GitHub Actions"))
+    assert described == [*ACTION["inputs"]]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_the_step_without_the_action(tmp_path: Path) -> None:
+    (step,) = STEPS
+    (tmp_path / "logs").symlink_to(ROOT / "sample_logs")
+    script = step["run"].replace("logs/", "logs/llm-pretrain.jsonl")
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": "summary.md"},
+        check=False,
+    )
+    assert done.returncode == 3
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("# Goodput of llm-pretrain-7b")
+
+
+def test_the_job_of_gitlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = GITLAB["goodput"]
+    assert judged(shlex.split(job["script"][-1]), tmp_path, monkeypatch) == 3
+    written = {file.name for file in tmp_path.iterdir()}
+    assert written == {*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()}
+    assert {name: format_of(file) for name, file in job["artifacts"]["reports"].items()} == {
+        "junit": "junit",
+        "metrics": "openmetrics",
+    }
+
+
+def test_the_job_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (container,) = JOB["spec"]["template"]["spec"]["containers"]
+    assert judged(container["command"] + container["args"], tmp_path, monkeypatch) == 3
+    final, _ = JOB["spec"]["podFailurePolicy"]["rules"]
+    assert final["onExitCodes"]["containerName"] == container["name"]
+    again = {1}
+    assert {*final["onExitCodes"]["values"]} == {kind.exit_code for kind in GoodputError.__subclasses__()} - again
+
+
+def test_every_metric_is_described_and_every_described_one_exists() -> None:
+    analysis = goodput_cli.analyze(LOG, reference_step_time=8, thresholds=["goodput<80"])
+    exposed = {family.name for family in families(analysis)}
+    assert set(names_in_first_column(section(CI, "Prometheus"))) == exposed
+    for rule in RULES["groups"][0]["rules"]:
+        assert set(re.findall(r"goodput_\w+", rule["expr"])) <= exposed
+
+
+def test_the_formats_of_the_table_exist() -> None:
+    table = section(CI, "Goodput as a gate, and as a metric")
+    for name, *endings in re.findall(r"^\| `(\w+)` \| `(\.\w+)`(?:, `(\.\w+)`)?", table, re.MULTILINE):
+        assert {format_of(f"report{ending}") for ending in endings if ending} == {name}

@@ -1,0 +1,239 @@
+"""The documents say what is true: examples are run, links lead somewhere, and nothing that exists is left out.
+
+`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` writes outputs and generated parts anew; read the difference then.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import goodput_cli
+from goodput_cli.analysis.measures import MEASURES
+from goodput_cli.cli.interrupts import INTERRUPTED
+from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.errors import GoodputError
+from goodput_cli.events import decode
+from goodput_cli.events.formats.orbax import Orbax
+from goodput_cli.events.formats.recorder import Recorder
+from goodput_cli.events.formats.resiliency import Resiliency
+from goodput_cli.report.base import Page
+from goodput_cli.sources.base import ReadContext
+from goodput_cli.vocabulary.categories import CATEGORIES
+from tests.support.generated_docs import (
+    PACKAGE,
+    category_table,
+    cli_reference,
+    code_sections,
+    commands,
+    folders,
+    questions,
+)
+from tests.support.markdown_docs import (
+    DOCUMENTS,
+    PROMPT,
+    ROOT,
+    Block,
+    anchors,
+    blocks,
+    links,
+    names_in_first_column,
+    playground,
+    prose,
+    read,
+    replace_generated,
+    rewrite,
+    run_console,
+    section,
+    shows,
+    updating,
+)
+
+DOCS = ROOT / "docs"
+RUN_WHOLE = DOCS / "recipes.md"
+"""Its blocks go on from each other, whatever their language: tests/docs/test_recipes.py."""
+CONSOLE = [
+    block
+    for path in DOCUMENTS
+    if path != RUN_WHOLE
+    for block in blocks(path, "console", "bash")
+    if PROMPT in block.text
+]
+WITH_PYTHON = [path for path in DOCUMENTS if path != RUN_WHOLE and blocks(path, "python")]
+LONGEST_LINE = 120
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("block", CONSOLE, ids=str)
+def test_an_example_prints_what_it_shows(block: Block, tmp_path: Path) -> None:
+    actual = run_console(block, playground(tmp_path))
+    if shows(block.text, actual):
+        return
+    if updating() and "\n...\n" not in block.text:
+        rewrite(block, actual)
+        return
+    assert actual == block.text, f"{block} shows something else: UPDATE_DOCS=1 pytest tests/docs/test_docs.py"
+
+
+@pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
+def test_python_in_documents_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a document run one after the other, as a person would try them."""
+    monkeypatch.chdir(playground(tmp_path))
+    names: dict[str, Any] = {"__name__": "__docs__"}
+    for block in blocks(path, "python"):
+        if block.text.startswith(">>> "):
+            run_session(block, names)
+        else:
+            exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), names)
+
+
+def test_the_plug_ins_of_the_architecture_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: dict[str, Any] = {}
+    for block in blocks(DOCS / "architecture.md", "python"):
+        if not block.text.startswith(">>> "):
+            exec(block.text, names)
+    monkeypatch.setattr(decode, "all_formats", lambda _: (names["StepLog"](),))
+    line = '{"job_name": "x", "trainer_step": %d, "started": %d}\n'
+    log = tmp_path / "x.jsonl"
+    log.write_text("".join(line % (step, 10 * step) for step in range(4)))
+    analysis = goodput_cli.analyze(log)
+    assert analysis.job.formats == ("trainer",)
+    assert analysis.goodput.seconds == 30
+    (batch,) = names["Echo"]().read("echo://{}", ReadContext(report=print))
+    assert batch.data == b"{}\n"
+    assert names["render"](analysis, Page()) == "x: 100.00 %\n"
+
+
+def run_session(block: Block, names: dict[str, Any]) -> None:
+    """A block with `>>>` prompts: what it shows is compared too."""
+    session = doctest.DocTestParser().get_doctest(block.text, names, str(block), str(block.path), block.line - 1)
+    session.globs = names
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=said.append, clear_globs=False)
+    assert not said, "".join(said)
+
+
+def test_the_reference_of_the_commands_is_up_to_date() -> None:
+    replace_generated(DOCS / "cli.md", "commands", cli_reference())
+
+
+def test_the_table_of_commands_is_up_to_date() -> None:
+    replace_generated(ROOT / "README.md", "questions", questions())
+
+
+def test_the_folders_of_the_architecture_are_those_of_the_import_contract() -> None:
+    replace_generated(DOCS / "architecture.md", "folders", folders())
+
+
+def test_the_glossary_has_each_term_once_and_in_order() -> None:
+    terms = re.findall(r"^\| \*(.+?)\* \|", read(DOCS / "glossary.md"), re.MULTILINE)
+    assert terms == sorted(set(terms), key=str.casefold)
+    assert len(terms) > 50
+
+
+def test_every_option_of_every_command_is_described() -> None:
+    text = read(DOCS / "cli.md")
+    for name, command, _ in commands():
+        options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
+        for option in options:
+            missing = [spelled for spelled in option.opts if not re.search(rf"{re.escape(spelled)}\b", text)]
+            assert not missing, f"{name}: {missing}"
+
+
+def test_every_key_of_every_format_is_described() -> None:
+    text = read(DOCS / "formats.md")
+    for log_format in (Recorder(), Orbax(), Resiliency()):
+        for key in log_format.keys:
+            part = re.sub("_(start_time|duration_secs)$", "_*", key)
+            assert f"`{key}`" in text or f"`{part}`" in text, f"{log_format.name}: {key}"
+
+
+def test_every_name_of_a_threshold_is_described() -> None:
+    named_there = names_in_first_column(section(DOCS / "cli.md", "Thresholds"))
+    assert sorted({*named_there, *CATEGORIES} - {"custom:LABEL"}) == sorted(MEASURES)
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "cli.md"], ids=named)
+def test_every_exit_code_is_described(path: Path) -> None:
+    codes = {kind.exit_code for kind in GoodputError.__subclasses__()} | {0, INTERRUPTED}
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", read(path), re.MULTILINE)] == sorted(codes)
+
+
+def test_every_command_has_an_example() -> None:
+    for name, command, _ in commands():
+        assert f"{name} " in (command.epilog or ""), name
+
+
+def test_the_list_of_diagnostics_is_up_to_date() -> None:
+    replace_generated(DOCS / "diagnostics.md", "codes", code_sections())
+
+
+def test_every_registered_diagnostic_exists() -> None:
+    """That every one that exists is registered needs no test: `Diagnostic.of` refuses the others."""
+    table = PACKAGE / "diagnostics" / "codes.py"
+    modules = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path != table)
+    assert [code for code in CODES if f'"{code}"' not in modules] == []
+
+
+def test_the_glossary_of_categories_is_up_to_date() -> None:
+    replace_generated(DOCS / "glossary.md", "categories", category_table())
+
+
+def test_the_categories_of_the_rules_are_those_of_the_code() -> None:
+    rules = section(DOCS / "accounting.md", "2. Categories")
+    assert sorted(names_in_first_column(rules)) == sorted(CATEGORIES)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in links(path):
+        file, _, fragment = target.partition("#")
+        found = (path.parent / file).resolve() if file else path
+        assert found.exists(), f"{path.name} links to {target}"
+        assert ROOT in found.parents, f"{path.name} links to {target}, which is not of this project"
+        if fragment:
+            assert fragment in anchors(found), f"{path.name} links to {target}: no such heading"
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=named)
+def test_what_documents_make_can_be_made(path: Path) -> None:
+    targets = re.findall(r"^([a-z]+):", read(ROOT / "Makefile"), re.MULTILINE)
+    for block in blocks(path, "sh"):
+        for target in re.findall(r"^make (\w+)", block.text, re.MULTILINE):
+            assert target in targets, f"{block}: make {target}"
+
+
+def test_every_document_is_linked_from_the_readme() -> None:
+    linked = {target.partition("#")[0] for target in links(ROOT / "README.md")}
+    for path in [*(path for path in DOCS.iterdir() if path.is_file()), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        assert named(path) in linked, f"README.md does not link to {named(path)}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_pictures_are_there_and_said_in_words(path: Path) -> None:
+    for words, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", read(path)):
+        assert len(words) > 20
+        assert 1000 < (path.parent / target).stat().st_size < 300_000
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_files_that_documents_name_exist(path: Path) -> None:
+    folders = "goodput_cli|tests|docs|sample_logs|loggen|benchmarks"
+    for name in re.findall(rf"`((?:{folders})/[\w./-]*)`", prose(path)):
+        assert (ROOT / name).exists(), f"{path.name} names {name}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+def test_documents_read_well_as_plain_text(path: Path) -> None:
+    """Tables and generated parts may be wide, prose may not."""
+    for number, line in enumerate(read(path).splitlines(), 1):
+        assert len(line) <= LONGEST_LINE or line.startswith(("|", "Environment: ")), f"{path.name}:{number}"
+        assert "\t" not in line, f"{path.name}:{number}"

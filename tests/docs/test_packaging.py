@@ -1,0 +1,193 @@
+"""What a fresh machine relies on: dependencies that are declared, pinned, and the commands of the Makefile."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tomllib
+from importlib.metadata import entry_points, packages_distributions
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import goodput_cli
+from goodput_cli.__main__ import main
+from goodput_cli.cli.main import DISTRIBUTION
+
+ROOT = Path(__file__).parent.parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def pins(python: str) -> dict[str, str]:
+    """The version of each package, by its name, that is installed for a Python such as 3.11."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"==[^*,]+", str(pin.specifier)) for pin in pinned), "constraints.txt holds exact versions"
+    here = [pin for pin in pinned if wanted(pin, python)]
+    found: dict[str, str] = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in here}
+    assert len(found) == len(here), "one version of each package"
+    return found
+
+
+def wanted(requirement: Requirement, python: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"python_version": python})
+
+
+def pythons() -> list[str]:
+    """The Pythons that the project says it is for."""
+    named = [
+        re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text) for text in PROJECT["project"]["classifiers"]
+    ]
+    return [match[1] for match in named if match]
+
+
+def requirements() -> list[Requirement]:
+    project = PROJECT["project"]
+    listed = [*PROJECT["build-system"]["requires"], *project["dependencies"]]
+    listed += [text for extra in project["optional-dependencies"].values() for text in extra]
+    return [Requirement(text) for text in listed if not text.startswith(DISTRIBUTION)]
+
+
+@pytest.mark.parametrize("requirement", requirements(), ids=str)
+def test_every_dependency_is_pinned_within_its_range(requirement: Requirement) -> None:
+    for python in pythons():
+        if wanted(requirement, python):
+            version = pins(python)[canonicalize_name(requirement.name)]
+            assert requirement.specifier.contains(version)
+
+
+def test_whatever_the_package_imports_is_installed_by_default() -> None:
+    """Only what the README names as extras is not."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    listed = [
+        *PROJECT["project"]["dependencies"],
+        *(text for name in ("s3", "zst", "reconcile") for text in extras[name]),
+    ]
+    declared = {canonicalize_name(Requirement(text).name) for text in listed}
+    installed = packages_distributions()
+    for name in sorted(imported_modules(ROOT / "goodput_cli") - set(sys.stdlib_module_names) - {"goodput_cli"}):
+        providers = {canonicalize_name(provider) for provider in installed.get(name, [name])}
+        assert providers & declared, f"{name} is imported and not declared"
+
+
+def test_old_names_of_extras_are_still_taken() -> None:
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert (extras["parquet"], extras["report"]) == ([], [])
+
+
+def imported_modules(folder: Path) -> set[str]:
+    found: set[str] = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found
+
+
+def test_the_command_and_the_version() -> None:
+    (command,) = entry_points(group="console_scripts", name="goodput")
+    assert command.load() is main
+    assert PROJECT["project"]["version"] == goodput_cli.__version__
+    assert (ROOT / "goodput_cli" / "py.typed").exists()
+
+
+def test_the_oldest_python_is_the_same_everywhere() -> None:
+    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
+    assert PROJECT["tool"]["mypy"]["python_version"] == oldest
+    assert pythons() == [f"3.{minor}" for minor in range(int(oldest.split(".")[1]), 16)]
+    assert PROJECT["tool"]["ruff"]["target-version"] == "py" + oldest.replace(".", "")
+    assert str(tuple(int(part) for part in oldest.split("."))) in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_continuous_integration_runs_the_tests() -> None:
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("present", "chosen"),
+    [
+        ({"python3.9": "", "python3": ""}, []),  # too old, or without venv: no answer
+        ({"python3": "3.11", "python3.11": "3.11"}, ["python3"]),
+        (
+            {"python3": "3.12", "python3.9": "", "python3.11": "3.11", "python3.14": "3.14"},
+            ["python3.11", "python3.14"],
+        ),
+    ],
+)
+def test_continuous_integration_takes_the_oldest_and_the_newest_python(
+    present: dict[str, str], chosen: list[str], tmp_path: Path
+) -> None:
+    for tool in ("bash", "env", "grep", "sort", "awk"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or pytest.skip(f"needs {tool}"))
+    for name, version in present.items():
+        fake = tmp_path / name
+        fake.write_text(
+            f"#!{shutil.which('sh')}\necho {version} {fake}\n" if version else f"#!{shutil.which('false')}\n"
+        )
+        fake.chmod(0o755)
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    done = subprocess.run([ROOT / ".ci" / "interpreters"], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [str(tmp_path / name) for name in chosen]
+
+
+def test_the_source_distribution_runs_its_tests(tmp_path: Path) -> None:
+    """Everything that is under version control is in it, and tests run where it is unpacked."""
+    tree, built = tmp_path / "tree", tmp_path / "dist"
+    shutil.copytree(
+        ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "*.egg-info")
+    )
+    make = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
+    python(tree, "-W", "ignore", "-c", make, str(built))
+    (archive,) = built.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+    missing = [path for path in files_of(tree) - {Path("PKG-INFO")} if not (unpacked / path).exists()]
+    assert not missing
+    said = python(unpacked, "-m", "pytest", "-q", "-p", "no:cacheprovider", *A_FEW_TESTS)
+    assert re.search(r"\d+ passed", said)
+    assert python(unpacked, "-c", "import goodput_cli; print(goodput_cli.__file__)").startswith(str(unpacked))
+
+
+A_FEW_TESTS = (
+    "tests/accounting/test_examples.py",
+    "tests/vocabulary",
+    "tests/report/test_html_report.py::test_the_same_log_gives_the_same_page",
+)
+
+
+def files_of(tree: Path) -> set[Path]:
+    leave = {".hypothesis", ".benchmarks", "build", "dist"}
+    relative = (path.relative_to(tree) for path in tree.rglob("*") if path.is_file())
+    return {path for path in relative if path.parts[0] not in leave and not path.parts[0].endswith(".egg-info")}
+
+
+def python(folder: Path, *arguments: str) -> str:
+    """What this interpreter says, run in a folder; PYTHONPATH puts that before what is installed."""
+    environment = {**os.environ, "PYTHONPATH": "."}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_makefile_has_its_targets() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("install", "demo", "test", "lint", "format", "bench", "clean"):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    sample = re.search(r"sample_logs/\S+", makefile)
+    assert sample is not None
+    assert (ROOT / sample[0]).exists()

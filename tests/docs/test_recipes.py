@@ -1,0 +1,89 @@
+"""docs/recipes.md, from its first block to its last: each goes on with the files, views and names of those before it.
+
+`UPDATE_DOCS=1 pytest tests/docs/test_recipes.py` writes what they print anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from goodput_cli.report.formats.parquet import SCHEMA as SEGMENTS
+from goodput_cli.report.formats.parquet_events import SCHEMA as EVENTS
+from tests.support.markdown_docs import (
+    ROOT,
+    Block,
+    blocks,
+    playground,
+    read,
+    run_console,
+    run_session,
+    section,
+    updating,
+)
+
+RECIPES = ROOT / "docs" / "recipes.md"
+
+
+def test_every_recipe_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(playground(tmp_path))
+    printed = list(run_all(tmp_path))
+    if updating():
+        write_anew(printed)
+    for block, actual in printed:
+        assert updating() or actual == block.text, f"{block}: UPDATE_DOCS=1 pytest tests/docs/test_recipes.py"
+
+
+def run_all(folder: Path) -> Iterator[tuple[Block, str]]:
+    """Every block that shows what is printed, and what was."""
+    connection = duckdb.connect()
+    names: dict[str, Any] = {}
+    found = blocks(RECIPES, "console", "sql", "python", "text")
+    for block, following in zip(found, [*found[1:], None], strict=True):
+        if block.language == "console":
+            yield block, run_console(block, folder)
+        elif block.language == "python":
+            yield block, run_session(block, names)
+        elif block.language == "sql":
+            rows = connection.sql(block.text)
+            if following is not None and following.language == "text":
+                lines = rows.df().to_string(index=False).splitlines()
+                yield following, "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def write_anew(printed: list[tuple[Block, str]]) -> None:
+    lines = read(RECIPES).splitlines(keepends=True)
+    for block, actual in reversed(printed):
+        first = block.line - 1
+        lines[first : first + block.text.count("\n")] = [actual]
+    RECIPES.write_text("".join(lines), encoding="utf-8", newline="\n")
+
+
+@pytest.mark.parametrize(("heading", "schema"), [("Segments", SEGMENTS), ("Events", EVENTS)])
+def test_the_columns_are_those_of_the_files(heading: str, schema: pa.Schema) -> None:
+    described = re.findall(r"^\| `(\w+)` \| ([\w ]+) \|", section(RECIPES, heading), re.MULTILINE)
+    assert described == [(field.name, described_type(field.type)) for field in schema]
+
+
+def described_type(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"list of {described_type(kind.value_type)}"
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
+    if pa.types.is_dictionary(kind) or pa.types.is_string(kind):
+        return "text"
+    return {"int64": "int64", "double": "double"}[str(kind)]
+
+
+def test_every_query_shows_its_answer() -> None:
+    found = blocks(RECIPES, "sql", "text")
+    for block, following in zip(found, [*found[1:], None], strict=True):
+        if block.language == "sql" and not block.text.startswith("CREATE"):
+            assert following is not None, block
+            assert following.language == "text", block

@@ -1,0 +1,28 @@
+"""docs/sources.md: every row of a fault matrix names a test that exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+
+
+def test_every_row_of_a_fault_matrix_is_a_test() -> None:
+    defined = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    named = re.findall(r"\| `(test_\w+)` \|$", PAGE, re.MULTILINE)
+    assert len(named) > 40
+    assert set(named) <= defined
+
+
+def test_the_widths_of_the_overlap_are_those_of_the_code() -> None:
+    from goodput_cli.sources.cloud_logging.cached import CLOCK_MARGIN_NS, OVERLAP_NS
+
+    assert (OVERLAP_NS, CLOCK_MARGIN_NS) == (3600 * 10**9, 600 * 10**9)
+    assert "**one hour**" in PAGE
+    assert "**ten minutes**" in PAGE

@@ -1,0 +1,421 @@
+"""Lines read as columns give what the same lines give one by one, whatever stands between them."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import random
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from goodput_cli.events import json_lines as line_reading
+from goodput_cli.events import rows
+from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, Numerals
+from goodput_cli.events.columnar.templates import Columns, Templates, learn
+from goodput_cli.events.eight_digits import KEEP_FIRST, digit_values, not_digits, number
+from goodput_cli.events.formats import orbax
+from goodput_cli.events.formats.base import Records
+from goodput_cli.events.growing import constant, is_constant
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
+from goodput_cli.events.values import epoch_column, round_to_us
+from loggen.scenario import Model, Scenario
+from loggen.write import log_bytes
+from tests.support.readers import T0, log_file, step
+
+ODD = (
+    b"", b" ", b"null", b"[]", b"{}", b"{", b"}", b"garbage", b"\xff\xfe", b"\xef\xbb\xbf{}", b"\r",
+    b'{"job_name": "j", "step_count": 12345678901234567890, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 1234567890123456789012, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": NaN, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 3, "step_start_time": NaN}',
+    b'{"job_name": "j", "step_count": 3, "step_start_time": Infinity}',
+    b'{"job_name": "j", "step_count": 3, "step_count": 4, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 500, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 500.0, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 500.5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": "500", "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": "500", "step_start_time": "1767225601.5"}',
+    b'{"job_name": "j", "step_count": -5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 05, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 0767225601.5}',
+    b'{"job_name": "j", "step_count": 5e2, "step_start_time": 1.7672256015e9}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.0}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.1234565}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.12345678}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.123456789}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.99999996}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.12a456}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.12:456}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 17672256O1.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 5.123456}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 9767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601500}',
+    b'{"job_name": "\\ud800", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "\xc3\xa9", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "\xff", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": 7, "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": null, "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": null}',
+    b'{"job_name": "j", "step_count": true, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": [5], "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5, "host": "a", "n": 12}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}{"job_name": "j"}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5} {"job_name": "j", "job_start_time": 1}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5},',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5} ',
+    b' {"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}\r',
+    b'{"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5',
+    b'{"job_name": "j", "step_count": 5,\n"step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "step_count": 5}',
+    b'{"step_start_time": 1767225601.5, "step_count": 5, "job_name": "j"}',
+    b'{"job_name":"j","step_count":5,"step_start_time":1767225601.5}',
+    b'{"a\\u0062": 1, "job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}',
+    b'{"job_name": "j", "custom_badput_event_type": "eval 7", "custom_badput_event_start_time": 1767225601.5}',
+    b'{"job_name": "j", "custom_badput_event_type": 7, "custom_badput_event_start_time": 1767225601.5}',
+    b'{"job_name": "j", "event_type": "step_finished", "timestamp": "2026-01-01T00:00:05.123456", "step": 12}',
+    b'{"job_name": "j", "event_type": "step_finished", "timestamp": "2026-02-30T00:00:05.123456", "step": 12}',
+    b'{"job_name": "j", "event_type": "step_finished", "timestamp": "2026-01-01T00:00:05", "step": 12.0}',
+    b'{"job_name": "j", "event_type": "job_started", "timestamp": "2026-01-01T00:00:05Z", "node_rank": 12345678901}',
+    b'{"job_name": "j", "event_type": "2026-01-01T00:00:05", "timestamp": "2026-01-01T00:00:05", "step": 1}',
+    b'{"jsonPayload": {"job_name": "j", "step_count": 5, "step_start_time": 1767225601.5}, "insertId": "x1"}',
+    b'{"jsonPayload": 5, "job_name": "j"}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 0.5243971347808838, "directory": "d", "synchronous": false}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225602.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 2.0000005, "directory": "d", "synchronous": null}',
+    b'{"job_name": "j", "step": "7", "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601, '
+    b'"checkpoint_manager_blocking_duration_secs": "5", "directory": ["d"], "synchronous": 0}',
+    b'{"job_name": "j", "step": 7.5, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 5, "directory": "d", "synchronous": true}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": NaN, '
+    b'"checkpoint_manager_blocking_duration_secs": -0.0, "directory": "5", "synchronous": true}',
+    b'{"job_name": "j", "step": 7, "event_type": "save", "checkpoint_manager_blocking_start_time": 1767225601.5, '
+    b'"checkpoint_manager_blocking_duration_secs": 1e300, "directory": 5.0, "synchronous": true}',
+    b'{"job_name": "j", "event_type": "restore", "checkpoint_manager_start_time": 7122816000.5, '
+    b'"checkpoint_manager_duration_secs": 1871078400, "checkpointer_duration_secs": Infinity}',
+    b'{"job_name": "j", "event_type": "restore", "checkpoint_manager_start_time": 1767225601.5, '
+    b'"checkpoint_manager_duration_secs": 3, "checkpointer_duration_secs": 12345678901234567890}',
+    b'{"job_name": "j", "event_type": "restore", "checkpointer_start_time": 5.25, "checkpointer_duration_secs": 1.5}',
+    b'{"jsonPayload": "2026-01-01T00:00:05", "job_name": "j", "job_start_time": 1767225601.5}',
+    b'{"job_name": "j", "active_slices": 1, "total_slices": 2, "elastic_slice_counts_timestamp": 1767225601.5}',
+)  # fmt: skip
+"""Lines that one parser or another takes for something else."""
+
+
+_ENTRY = (
+    b'{"insertId": "%s", "jsonPayload": %s, "logName": "l", "receiveTimestamp": "2026-01-01T00:00:06.5Z", '
+    b'"resource": {"type": "global", "labels": {"p": "x"}}, "severity": "INFO", "timestamp": "%s"}'
+)
+_STEP = b'{"job_name": "j", "step_count": %s, "step_start_time": %s}'
+_TIME = b"2026-01-01T00:00:05.250000Z"
+
+
+def entry(
+    insert_id: bytes = b"a1b2", step_count: bytes = b"5", start: bytes = b"1767225601.5", time: bytes = _TIME
+) -> bytes:
+    """A step in an envelope, keys in the order in which `gcloud logging read` prints them."""
+    return _ENTRY % (insert_id, _STEP % (step_count, start), time)
+
+
+ODD_ENTRIES = (
+    *(entry(name) for name in (
+        b"", b"a", b"a1b2c", b"a\\u0062", b'a\\"b', b'a", "x": "b',
+        b"\xc3\xa9b2", b"\xffb2c", b"\\ud80", b"a\tb2", b"a\x00b2",
+        b"a1b2", b"1234", b"a b,", b"{}:,", b"\x7fabc",
+    )),
+    *(entry(step_count=count) for count in (
+        b"05", b"-5", b"5.0", b'"5"', b"5e2", b"NaN", b"null", b"true", b"1234567890123456789", b"55", b"{}", b"[5]",
+    )),
+    *(entry(start=start) for start in (
+        b"1767225601", b"1767225601.", b"1767225601.1234567", b"1767225601.123456789", b"NaN", b"0767225601.5",
+        b"1767225601.5e0", b'"1767225601.5"', b"9767225601.5", b"-1767225601.5", b"1767225601.5 ",
+    )),
+    *(entry(time=time) for time in (
+        b"2026-01-01T00:00:05Z", b"2026-13-01T00:00:05.250000Z", b"2026-01-01T00:00:05.250000+", b"", b"20260101",
+        b"2026-01-01T00:00:65.250000Z", b"2026-01-01T00:00:05.250001Z", b"1926-01-01T00:00:05.250000Z",
+        b"2026-01-01T00:00:05.25:000Z", b"2026-01-01t00:00:05.250000Z",
+    )),
+    entry().replace(b'"insertId": "a1b2", ', b""),
+    entry().replace(b'"insertId": "a1b2"', b'"insertId": 1234'),
+    entry().replace(b'"insertId": "a1b2"', b'"insertId": null'),
+    entry().replace(b'"logName": "l"', b'"logName": "m"'),
+    entry().replace(b'"logName": "l"', b'"logName": 7'),
+    entry().replace(b'"logName": "l", ', b""),
+    entry().replace(b'"p": "x"', b'"p": "y"'),
+    entry().replace(b'"p": "x"', b'"p": null'),
+    entry().replace(b'{"p": "x"}', b"{}"),
+    entry().replace(b'"severity": "INFO"', b'"insertId": "zzzz"'),
+    entry().replace(b'"severity": "INFO"', b'"jsonPayload": {}'),
+    entry().replace(b'"severity": "INFO"', b'"severity": "INFO", "timestamp": "2027-01-01T00:00:05.250000Z"'),
+    entry().replace(b'"job_name": "j", ', b""),
+    entry().replace(b'"job_name": "j"', b'"job_name": "j", "job_name": "k"'),
+    entry().replace(b'"job_name": "j"', b'"job_name": {"j": 1}'),
+    entry() + entry(b"c3d4"),
+    entry() + b" ",
+    entry()[:-1],
+    b" " + entry(),
+    entry().replace(b", ", b",\n", 1),
+    entry().replace(b": ", b":"),
+    b'{"jsonPayload": {"jsonPayload": ' + entry() + b'}, "insertId": "a1b2", "timestamp": "2026-01-01T00:00:05.5Z"}',
+    b'{"step_start_time": 1767225601.5, "step_count": 5, "job_name": "j"}',
+    b'{"step_start_time": 1767225601.5, "step_count": 12, "job_name": "j"}',
+    b'{"step_start_time": 1767225601.5, "step_count": 05, "job_name": "j"}',
+)  # fmt: skip
+"""Envelopes that one parser or another takes for something else."""
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every line is worth a template here."""
+    monkeypatch.setattr(Templates, "FEW", 1)
+
+
+def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
+    """The log as it is read without templates, blocks and columns."""
+    with monkeypatch.context() as patch:
+        patch.setattr(orbax, "_all_together", lambda _: None)
+        patch.setattr(orbax, "details_together", details_one_by_one)
+        patch.setattr(Templates, "split", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
+        patch.setattr(line_reading, "_all_at_once", lambda _: None)
+        return read_events([path])
+
+
+def details_one_by_one(records: Records, keys: list[str], plain: Callable[[Any], Any]) -> list[Any]:
+    return [tuple((key, plain(record[key])) for key in keys) for record in records.records]
+
+
+def content(log: EventLog) -> dict[str, Any]:
+    """Everything a log says, codes resolved."""
+    table = log.table
+    coded = {"label": table.labels, "detail": table.details, "job": table.jobs, "entry": table.entries}
+    said: dict[str, Any] = {name: getattr(table, name).tolist() for name in COLUMNS}
+    for name, values in coded.items():
+        said[name] = [repr(values[code]) if code >= 0 else None for code in said[name]]
+    return said | {"formats": log.formats, "diagnostics": log.diagnostics, "jobs": table.jobs}
+
+
+def assert_same(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    __tracebackhide__ = True
+    assert content(read_events([path])) == content(one_by_one(monkeypatch, path))
+
+
+def ordinary(count: int) -> list[bytes]:
+    """Lines that templates are for."""
+    return [json.dumps(step(at * 7, at * 8 + at / 64)).encode() for at in range(count)]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(st.sampled_from(ODD), st.integers(0, 3000)), max_size=30))
+@example([9, *range(1, 20), *range(9995, 10_005)])
+def test_odd_lines_between_ordinary_ones(parts: list[bytes | int]) -> None:
+    made = [part if isinstance(part, bytes) else json.dumps(step(part, part / 64)).encode() for part in parts]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Templates, "FEW", 1)
+        assert_same(monkeypatch, log_file(Path(folder), *made))
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_each_odd_line_among_lines_like_it(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same(monkeypatch, log_file(tmp_path, *ordinary(5), odd, *ordinary(5), odd, odd, *ordinary(2)))
+
+
+def entries(count: int) -> list[bytes]:
+    """Envelopes that templates are for."""
+    times = [f"2026-01-01T00:00:{at % 60:02d}.{at:06d}Z".encode() for at in range(count)]
+    return [entry(b"i%03d" % at, b"%d" % (at * 7), b"17672256%02d.25" % at, times[at]) for at in range(count)]
+
+
+@pytest.mark.parametrize("odd", ODD_ENTRIES)
+def test_each_odd_envelope_among_envelopes_like_it(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_same(monkeypatch, log_file(tmp_path, *entries(9), odd, *entries(12), odd, odd, *entries(2)))
+
+
+@settings(max_examples=100)
+@given(st.lists(st.one_of(st.sampled_from(ODD_ENTRIES), st.sampled_from(ODD), st.integers(0, 90)), max_size=30))
+def test_odd_lines_between_envelopes(parts: list[bytes | int]) -> None:
+    made = [part if isinstance(part, bytes) else entries(part + 1)[-1] for part in parts]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(Templates, "FEW", 1)
+        assert_same(monkeypatch, log_file(Path(folder), *made))
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n", b"\n\n", b"\n "])
+def test_any_end_of_the_file_and_windows_line_ends(
+    ending: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for separator in (b"\n", b"\r\n"):
+        path = tmp_path / "run.jsonl"
+        path.write_bytes(b"\xef\xbb\xbf" + separator.join(ordinary(9)) + ending)
+        assert_same(monkeypatch, str(path))
+
+
+@pytest.mark.parametrize("model", list(Model))
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_whole_logs_with_bad_lines(
+    model: Model, wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = Scenario(
+        model=model, lines=3000, data_loading_every=3, bad_share=0.01, envelopes=wrapped, shuffle=True, seed=5
+    )
+    data, truth = log_bytes(scenario)
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    assert truth.bad
+    assert_same(monkeypatch, str(path))
+
+
+@pytest.mark.parametrize("whole", [ordinary(300), entries(90)], ids=["bare", "wrapped"])
+def test_bytes_changed_at_random(whole: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(11)
+    for _ in range(20):
+        damaged = list(whole)
+        for at in chance.sample(range(len(whole)), len(whole) * 2 // 5):
+            line = bytearray(damaged[at])
+            line[chance.randrange(len(line))] = chance.choice(b'0123456789.:/-eE"{}, \t\r\x00\x80\xffa')
+            damaged[at] = bytes(line)
+        assert_same(monkeypatch, log_file(tmp_path, *damaged))
+
+
+def test_fractions_are_rounded_as_floats_are() -> None:
+    chance = random.Random(3)
+    whole = [chance.randrange(FIRST_SECOND, END_SECOND) for _ in range(20_000)]
+    digits = [chance.randint(1, 8) for _ in whole]
+    fraction = [chance.randrange(10**count) // 10 * 10 + chance.choice([0, 5, 9]) for count in digits]
+    fraction = [value % 10**count for value, count in zip(fraction, digits, strict=True)]
+    texts = [f"{w}.{f:0{d}d}" for w, f, d in zip(whole, fraction, digits, strict=True)]
+    scaled = [f * 10 ** (8 - d) for f, d in zip(fraction, digits, strict=True)]
+    ns, good = Numerals(np.array(whole), np.array(scaled)).epoch_ns()
+    expected, as_good = epoch_column([float(text) for text in texts])
+    assert ns.tolist() == expected.tolist()
+    assert good.tolist() == as_good.tolist()
+
+
+def test_small_numbers_are_rounded_to_the_microsecond_exactly() -> None:
+    """Durations: halves of a microsecond, their neighbours among the floats, and any others."""
+    chance = random.Random(5)
+    halves = [(2 * chance.randrange(10 ** chance.randint(1, 10)) + 1) / 2_000_000 for _ in range(2000)]
+    near = [math.nextafter(half, chance.choice([0, math.inf])) for half in halves]
+    exact = [chance.randrange(1 << 20) / (1 << chance.randint(7, 22)) for _ in range(2000)]
+    values = [*halves, *near, *exact, *(chance.random() * 10 ** chance.randint(-7, 5) for _ in range(20_000))]
+    ns, good = epoch_column(values)
+    assert good.all()
+    assert ns.tolist() == [round_to_us(value) for value in values]
+
+
+def test_every_character_at_every_place_of_a_word() -> None:
+    for place in range(8):
+        for character in range(256):
+            text = bytearray(b"12345678")
+            text[place] = character
+            values = digit_values(np.frombuffer(bytes(text), dtype="<u8"), KEEP_FIRST[8])
+            assert (not_digits(values)[0] == 0) == (0x30 <= character <= 0x39)
+            if 0x30 <= character <= 0x39:
+                assert number(values)[0] == int(text)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_an_ordinary_log_is_read_as_columns_and_each_line_once(
+    wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts the work: records parsed one by one, and looks at a line for a template."""
+    monkeypatch.setattr(Templates, "FEW", 16)
+    data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500, envelopes=wrapped))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    parsed: list[int] = []
+    looked: list[int] = []
+    split, parse = Templates.split, line_reading.parse_lines
+
+    def counting_split(self: Templates, block: Block) -> tuple[list[Columns], Any]:
+        columns, rest = split(self, block)
+        looked.append(sum(len(one.rows) for one in columns))
+        return columns, rest
+
+    def counting_parse(text: bytes, numbers: Any) -> Any:
+        parsed.append(len(numbers))
+        return parse(text, numbers)
+
+    monkeypatch.setattr(Templates, "split", counting_split)
+    monkeypatch.setattr(line_reading, "parse_lines", counting_parse)
+    log = read_events([str(path)])
+    assert sum(parsed) + sum(looked) == data.count(b"\n")
+    assert sum(parsed) < 0.01 * sum(looked)
+    assert len(log.table) >= sum(looked)
+
+
+def test_a_template_is_learnt_only_from_a_plain_line() -> None:
+    assert learn(json.dumps(step(1, 0.5)).encode()) is not None
+    for odd in (b"{}", b"[1]", b'{"a": [1]}', b'{"a": -1}', b'{"a": 1e5}', b'{"a": 1, "a": 2}', b'{"a": null, "b": 1}'):
+        assert learn(odd) is None
+    assert learn(b'{"job_name": "j", "x": 1.5, "y": 2.5}') is None
+    assert learn(b'{"job_name": "j", "l": {}, "x": 1}') is None
+
+
+def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
+    assert learn(entry()) is not None
+    assert learn(entry().replace(b"insertId", b"otherId")) is None
+    assert learn(entry().replace(b'"timestamp"', b'"moment"')) is None
+    assert learn(entry().replace(b'"logName": "l"', b'"logName": true')) is None
+    assert learn(b'{"jsonPayload": 12345678, "insertId": "a", "timestamp": "2026-01-01T00:00:05Z"}') is None
+
+
+def test_records_of_columns_are_parsed_when_asked_for() -> None:
+    block = Block(b"".join(line + b"\n" for line in ordinary(3)))
+    from goodput_cli.events.columnar.block import LazyRecords
+
+    records = LazyRecords(block, np.array([0, 2]))
+    assert len(records) == 2
+    assert records[1] == step(14, 16 + 2 / 64)
+    assert [one["step_start_time"] for one in records] == [T0, T0 + 16 + 2 / 64]
+    assert list(records[1:]) == [records[1]]
+    assert io.BytesIO(block.text(np.array([1]))).readline() == ordinary(3)[1] + b"\n"
+
+
+def test_saves_and_restores_of_an_ordinary_log_are_not_translated_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, _ = log_bytes(Scenario(lines=5000, save_every=20))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    looked_at: list[Records] = []
+    monkeypatch.setattr(orbax, "_one_by_one", lambda records, _: looked_at.append(records))
+    assert Kind.SAVE in read_events([str(path)]).table.kind
+    assert looked_at == []
+
+
+def test_a_column_of_one_value_takes_no_memory_whatever_lines_there_are(tmp_path: Path) -> None:
+    """Saves are read in another way than steps; that must not cost the whole log four columns."""
+    data, _ = log_bytes(Scenario(lines=20_000, save_every=50))
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(data)
+    table = read_events([str(path)]).table
+    assert len(set(table.detail.tolist())) > 100
+    assert all(is_constant(getattr(table, name)) for name in ("job", "source", "rank", "entry"))
+
+
+@pytest.mark.parametrize("piece", [1, 3, 1 << 20])
+def test_names_are_numbered_in_order_of_first_use(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_PIECE", piece)
+    builder, codes = rows.RowBuilder(), np.array([3, -1, 1, 3, 1, 4], dtype=np.int32)
+    order, none = np.arange(6), constant(6, -1)
+    origin = rows.Origin(0, order, order + 1, none, constant(6, 0))
+    builder.add(origin, np.ones(6, dtype=bool), Kind.CUSTOM, Edge.POINT, order, label=codes)
+    builder.end_block()
+    labels = ("a", "b", "c", "d", "e")
+    table = rows.build_table(builder.columns(), jobs=("j",), labels=labels, sources=("f",), details=(), entries=())
+    assert table.labels == ("d", "b", "e")
+    assert table.label.tolist() == [0, -1, 1, 0, 1, 2]

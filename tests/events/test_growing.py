@@ -1,0 +1,50 @@
+"""Columns that grow: what was appended is what comes out, and one value takes no memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_cli.accounting.columns import places
+from goodput_cli.events.growing import GrowingColumn, constant, is_constant
+from goodput_cli.events.schema import COLUMNS
+
+_PIECES = st.lists(
+    st.one_of(st.tuples(st.integers(1, 3000), st.integers(-1, 1)), st.lists(st.integers(-1, 9), min_size=1)), max_size=6
+)
+
+
+@given(_PIECES)
+def test_pieces_come_out_in_order(pieces: list[tuple[int, int] | list[int]]) -> None:
+    column = GrowingColumn(np.int32)
+    expected: list[int] = []
+    for piece in pieces:
+        added = constant(*piece) if isinstance(piece, tuple) else np.array(piece, dtype=np.int32)
+        column.append(added)
+        expected += added.tolist()
+        assert len(column) == len(expected)
+    assert column.rows().tolist() == expected
+    assert column.finish().tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", sorted(set(COLUMNS.values()), key=str))
+def test_one_value_takes_no_memory(dtype: type[np.generic]) -> None:
+    column = GrowingColumn(dtype)
+    for _ in range(3):
+        column.append(constant(1_000_000, -1, dtype))
+    whole = column.finish()
+    assert is_constant(whole)
+    assert (len(whole), whole.dtype) == (3_000_000, np.dtype(dtype))
+    column = GrowingColumn(dtype)
+    assert len(column.finish()) == 0
+
+
+@given(st.lists(st.integers(-9, 9)), st.lists(st.integers(-9, 9)), st.booleans())
+def test_places_are_those_of_a_search(values: list[int], wanted: list[int], in_order: bool) -> None:
+    sorted_values = np.array(sorted(values), dtype=np.int64)
+    asked = np.array((sorted(wanted) if in_order else wanted) * 3, dtype=np.int64)
+    asked = np.sort(asked) if in_order else asked
+    assert places(sorted_values, asked).tolist() == np.searchsorted(sorted_values, asked).tolist()
+    assert places(sorted_values, asked, "right").tolist() == np.searchsorted(sorted_values, asked, "right").tolist()

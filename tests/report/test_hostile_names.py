@@ -1,0 +1,188 @@
+"""Names from a log that try to act, in every command and every format: harmless, and still to be recognised."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from rich.cells import cell_len
+
+from goodput_cli.cli.main import run
+from goodput_cli.report.base import format_names, is_binary
+
+BASE = 1_767_225_600
+NAMES = {
+    "script": "evil <script>alert(1)</script><img src=x onerror=alert(2)>",
+    "formula": "=cmd|' /C calc'!A0",
+    "markup": "[red]evil[/red] [link=http://e.vil]x[/link] :warning:",
+    "escapes": "evil \x1b[31mred\x1b]0;title\x07\x1b[2J\x9b31m\x00 end",
+    "lines": "evil\r\n# heading\n| a | b |\n\n```sh\ud800\u2028two",
+    "right-to-left": "evil \u202egnp.exe\u2066\u200f\u200b end",
+    "long": "evil " + "X" * 10_000,
+    "markdown": "evil `rm` *b* _i_ [a](http://e.vil) <!-- ![i](x) @all #1 ~~s~~ $x$ www.e.vil https://e.vil",
+    "template": "evil {{7*7}} ${jndi:x} %(x)s {0} '\"&;--",
+}
+COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "jobs", "check", "compare")
+SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain-r2.jsonl"
+MORE = {"analyze": ("--fail-under", "1"), "compare": (str(SAMPLE), "--warn-if", "goodput:-1pp")}
+FORMATS = [name for name in format_names() if not is_binary(name)]
+
+
+def hostile_log(folder: Path, name: str) -> Path:
+    """A job of two attempts with an evaluation, all named so, in a file named so as far as a file can be."""
+    second = iter(range(10_000))
+    lines: list[dict[str, str | int]] = []
+    for attempt in range(2):
+        lines.append({"job_start_time": BASE + 100 * attempt + next(second)})
+        lines += [{"step_count": n, "step_start_time": BASE + 100 * attempt + 10 + n} for n in range(4 + attempt)]
+        for edge in ("start", "end"):
+            time = BASE + 100 * attempt + 30 + next(second)
+            lines.append({"custom_badput_event_type": name, f"custom_badput_event_{edge}_time": time})
+        lines.append({"tpu_init_start_time": BASE + 100 * attempt + 50 + next(second)})
+    file = folder / (re.sub(r"[\0/\ud800]", "", name)[:80] + ".jsonl")
+    file.write_text(
+        "".join(json.dumps({"job_name": name, **line}) + "\n" for line in lines) + name.replace("\ud800", "")
+    )
+    return file
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_name_acts_in_any_format(
+    command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = hostile_log(tmp_path, NAMES[name])
+    written = 0
+    for format_ in FORMATS:
+        code = run([command, str(log), "--format", format_, *MORE.get(command, ())])
+        out, err = capsys.readouterr()
+        assert_nothing_unseen(err)
+        assert "Traceback" not in err
+        if code == 2:
+            assert "is for analyze" in err
+            continue
+        written += 1
+        assert code in (0, 5)
+        assert_nothing_unseen(OWN_SCRIPT.sub("", out))
+        CHECKS.get(format_, as_text)(out)
+    assert written >= 4
+
+
+def assert_nothing_unseen(text: str) -> None:
+    """No control character but the line's end, nothing that turns or hides text, nothing that cannot be encoded."""
+    text.encode()
+    unseen = {char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
+    assert not unseen
+
+
+def as_text(out: str) -> None:
+    assert out.endswith("\n")
+
+
+def as_table(out: str) -> None:
+    assert max(cell_len(line) for line in out.splitlines()) <= 80
+
+
+def as_json(out: str) -> None:
+    assert out.isascii()
+    json.loads(out)
+
+
+def as_csv(out: str) -> None:
+    rows = list(csv.reader(io.StringIO(out)))
+    assert len({len(row) for row in rows}) == 1
+    for cell in (cell for row in rows for cell in row):
+        assert not cell.startswith(("=", "@", "\t", "\r")), cell
+        assert not cell.startswith(("+", "-")) or re.fullmatch(r"[+-][\d.e+-]+", cell), cell
+
+
+def as_markdown(out: str) -> None:
+    code = re.compile(r"(?<!\\)`[^`]*(?<!\\)`")
+    for line in out.splitlines():
+        words = code.sub("", line)
+        assert not re.search(r"<(?!/?(details|summary|br|sub|b)\b)", words), line
+        assert not re.search(r"(?<!\\)\]\(", words), line
+        assert not re.search(r"(?<!\\)@|(?<!\\)!\[|https?://|(?<!\\)\$", words), line
+    for table in tables(out):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table}) == 1, table
+
+
+def tables(out: str) -> Iterator[list[str]]:
+    table: list[str] = []
+    for line in [*out.splitlines(), ""]:
+        if line.startswith("|"):
+            table.append(line)
+        elif table:
+            yield table
+            table = []
+
+
+def as_xml(out: str) -> None:
+    (suite,) = ElementTree.fromstring(out)
+    assert [part.tag for part in suite] == ["properties", "testcase", "system-out", "system-err"]
+
+
+def as_metrics(out: str) -> None:
+    assert out.endswith("\n# EOF\n")
+    for parse in (parse_openmetrics, parse_text):
+        assert all(sample.labels["job_name"] for family in parse(out) for sample in family.samples)
+
+
+class Acting(HTMLParser):
+    """Elements and attributes that make a browser act, in what a page says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("img", "iframe", "object", "embed", "base", "form"):
+            self.found.append(tag)
+        self.found += [name for name, value in attrs if name.startswith("on") or "javascript:" in (value or "")]
+
+
+def as_page(out: str) -> None:
+    """No element of a name's making: what may run is what the page brought, under the hash of its policy."""
+    page = Acting()
+    page.feed(OWN_SCRIPT.sub("", out))
+    assert not page.found
+    assert "<script>alert" not in out
+
+
+OWN_SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
+CHECKS = {
+    "table": as_table,
+    "json": as_json,
+    "csv": as_csv,
+    "markdown": as_markdown,
+    "html": as_page,
+    "svg": as_page,
+    "junit": as_xml,
+    "openmetrics": as_metrics,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_name_can_still_be_recognised(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = hostile_log(tmp_path, NAMES[name])
+    for format_ in ("table", "csv", "markdown"):
+        assert run(["analyze", str(log), "--format", format_, "--quiet"]) == 0
+        assert re.search("evil|cmd", capsys.readouterr().out, re.IGNORECASE)
+    assert run(["analyze", str(log), "--format", "json", "--quiet"]) == 0
+    shown = json.loads(capsys.readouterr().out)["job"]["name"]
+    assert shown == NAMES[name].replace("\ud800", "\ufffd")

@@ -1,0 +1,122 @@
+"""Answers of other commands as HTML pages: one file, tables, and text that is only text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.analysis.sheet import Column, Lazy, Sheet
+from goodput_cli.cli.main import run
+from goodput_cli.report.base import Page
+from goodput_cli.report.html.page import content_policy, script_data
+from goodput_cli.report.sheets.html import MOST_ROWS, render
+from goodput_cli.vocabulary.text import safe
+from tests.report.test_sheets import ROWS, sheet
+from tests.support.analyses import HOSTILE
+
+LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
+
+
+class Elements(HTMLParser):
+    """What a page is made of: names of its elements, their attributes, and the text of each table cell."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.cells: list[str] = []
+        self._open = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.attributes += attrs
+        if tag in ("td", "th"):
+            self._open = True
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = self._open and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.cells[-1] += data
+
+
+def numbers(size: int) -> Sheet:
+    column = Column("number", "count")
+    return Sheet("Numbers", (column,), Lazy(size, lambda: ((row,) for row in range(size))))
+
+
+def test_a_page_holds_every_cell_that_people_are_shown() -> None:
+    page = Elements(render(sheet(), Page()))
+    heads = [*page.cells[:5], *page.cells[6:8]]
+    assert heads == ["name", "events", "when (UTC)", "down time", "goodput", "factor", "short"]
+    first = [cell for cell in page.cells[8:16] if cell]
+    assert first == ["plain", "3", "2025-01-01 00:00:00", "1 min 30 s", "50.00 %", "1.5", "eye"]
+
+
+def test_text_of_a_log_is_text_and_nothing_else() -> None:
+    rows = tuple((*ROWS[0][:5], row[5], *ROWS[0][6:]) for row in ROWS)  # bars where the hostile rows have them
+    plain = sheet(title="Sheet", rows=rows, summary=("a", "b"), notes=("a", "b"))
+    hostile, harmless = (render(shown, Page()) for shown in (sheet(), plain))
+    assert Elements(hostile).names == Elements(harmless).names
+    assert safe(HOSTILE) in Elements(hostile).cells
+    assert not any(char in hostile for char in "\x1b\u202e\u200b")
+
+
+@pytest.mark.parametrize(
+    "text", ["{{7*7}}", "{% raw %}", "<script>alert(1)</script>", '"><img onerror=alert(1)>', "&lt;"]
+)
+def test_text_is_shown_as_it_is_written(text: str) -> None:
+    page = Elements(render(replace(numbers(1), columns=(Column("x", "text"),), rows=((text,),)), Page()))
+    assert page.cells == ["x", text]
+    assert "img" not in page.names
+    assert not any(name.startswith("on") for name, _ in page.attributes)
+
+
+def test_long_text_is_folded_and_nothing_of_it_is_lost() -> None:
+    page = render(replace(numbers(1), columns=(Column("x", "text"),), rows=(("L" * 10_000,),)), Page())
+    assert "details" in Elements(page).names
+    assert "L" * 10_000 in page
+
+
+def test_long_tables_end_with_a_sentence() -> None:
+    page = render(numbers(MOST_ROWS + 7), Page())
+    assert f"These are the first {MOST_ROWS} rows of {MOST_ROWS + 7}" in page
+    assert Elements(page).names.count("tr") == MOST_ROWS + 1
+    assert "These are the first" not in render(numbers(MOST_ROWS), Page())
+
+
+def test_a_page_loads_and_runs_nothing() -> None:
+    page = render(numbers(3), Page())
+    assert "script" not in Elements(page).names
+    links = [value or "" for name, value in Elements(page).attributes if name in ("src", "href", "action")]
+    assert all(link.startswith(("#", "data:")) for link in links)
+    assert "default-src &#39;none&#39;" in page
+    assert not re.search(r"https?://|url\(|@import", page)
+
+
+def test_the_policy_names_style_and_scripts_by_their_hashes() -> None:
+    policy = content_policy("a{}", ["one", "two"])
+    assert len(re.findall(r"'sha256-[A-Za-z0-9+/]{43}='", policy)) == 3
+    assert "unsafe-eval" not in policy
+    assert "script-src 'none'" in content_policy("a{}", [])
+
+
+def test_data_for_scripts_cannot_end_their_element() -> None:
+    text = str(script_data({"a": "</script><!--\u2028\u2029 & é"}))
+    assert text == r'{"a":"\u003c/script\u003e\u003c!--\u2028\u2029 \u0026 \u00e9"}'
+
+
+@pytest.mark.parametrize("command", ["rolling", "timeline", "disruptions", "steps", "jobs", "check"])
+def test_every_command_writes_a_page(command: str, tmp_path: Path) -> None:
+    target = tmp_path / "answer.html"
+    assert run([command, str(LOG), "-q", "-o", str(target)]) == (5 if command == "check" else 0)
+    page = Elements(target.read_text(encoding="utf-8"))
+    assert page.names.count("h1") == page.names.count("main") == 1
+    assert "table" in page.names

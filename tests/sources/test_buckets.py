@@ -1,0 +1,212 @@
+"""Logs in buckets, read from a server on loopback by the ordinary client."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.events.read import read_events
+from goodput_cli.sources.object_store import bucket as source
+from tests.support.buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
+from tests.support.readers import Told, zstd
+
+SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Bucket]:
+    with bucket_server() as running:
+        yield running
+
+
+@pytest.fixture
+def bucket(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    server.reset()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+    return server
+
+
+def steps(*uris: str) -> list[int]:
+    return read_steps(read_events(uris))
+
+
+def test_an_object_is_read_and_named_in_the_evidence(bucket: Bucket) -> None:
+    bucket.put("a/run.jsonl", log_lines(1, 2, 3))
+    log = read_events(["gs://logs/a/run.jsonl"])
+    assert read_steps(log) == [1, 2, 3]
+    assert log.table.where(2) == "gs://logs/a/run.jsonl:3"
+    assert log.diagnostics == ()
+
+
+def test_exactly_the_object_where_others_begin_like_it(bucket: Bucket) -> None:
+    bucket.put("run", log_lines(1))
+    bucket.put("run.jsonl", log_lines(2))
+    bucket.put("run/x.jsonl", log_lines(3))
+    assert steps("gs://logs/run") == [1]
+
+
+def test_a_folder_and_not_its_neighbours(bucket: Bucket) -> None:
+    bucket.put("run1/b.jsonl", log_lines(2))
+    bucket.put("run1/a/deep.log", log_lines(1))
+    bucket.put("run1/", b"")
+    bucket.put("run1/checkpoint.bin", b"\0\1\2")
+    bucket.put("run10/c.jsonl", log_lines(9))
+    assert steps("gs://logs/run1") == [1, 2]
+    assert steps("gs://logs/run1/") == [1, 2]
+
+
+def test_a_prefix_and_a_whole_bucket(bucket: Bucket) -> None:
+    for number, name in enumerate(("x-1.jsonl", "x-2.json.gz", "y.jsonl")):
+        content = log_lines(number)
+        bucket.put(name, gzip.compress(content) if name.endswith(".gz") else content)
+    assert steps("gs://logs/x-") == [0, 1]
+    assert steps("gs://logs") == [0, 1, 2]
+    assert steps("gs://logs/") == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("glob", "expected"),
+    [
+        ("run-*.jsonl", [1, 2]),
+        ("run-?.jsonl", [1, 2]),
+        ("run-[2-9].jsonl", [2]),
+        ("run-[!1].jsonl", [2]),
+        ("**/*.jsonl", [3, 1, 2]),
+        ("*/*.jsonl", [3]),
+        ("old*", [3]),
+        ("**", [3, 1, 2, 8]),
+        ("odd[1].txt", [8]),
+    ],
+)
+def test_globs_as_for_files(bucket: Bucket, glob: str, expected: list[int]) -> None:
+    bucket.put("run-1.jsonl", log_lines(1))
+    bucket.put("run-2.jsonl", log_lines(2))
+    bucket.put("old/run-3.jsonl", log_lines(3))
+    bucket.put("z/odd.txt" if glob == "**" else "odd[1].txt", log_lines(8))
+    assert steps(f"gs://logs/{glob}") == expected
+
+
+def test_the_hourly_folders_of_a_log_sink(bucket: Bucket) -> None:
+    for hour in (9, 10, 11):
+        entry = {
+            "insertId": f"id{hour}",
+            "logName": "projects/p/logs/j-goodput",
+            "timestamp": f"2026-01-01T{hour:02}:30:00Z",
+            "jsonPayload": json.loads(log_lines(hour)),
+        }
+        late = {**entry, "insertId": f"late{hour}", "jsonPayload": json.loads(log_lines(100 + hour))}
+        at = f"j-goodput/2026/01/01/{hour:02}:00:00_{hour:02}:59:59"
+        bucket.put(f"{at}_S0.json", json.dumps(entry).encode() + b"\n")
+        bucket.put(f"{at}_A0:1767225600.json", json.dumps(late).encode() + b"\n")
+    assert steps("gs://logs/j-goodput") == [109, 9, 110, 10, 111, 11]
+    assert steps("gs://logs/j-goodput/2026/*/*/10*") == [110, 10]
+
+
+def test_an_object_that_two_sources_name_is_read_once(bucket: Bucket) -> None:
+    bucket.put("a.jsonl", log_lines(1))
+    assert steps("gs://logs/a.jsonl", "gs://logs/*", "gs://logs") == [1]
+
+
+def test_buckets_and_files_in_one_analysis(bucket: Bucket, tmp_path: Path) -> None:
+    (tmp_path / "here.jsonl").write_bytes(log_lines(5))
+    bucket.put("there.jsonl", log_lines(6))
+    assert steps("gs://logs/", str(tmp_path)) == [6, 5]
+
+
+def test_names_with_odd_signs(bucket: Bucket) -> None:
+    bucket.put("a b/c#d?e%41/ü.jsonl", log_lines(4))
+    assert steps("gs://logs/a b/c#d?e%41/ü.jsonl") == [4]
+    assert steps("gs://logs/a b") == [4]
+
+
+def test_thousands_of_objects_come_in_order_and_in_pages(bucket: Bucket) -> None:
+    for number in range(1_050):
+        bucket.put(f"many/{number:05}.jsonl", log_lines(number))
+    assert steps("gs://logs/many") == list(range(1_050))
+    assert sum("/o?" in request for request in bucket.asked()) == 11
+
+
+def test_reads_are_pinned_to_the_listed_generation(bucket: Bucket) -> None:
+    bucket.put("a.jsonl", log_lines(1))
+    steps("gs://logs/a.jsonl")
+    (download,) = bucket.downloads()
+    assert "generation=1700" in download
+
+
+def test_a_large_object_comes_in_parts(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "PART_BYTES", 1_000)
+    bucket.put("a.jsonl.gz", gzip.compress(log_lines(*range(5_000))))
+    assert steps("gs://logs/a.jsonl.gz") == list(range(5_000))
+    assert len(bucket.downloads()) > 10
+    assert any(request.endswith("bytes=1000-1999") for request in bucket.downloads())
+
+
+def test_progress_counts_the_bytes_as_stored(bucket: Bucket) -> None:
+    packed = gzip.compress(log_lines(*range(100)))
+    bucket.put("a.jsonl.gz", packed)
+    told = Told()
+    read_events(["gs://logs/a.jsonl.gz"], progress=told)
+    assert (told.bytes, told.expected) == (len(packed), len(packed))
+
+
+def test_packed_with_zstd_and_cut_gzip(bucket: Bucket) -> None:
+    bucket.put("a.jsonl.zst", zstd(log_lines(1)))
+    bucket.put("b.jsonl.gz", gzip.compress(log_lines(*range(5_000)))[:-100])
+    bucket.put("c.jsonl", log_lines(7))
+    log = read_events(["gs://logs"])
+    found = read_steps(log)
+    assert (found[0], found[-1]) == (1, 7)
+    assert found[1:-1] == list(range(len(found) - 2))
+    assert [one.where for one in log.diagnostics if one.code == "truncated_file"] == [("gs://logs/b.jsonl.gz",)]
+
+
+def test_what_names_nothing(bucket: Bucket) -> None:
+    bucket.put("a.bin", b"x")
+    for uri, sentence in {
+        "gs://nowhere/a": "there is no bucket nowhere",
+        "gs://logs/b": "no object begins with this name",
+        "gs://logs/a": "no log among these objects",
+        "gs://logs/*.jsonl": "the glob matches no object",
+    }.items():
+        with pytest.raises(SourceError, match=sentence) as caught:
+            read_events([uri])
+        assert str(caught.value).startswith(uri)
+    for uri in ("gs://", "gs:///a", "gs://lo*/a"):
+        with pytest.raises(UsageError):
+            read_events([uri])
+
+
+def test_the_command_reads_a_bucket(bucket: Bucket) -> None:
+    bucket.put("job/run.jsonl", SAMPLE.read_bytes())
+    here = goodput(["analyze", str(SAMPLE), "--format", "json"], {})
+    there = goodput(
+        ["analyze", "gs://logs/job", "--format", "json", "--as-of", "now"], {"STORAGE_EMULATOR_HOST": bucket.url}
+    )
+    assert (here.returncode, there.returncode) == (0, 0), there.stderr
+    assert json.loads(there.stdout)["goodput"] == json.loads(here.stdout)["goodput"]
+
+
+def test_the_command_reads_from_the_emulator_of_others() -> None:
+    from google.cloud.storage import Client
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with emulator(port) as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", url)
+        client = Client(project="p")
+        content = SAMPLE.read_bytes()
+        client.bucket("logs").blob("job/run.jsonl.gz").upload_from_string(gzip.compress(content), "application/gzip")
+        client.bucket("logs").blob("other/run.jsonl").upload_from_string(log_lines(1))
+        done = goodput(["analyze", "gs://logs/job/*", "--format", "json"], {"STORAGE_EMULATOR_HOST": url})
+        assert done.returncode == 0, done.stderr
+        here = goodput(["analyze", str(SAMPLE), "--format", "json"], {})
+        assert json.loads(done.stdout)["goodput"] == json.loads(here.stdout)["goodput"]
+        assert len(read_events(["gs://logs/other"]).table) == 1
+        client.close()

@@ -1,0 +1,202 @@
+"""`goodput fetch`: a snapshot is written whole, is incremental, and gives the answer of its source."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.api.analyze import analyze
+from goodput_cli.api.fetch import fetch
+from goodput_cli.cli.main import run
+from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.events.read import read_events
+from goodput_cli.sources.snapshot import read_manifest
+from tests.support.cloud_logging import LOG, answer, filters, logging_server
+from tests.support.logging_server import T0, LoggingServer, entry, steps
+from tests.support.readers import envelope, log_file, step
+
+SAMPLES = Path(__file__).parent.parent.parent / "sample_logs"
+KINDS = ("run.jsonl.gz", "run.parquet", "run.jsonl")
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[LoggingServer]:
+    with LoggingServer() as started:
+        yield started
+
+
+@pytest.fixture
+def server(running: LoggingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoggingServer]:
+    with logging_server(monkeypatch, tmp_path, running) as ready:
+        yield ready
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return gzip.decompress(path.read_bytes()).splitlines()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_snapshot_gives_the_answer_of_the_log(server: LoggingServer, tmp_path: Path, name: str) -> None:
+    server.add(*steps(2500))
+    path = tmp_path / name
+    fetch([LOG], path, job_name="j")
+    assert answer(str(path)) == answer(LOG)
+
+
+@pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.jsonl")), ids=lambda path: str(path.name))
+@pytest.mark.parametrize("name", KINDS)
+def test_a_snapshot_gives_the_answer_of_a_file(tmp_path: Path, sample: Path, name: str) -> None:
+    path = tmp_path / name
+    fetch([str(sample)], path)
+    before, after = analyze(str(sample)), analyze(str(path))
+    assert (before.goodput, before.badput, before.window) == (after.goodput, after.badput, after.window)
+    assert [(one.code, one.count) for one in before.diagnostics] == [(one.code, one.count) for one in after.diagnostics]
+
+
+def test_lines_are_kept_as_they_are(tmp_path: Path) -> None:
+    odd = [step(1, 1), "not json", b'{"a": NaN}', b"\xff\xfe{", "", '{"job_name": "j", "step_count": 2']
+    path = tmp_path / "run.jsonl.gz"
+    fetch([log_file(tmp_path, *odd)], path)
+    assert lines_of(path) == [json.dumps(odd[0]).encode(), b"not json", odd[2], odd[3], str(odd[5]).encode()]
+
+
+def test_an_array_becomes_lines(tmp_path: Path) -> None:
+    source = tmp_path / "gcloud.json"
+    source.write_text(json.dumps([envelope(step(2, 2), insertId="b"), envelope(step(1, 1))], indent=2))
+    path = tmp_path / "run.jsonl.gz"
+    assert fetch([str(source)], path).lines == 2
+    assert read_events([str(path)]).table.step.tolist() == [2, 1]
+
+
+def test_a_cut_source_stays_known(tmp_path: Path) -> None:
+    source = tmp_path / "cut.jsonl.gz"
+    source.write_bytes(gzip.compress(b"\n".join(json.dumps(step(at, at)).encode() for at in range(500)))[:-40])
+    path = tmp_path / "run.parquet"
+    fetch([str(source)], path)
+    assert [one.code for one in read_events([str(path)]).diagnostics if one.code == "truncated_file"]
+
+
+def test_the_manifest_says_what_it_is(server: LoggingServer, tmp_path: Path) -> None:
+    server.add(*steps(20))
+    path = tmp_path / "run.jsonl.gz"
+    fetch([LOG], path, job_name="j")
+    found = json.loads((tmp_path / "run.jsonl.gz.manifest").read_text())
+    assert found["sources"] == [LOG]
+    assert (found["job_name"], found["lines"], found["complete"]) == ("j", 21, True)
+    assert found["start"] == "2026-01-01T00:00:00.000000000Z"
+    assert found["end"] == "2026-01-01T00:00:20.500000000Z"
+    assert found["fetched_at"] > "2026"
+
+
+@pytest.mark.parametrize("name", ["run.jsonl.gz", "run.parquet"])
+def test_update_reads_only_what_is_new_and_late(server: LoggingServer, tmp_path: Path, name: str) -> None:
+    server.add(*steps(9000))
+    path = tmp_path / name
+    fetch([LOG], path, job_name="j", use_cache=False)
+    filters(server)
+    server.add(
+        entry({"job_name": "j", "step_count": 9000, "step_start_time": T0 + 9001.5}, 9001.5, "new"),
+        entry({"job_name": "j", "job_start_time": T0 + 40.0}, 40, "late", received=time.time() - T0),
+    )
+    manifest = fetch([], path, update=True)
+    assert manifest.lines == 9003
+    assert len(filters(server)) == 1 + 4
+    assert answer(str(path)) == answer(LOG, use_cache=False)
+    assert fetch([LOG], path, update=True).lines == 9003
+
+
+def test_update_of_files_keeps_what_is_gone(tmp_path: Path) -> None:
+    first = log_file(tmp_path, step(1, 1), step(2, 2))
+    path = tmp_path / "snap.jsonl.gz"
+    fetch([first], path)
+    log_file(tmp_path, step(2, 2), step(3, 3))
+    assert fetch([first], path, update=True).lines == 3
+
+
+def test_what_exists_is_not_destroyed(server: LoggingServer, tmp_path: Path) -> None:
+    server.add(*steps(3000))
+    path = tmp_path / "run.jsonl.gz"
+    fetch([LOG], path, job_name="j", use_cache=False)
+    data = path.read_bytes()
+    with pytest.raises(UsageError, match="--update adds"):
+        fetch([LOG], path)
+    with pytest.raises(UsageError, match="is a snapshot of"):
+        fetch(["other.jsonl"], path, update=True)
+    with pytest.raises(UsageError, match="is a snapshot of"):
+        fetch([LOG], path, update=True, job_name="k")
+    server.fault("PERMISSION_DENIED", after=1, times=10)
+    with pytest.raises(SourceError):
+        fetch([LOG], path, force=True, use_cache=False)
+    assert path.read_bytes() == data
+    (tmp_path / "run.jsonl.gz.manifest").unlink()
+    with pytest.raises(UsageError, match="no manifest"):
+        fetch([], path, update=True)
+
+
+def test_a_fetch_that_breaks_off_keeps_what_it_has_and_goes_on(server: LoggingServer, tmp_path: Path) -> None:
+    server.add(*steps(3000))
+    path = tmp_path / "run.jsonl.gz"
+    server.fault("PERMISSION_DENIED", after=2, times=1)
+    notices: list[str] = []
+    with pytest.raises(SourceError):
+        fetch([LOG], path, job_name="j", notice=notices.append)
+    assert "--update goes on" in notices[-1]
+    manifest = read_manifest(path)
+    assert manifest is not None
+    assert (manifest.complete, manifest.lines) == (False, 2000)
+    assert fetch([], path, update=True).lines == 3001
+    assert answer(str(path)) == answer(LOG)
+
+
+def test_mixed_schemes_in_one_snapshot(server: LoggingServer, tmp_path: Path) -> None:
+    entries = steps(50)
+    server.add(*entries)
+    more = log_file(tmp_path, {"job_name": "j", "job_end_time": T0 + 51.5})
+    path = tmp_path / "all.parquet"
+    fetch([LOG, more], path, job_name="j")
+    assert answer(str(path)) == answer(LOG, more)
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.gz", "run"])
+def test_the_name_says_the_kind(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="a snapshot is called"):
+        fetch(["x.jsonl"], tmp_path / name)
+
+
+def test_a_parquet_file_that_is_no_snapshot(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    path = str(tmp_path / "table.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), path)
+    with pytest.raises(SourceError, match="no snapshot"):
+        read_events([path])
+    Path(path).write_bytes(b"hello")
+    with pytest.raises(SourceError, match="no snapshot"):
+        read_events([path])
+
+
+def test_the_command(server: LoggingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server.add(*steps(30, log="j-goodput"))
+    path = str(tmp_path / "run.jsonl.gz")
+    assert run(["fetch", "-j", "j", "-o", path]) == 0
+    assert run(["fetch", "-j", "j", "-o", path]) == 2
+    assert run(["fetch", "--update", "-o", path, "-q"]) == 0
+    assert run(["analyze", path, "--format", "csv"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("category,")
+    assert "31 lines, 2026-01-01T00:00:00" in err
+    assert run(["fetch", "-o", path]) == 2
+    assert run(["fetch", "missing.jsonl", "-o", str(tmp_path / "x.jsonl.gz")]) == 1
+    assert sorted(os.listdir(tmp_path)) == ["cache", "run.jsonl.gz", "run.jsonl.gz.manifest"]
+
+
+def test_strict_fetch_says_that_something_is_wrong(server: LoggingServer, tmp_path: Path) -> None:
+    server.add(*steps(30)[4:])
+    assert run(["fetch", LOG, "-j", "j", "--strict", "-o", str(tmp_path / "run.jsonl.gz")]) == 5

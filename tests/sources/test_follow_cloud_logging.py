@@ -1,0 +1,60 @@
+"""Following a log in Cloud Logging: what is new, what comes late, nothing twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.events.live import LiveLog
+from goodput_cli.sources import follow as following
+from goodput_cli.sources.base import Wanted
+from tests.support.buckets import read_steps
+from tests.support.logging_server import LoggingServer, entry, steps
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoggingServer]:
+    monkeypatch.setattr(following, "REMOTE_SECONDS", 0.0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with LoggingServer() as running:
+        monkeypatch.setenv("GOODPUT_LOGGING_ENDPOINT", running.endpoint)
+        yield running
+
+
+def look(log: LiveLog) -> list[int]:
+    log.look()
+    return read_steps(log.log())
+
+
+def line(step: int, seconds: float) -> dict[str, object]:
+    return {"job_name": "j", "step_count": step, "step_start_time": 1_767_225_600 + seconds}
+
+
+@pytest.mark.parametrize("use_cache", [True, False])
+def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: bool) -> None:
+    server.add(*steps(20_000))
+    log = LiveLog(["cloud-logging://"], wanted=Wanted(job_name="j", use_cache=use_cache))
+    assert look(log) == list(range(20_000))
+    first = len(server.requests())
+    assert look(log) == list(range(20_000))
+    assert len(server.requests()) < first  # the last hour, not all of it
+    now = 1e9  # long after the first look
+    server.add(entry(line(30_000, 30_000), 30_000, "new", received=now))
+    server.add(entry(line(25_000, 100.5), 100.5, "late", received=now))
+    assert sorted(look(log)) == [*range(20_000), 25_000, 30_000]
+    assert sorted(look(log)) == [*range(20_000), 25_000, 30_000]
+    assert len(log.log().table) == 20_000 + 3
+
+
+def test_a_fault_is_said_and_the_next_look_goes_on(server: LoggingServer) -> None:
+    server.add(*steps(10))
+    said: list[str] = []
+    log = LiveLog(["cloud-logging://"], wanted=Wanted(job_name="j", use_cache=False), notice=said.append)
+    assert look(log) == list(range(10))
+    server.add(entry(line(10, 11.5), 11.75, "more", received=1e9))
+    server.fault("PERMISSION_DENIED")
+    assert look(log) == list(range(10))
+    assert said[-1].endswith("(trying again)")
+    assert look(log) == list(range(11))

@@ -1,0 +1,1 @@
+"""What tests share: logs in a few words, servers, readers of documents."""

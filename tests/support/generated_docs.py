@@ -1,0 +1,104 @@
+"""The parts of the documents that are made from the code: commands, folders, diagnostic codes, categories."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodput_cli.cli.main import goodput
+from goodput_cli.diagnostics.codes import CODES, Code
+from goodput_cli.vocabulary.categories import Category
+from tests.support.markdown_docs import ROOT
+
+PACKAGE = ROOT / "goodput_cli"
+WIDTH = 100
+
+
+def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
+    """Every command with its full name (`goodput analyze`), the group itself first."""
+    yield from _below("goodput", goodput, None)
+
+
+def cli_reference() -> str:
+    """One section a command: its `--help`, and the environment variables of its options."""
+    return "\n".join(_command_section(name, command, context) for name, command, context in commands())
+
+
+def questions() -> str:
+    """A table of the commands, each with the first sentence of its help."""
+    rows = [f"| `{name}` | {command.get_short_help_str(WIDTH)} |" for name, command, _ in commands() if " " in name]
+    return "\n".join(["| command | |", "| --- | --- |", *rows, ""])
+
+
+def folders() -> str:
+    """The layers of the import contract, the highest first: each folder, and the first sentence of what it says of
+    itself. Folders inside a layer follow it."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    rows = [row for layer in contract[0]["layers"] for name in layer.split(" | ") for row in _folder_rows(name)]
+    return "\n".join(["| folder | |", "| --- | --- |", *rows, ""])
+
+
+def code_sections() -> str:
+    """A heading for each diagnostic code, with what the registry says of it."""
+    return "\n".join(
+        f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
+        f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped(f'- *Do:* {code.advice}', '  ')}\n"
+        for name, code in CODES.items()
+    )
+
+
+def category_table() -> str:
+    """Every category in a few words."""
+    rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
+    return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
+
+
+def _severities(code: Code) -> str:
+    return f"{code.severity}, {code.mild} in mild cases" if code.mild else code.severity
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _below(name: str, command: click.Command, parent: click.Context | None) -> Iterator[Any]:
+    settings = {**command.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
+    context = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent, **settings)
+    yield name, command, context
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            _, found, _ = command.resolve_command(context, [child])
+            assert found is not None
+            yield from _below(f"{name} {child}", found, context)
+
+
+def _command_section(name: str, command: click.Command, context: click.Context) -> str:
+    text = f"## {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    variables = [param.envvar for param in command.params if isinstance(param.envvar, str)]
+    if variables:
+        text += "\nEnvironment: " + ", ".join(f"`{variable}`" for variable in variables) + ".\n"
+    return text
+
+
+def _folder_rows(name: str) -> Iterator[str]:
+    module = PACKAGE / f"{name}.py"
+    if module.exists():
+        yield f"| `{module.name}` | {_first_sentence(module)} |"
+        return
+    for path in sorted((PACKAGE / name).rglob("__init__.py")):
+        yield f"| `{path.parent.relative_to(PACKAGE).as_posix()}/` | {_first_sentence(path)} |"
+
+
+def _first_sentence(path: Path) -> str:
+    """The first sentence of a module's docstring, as the text of a Markdown table."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    sentence = re.split(r"(?<=[a-z`)\"])\. (?=[A-Z`])", paragraph)[0]
+    return sentence.rstrip(".").replace("|", r"\|").replace("<", "&lt;")

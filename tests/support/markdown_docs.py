@@ -1,0 +1,183 @@
+"""The project's documents as tests see them: fenced blocks, headings and links, and the shell that runs the examples.
+
+`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` writes the output of every example and every generated part anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROMPT = "$ "
+ELISION = "..."
+"""A line of an example's output that stands for any number of lines."""
+
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
+_MARK = "goodput-docs-end-of-output"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block. line: number of its first line, from 1. text: without the fences, each line with its end."""
+
+    path: Path
+    language: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path.name}:{self.line}"
+
+
+def updating() -> bool:
+    """Whether documents are to be written anew instead of compared."""
+    return bool(os.environ.get("UPDATE_DOCS"))
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def blocks(path: Path, *languages: str) -> list[Block]:
+    """The fenced blocks of a document in the given languages, in order."""
+    text = read(path)
+    return [
+        Block(path, match[1], text[: match.start(2)].count("\n") + 1, match[2])
+        for match in _FENCE.finditer(text)
+        if match[1] in languages
+    ]
+
+
+def prose(path: Path) -> str:
+    """A document without its fenced blocks."""
+    return _FENCE.sub("", read(path))
+
+
+def anchors(path: Path) -> set[str]:
+    """The fragments that GitHub gives to the headings of a document."""
+    seen: dict[str, int] = {}
+    found = set()
+    for heading in _HEADING.findall(prose(path)):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        count = seen.get(slug, 0)
+        seen[slug] = count + 1
+        found.add(f"{slug}-{count}" if count else slug)
+    return found
+
+
+def links(path: Path) -> list[str]:
+    """The targets of all links, web addresses left out."""
+    return [target for target in _LINK.findall(prose(path)) if not re.match(r"[a-z]+:", target)]
+
+
+def section(path: Path, heading: str) -> str:
+    """What stands under a heading, up to the next one of any level."""
+    match = re.search(rf"^#+ {re.escape(heading)} *\n(.*?)(?=^#|\Z)", read(path), re.DOTALL | re.MULTILINE)
+    assert match is not None, f"{path.name} has no heading {heading!r}"
+    return match[1]
+
+
+def names_in_first_column(table: str) -> list[str]:
+    """Every `name` in the first column of the tables of a text, in order."""
+    cells = re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def replace_generated(path: Path, name: str, text: str) -> None:
+    """Compare the part between the markers `<!-- NAME: generated -->` and `<!-- NAME: end -->`, or write it."""
+    before, head, rest = read(path).partition(f"<!-- {name}: generated -->\n")
+    old, tail, after = rest.partition(f"<!-- {name}: end -->")
+    assert head, f"{path.name} has lost its marker for {name}"
+    assert tail, f"{path.name} has lost its marker for the end of {name}"
+    if updating():
+        path.write_text(before + head + text + tail + after, encoding="utf-8", newline="\n")
+        return
+    assert old == text, f"{path.name} is out of date: UPDATE_DOCS=1 pytest tests/docs/test_docs.py writes it anew"
+
+
+def playground(folder: Path) -> Path:
+    """A folder that looks like the root of the repository, for examples that write files."""
+    for entry in ROOT.iterdir():
+        if not entry.name.startswith("."):
+            (folder / entry.name).symlink_to(entry)
+    return folder
+
+
+def run_console(block: Block, folder: Path) -> str:
+    """The block as a terminal of 80 columns would show it: each command after its prompt, then what it printed."""
+    commands = _commands(block)
+    script = "".join(f"{command}\n__code=$?; echo {_MARK}; (exit $__code)\n" for command in commands)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=300,
+        check=False,
+    )
+    outputs = done.stdout.decode().split(f"{_MARK}\n")
+    assert len(outputs) == len(commands) + 1, f"{block}: the examples broke off:\n{done.stdout.decode()}"
+    return "".join(
+        PROMPT + command.replace("\n", "\n> ") + "\n" + output
+        for command, output in zip(commands, outputs, strict=False)
+    )
+
+
+def shows(expected: str, actual: str) -> bool:
+    """Whether an example shows what was printed; a line `...` stands for any number of lines."""
+    parts = re.split(rf"^{re.escape(ELISION)}\n", expected, flags=re.MULTILINE)
+    return re.fullmatch("(?:.*\n)*?".join(re.escape(part) for part in parts), actual) is not None
+
+
+def rewrite(block: Block, text: str) -> None:
+    """Put `text` in the place of a block's text."""
+    old, new = (f"```{block.language}\n{body}```" for body in (block.text, text))
+    document = read(block.path)
+    assert document.count(old) == 1, f"{block}: two examples are the same, or the document has changed meanwhile"
+    block.path.write_text(document.replace(old, new), encoding="utf-8", newline="\n")
+
+
+def run_session(block: Block, names: dict[str, Any]) -> str:
+    """Run a block with `>>>` prompts, and return what a person would see: the prompts, and what each printed."""
+    shown = []
+    for example in doctest.DocTestParser().get_examples(block.text, str(block)):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(example.source, str(block), "single"), names)
+        first, *more = example.source.splitlines()
+        shown.append("".join([f">>> {first}\n", *(f"... {line}\n" for line in more), printed.getvalue()]))
+    return "".join(shown)
+
+
+def _commands(block: Block) -> list[str]:
+    """The commands after prompts; `> ` goes on with one."""
+    commands: list[str] = []
+    continues = False
+    for line in block.text.splitlines():
+        if line.startswith(PROMPT):
+            commands.append(line.removeprefix(PROMPT))
+        elif continues and line.startswith("> "):
+            commands[-1] += "\n" + line.removeprefix("> ")
+        continues = bool(commands) and line.endswith("\\")
+    return commands
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GOODPUT_", "PYTEST_"))}
+    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    return {**kept, "PATH": path, "COLUMNS": "80", "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
