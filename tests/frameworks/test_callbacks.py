@@ -7,7 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from record_programs import events, lines, run, start
+
+from tests.record.record_programs import events, lines, run, start
 
 LIGHTNING = """
 import warnings; warnings.simplefilter("ignore")

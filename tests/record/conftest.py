@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from record_server import Server
+
+from tests.record.record_server import Server
 
 
 @pytest.fixture

@@ -16,7 +16,6 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from record_programs import ROOT, environment, events, lines
 
 import goodput_cli.record
 from goodput_cli.record import Recorder
@@ -24,6 +23,7 @@ from goodput_cli.record.callbacks.jax import monitored
 from goodput_cli.record.callbacks.torch import timed_loader
 from goodput_cli.record.command import TYPES, main, record_event
 from goodput_cli.record.native import BY_RESILIENCY_NAME, EVENTS
+from tests.record.record_programs import ROOT, environment, events, lines
 
 
 @pytest.mark.parametrize("name", [*TYPES, *BY_RESILIENCY_NAME])

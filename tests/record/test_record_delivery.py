@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
-from record_programs import events, lines, pythons, run, word
-from record_server import Server
 
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import STEP, VITAL
 from goodput_cli.record.workers import HOPELESS_SECONDS, RETRY_SECONDS
 from goodput_cli.record.writer import Writer
+from tests.record.record_programs import events, lines, pythons, run, word
+from tests.record.record_server import Server
 
 CLOUD = "cloud-logging://my-project/my/log"
 

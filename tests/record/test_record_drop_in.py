@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from record_programs import events, lines, run
 
 import goodput_cli
 from goodput_cli.record.drop_in.ml_goodput_measurement import goodput
 from goodput_cli.record.drop_in.resiliency.goodput_measure import constant
+from tests.record.record_programs import events, lines, run
 
 MAXTEXT = """
 import contextlib

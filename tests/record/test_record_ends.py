@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from record_programs import events, lines, pythons, run, start
+
+from tests.record.record_programs import events, lines, pythons, run, start
 
 HEAD = """
 from goodput_cli.record import Recorder
@@ -110,7 +111,7 @@ def terminated(folder: Path, text: str, number: int) -> int:
     assert process.stdout.readline() == "ready\n"
     process.send_signal(number)
     process.communicate(timeout=60)
-    return process.returncode
+    return int(process.returncode)
 
 
 def test_who_ignores_sigterm_goes_on_ignoring_it(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from record_programs import events, lines, run
 
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import STEP
@@ -20,6 +19,7 @@ from goodput_cli.record.names import in_path
 from goodput_cli.record.sinks.files import SLOW_WRITES, FileSink
 from goodput_cli.record.workers import Worker
 from goodput_cli.record.writer import Writer
+from tests.record.record_programs import events, lines, run
 
 KILLS = 200
 KILLER = """
@@ -157,7 +157,7 @@ for step in range(100_000):
 
 
 def test_two_processes_at_full_speed_leave_whole_lines(tmp_path: Path) -> None:
-    from record_programs import start
+    from tests.record.record_programs import start
 
     pair = [start(tmp_path, FLOOD, job) for job in ("a", "b")]
     assert [process.wait(120) for process in pair] == [0, 0]

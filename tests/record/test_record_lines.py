@@ -12,13 +12,13 @@ from typing import Any
 
 import ml_goodput_measurement
 import pytest
-from record_programs import ROOT, events, lines, word
 
 import goodput_cli
 from goodput_cli.record import Recorder
 from goodput_cli.record.drop_in import ml_goodput_measurement as ours
 from goodput_cli.record.lines import Lines, quote
 from goodput_cli.record.native import EVENTS
+from tests.record.record_programs import ROOT, events, lines, word
 
 UTC = datetime.UTC
 ROWS = [

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from record_programs import events, lines, start, word
 
 import goodput_cli
 from goodput_cli.record import Recorder
 from goodput_cli.record.clock import NS, Clock, microseconds
 from goodput_cli.record.ranks import find_rank
+from tests.record.record_programs import events, lines, start, word
 
 LAUNCHERS = {
     "torchrun": ("RANK", "WORLD_SIZE"),
