@@ -116,6 +116,13 @@ _READING = {
         "a zone, are off by whole hours.",
         "Give --timezone, or let the writer add the offset.",
     ),
+    "timezone_found": Code(
+        "info",
+        "Timestamps without a zone stand in entries of Cloud Logging, whose own timestamps show the zone: their "
+        "difference is a whole number of quarters of an hour, day by day.",
+        "These instants are read in that zone.",
+        "None needed; --timezone names a zone yourself.",
+    ),
     "unknown_keys": Code(
         "info",
         "Keys that the format does not know.",
@@ -328,6 +335,12 @@ _HOSTS = {
         "Fewer ranks started in an attempt than in the attempt with the most.",
         "None, unless a start was lost: then the burst seems to be over too early.",
         "Check whether the job was meant to run on fewer hosts.",
+    ),
+    "long_silence": Code(
+        "warning",
+        "The answer is as of an instant more than a day behind the last line of a job whose end was not logged.",
+        "The silence is part of the window: goodput falls with every day.",
+        "Leave --as-of out if the job has ended; otherwise look whether its log still arrives.",
     ),
     "starts_without_rank": Code(
         "warning",
