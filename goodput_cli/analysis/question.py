@@ -14,7 +14,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.option import declared, option
 from goodput_cli.vocabulary.when import Span, When, parse_span, parse_when
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 WHAT = "What"
 Time = str | datetime | int | When
@@ -59,14 +59,15 @@ class Question:
     )
     """One run of a job name: a number from 1, or "last"; None for all."""
     timezone: str = option(
-        "UTC",
+        AUTO,
         WHAT,
-        "Zone of times that name none, in logs and on the command line.",
+        "Zone of times that name none, in logs and on the command line; auto: as entries of Cloud Logging show, else "
+        "UTC.",
         metavar="ZONE",
         read=_read_zone,
         settings={"show_default": True},
     )
-    """The zone of times that name none."""
+    """The zone of times that name none; "auto" for what the entries around them show, else UTC."""
     reference_step_time: Fraction | Literal["auto"] | None = option(
         None,
         HOW,

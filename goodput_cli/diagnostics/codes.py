@@ -116,6 +116,13 @@ _READING = {
         "a zone, are off by whole hours.",
         "Give --timezone, or let the writer add the offset.",
     ),
+    "timezone_found": Code(
+        "info",
+        "Timestamps without a zone stand in entries of Cloud Logging, whose own timestamps show the zone: their "
+        "difference is a whole number of quarters of an hour, day by day.",
+        "These instants are read in that zone.",
+        "None needed; --timezone names a zone yourself.",
+    ),
     "unknown_keys": Code(
         "info",
         "Keys that the format does not know.",
