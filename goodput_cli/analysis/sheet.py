@@ -1,18 +1,44 @@
 """A sheet: rows and columns that any format can show. What commands other than `analyze` answer with.
 
 A command makes a `Sheet`; one renderer a format shows it. The sheet holds exact values (ns, percent), never text made
-from them.
+from them. Each column is declared once: its name, what it holds and who sees it give the head in the terminal, the key
+in JSON, the head in CSV, the type in Parquet and the entry in docs/schema.json.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, overload
+from enum import Flag
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+
+SCHEMA_VERSION: Literal[1] = 1
+"""The version of what programs read: JSON answers (docs/schema.json) and what Parquet files say of themselves."""
 Cell = str | int | float | None
 ColumnKind = Literal["text", "count", "number", "duration", "change", "instant", "percent", "points", "share"]
-Readers = Literal["all", "eye", "data"]
+"""What a cell holds. `text`; `count` an int; `number` a float; `duration` ns (int); `change` ns (int) that were gained
+(+) or lost (-); `instant` ns since 1970 UTC (int); `percent` a float; `points` a float, percentage points that were
+gained or lost; `share` a float 0..1 that is drawn as a bar, for people only."""
+SECONDS = {"duration": "_seconds", "change": "_seconds", "percent": "_percent", "points": "_points"}
+"""What follows a column's name where amounts of time are written in seconds."""
+NS = {"duration": "_ns", "change": "_ns", "percent": "_percent", "points": "_points"}
+"""The same where they are written in ns."""
+
+
+class Audience(Flag):
+    """Who sees a column."""
+
+    PEOPLE = 1
+    """Readers of the terminal, Markdown and HTML."""
+    TABLES = 2
+    """Programs that read CSV or Parquet."""
+    JSON = 4
+    """Programs that read JSON."""
+    PROGRAMS = TABLES | JSON
+    ALL = PEOPLE | PROGRAMS
 
 
 Item = TypeVar("Item")
@@ -43,42 +69,60 @@ class Lazy(Sequence[Item], Generic[Item]):
 
 @dataclass(frozen=True)
 class Column:
-    """name: as in the vocabulary; the head of the column in every format.
-
-    kind: what a cell holds: `text`; `count` an int; `number` a float; `duration` ns (int); `change` ns (int) that
-    were gained (+) or lost (-); `instant` ns since 1970 UTC (int); `percent` a float; `points` a float, percentage
-    points that were gained or lost; `share` a float 0..1 that is drawn as a bar, and only for the eye (no CSV column).
-    readers: who sees the column: everybody, the eye (table, Markdown), or programs that read CSV.
-    """
+    """A column of a table, as it is declared."""
 
     name: str
+    """As in the vocabulary; the head of the column in every format, with the unit where programs read it."""
     kind: ColumnKind
-    readers: Readers = "all"
+    """What a cell holds."""
+    audience: Audience = Audience.ALL
+    """Who sees it."""
+    values: Callable[[Any], Any] | None = None
+    """From a part of the rows to the cells of this column: a list, or int64 with `UNKNOWN` (analysis/table.py) for what
+    is not known. What a part is, the table says. None where the rows are filled by hand."""
+    words: str = ""
+    """What it means, for the schema of JSON."""
+    key: str | None = None
+    """Its key in JSON, where that is not the name with the unit."""
+    json: Mapping[str, Any] | None = None
+    """The JSON schema of its values where the kind does not say it: of lists, objects, choices. They are written as
+    they are."""
+    json_values: Callable[[Any], Any] | None = None
+    """As `values`, where JSON has something else than tables."""
+    nullable: bool = False
+    """Whether a value may be unknown."""
+    least: int | None = None
+    """What no value is below."""
+
+    def head(self, units: Mapping[str, str] = SECONDS) -> str:
+        """The name as programs read it, `down time` as `down_time_seconds`. units: by kind, what follows the name."""
+        unit = units.get(self.kind, "")
+        name = self.name.replace(" ", "_")
+        return name if name.endswith(unit) else name + unit
 
     @property
-    def for_eye(self) -> bool:
-        """Whether tables and Markdown show it."""
-        return self.readers != "data"
-
-    @property
-    def for_data(self) -> bool:
-        """Whether CSV has it."""
-        return self.readers != "eye" and self.kind != "share"
+    def json_key(self) -> str:
+        """The name as JSON has it."""
+        return self.head() if self.key is None else self.key
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """title, summary: a heading and lines above the rows. rows: every row, a cell a column; None is "not recorded".
-
-    folded: rows for the eye (table, Markdown) where they differ, else None. notes: lines below. data: the whole answer
-    as JSON writes it, keys as in docs/schema.json. more: further tables below, for the eye; their data is not used.
-    """
+    """A table with what stands above and below it."""
 
     title: str
+    """The heading."""
     columns: tuple[Column, ...]
+    """Of every row, in the order of its cells."""
     rows: Sequence[tuple[Cell, ...]]
-    data: Mapping[str, Any]
+    """Every row, a cell a column; None is "not recorded"."""
+    answer: Callable[[], Answer] | None = None
+    """Makes the whole answer as JSON writes it; None for a sheet that is only a section of another."""
     summary: tuple[str, ...] = ()
+    """Lines above the rows."""
     notes: tuple[str, ...] = ()
-    folded: Sequence[tuple[Cell, ...]] | None = None
-    more: tuple[Sheet, ...] = ()
+    """Lines below the rows."""
+    grouped_rows: Sequence[tuple[Cell, ...]] | None = None
+    """Rows for people where they are shown fewer than there are, else None."""
+    sections: tuple[Sheet, ...] = ()
+    """Further tables below, for people."""

@@ -135,7 +135,6 @@ class _Reader:
                 del read[key]  # a log may be large, and the next one too
 
     def _read(self, planned: PlannedSide) -> Summary | EventLog:
-        from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
         from goodput_cli.events.read import decode_batches
         from goodput_cli.sources.base import ReadContext, source_for
         from goodput_cli.sources.single import single_answer
@@ -146,6 +145,8 @@ class _Reader:
         context = ReadContext(diagnostics.append, how.stdin, how.progress, wanted=how.wanted, notice=how.notice)
         answer, batches = single_answer(source_for(planned.source).read(planned.source, context))
         if answer is not None:
+            from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
+
             return summary_of_saved(answer, planned.source)
         return decode_batches([batches], load_zone(self._question.timezone), context, diagnostics)
 

@@ -20,7 +20,7 @@ from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.remarks import Volume, remarks
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
-from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.report.base import load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:

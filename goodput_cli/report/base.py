@@ -1,16 +1,19 @@
-"""The plug-in point for renderers: a name, the file endings it stands for, and a function `Analysis -> str` (or bytes).
+"""The one registry of output formats, and the plug-in point for those of other packages.
 
-A renderer of another package registers under the entry-point group `goodput_cli.renderers`: the entry point's name is
-the format's name and its file ending, its object the function. Modules are imported only when their format is asked.
+A package registers a format under the entry-point group `goodput_cli.renderers`: the entry point's name is the name of
+the format, its object an `OutputFormat`, or just a function that writes an analysis. Modules are imported only when
+their format is asked for.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from goodput_cli.errors import UsageError
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
     from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.sheet import Sheet
 
 ENTRY_POINT_GROUP = "goodput_cli.renderers"
 
@@ -28,17 +32,21 @@ Depth = Literal["standard", "256", "truecolor"]
 
 @dataclass(frozen=True)
 class Page:
-    """Where the text will be read. width: columns. colour: whether escape sequences may be used. unicode: whether bars
-    and rules may use more than ASCII. depth: how many colours there are, where there are any."""
+    """Where the text will be read."""
 
     width: int = 80
+    """In columns."""
     colour: bool = False
+    """Whether escape sequences may be used."""
     unicode: bool = True
+    """Whether bars and rules may use more than ASCII."""
     depth: Depth = "standard"
+    """How many colours there are, where there are any."""
 
 
 class Renderer(Protocol):
-    """An analysis as text, ending with a newline, or as bytes. Only formats for the eye look at the page.
+    """An analysis as text, ending with a newline, or as bytes. Only formats for people look at the page; the function
+    of a plug-in may leave it out.
 
     `UsageError` where the analysis has nothing that the format could show.
     """
@@ -46,26 +54,47 @@ class Renderer(Protocol):
     def __call__(self, analysis: Analysis, page: Page) -> str | bytes: ...
 
 
-class BuiltIn(NamedTuple):
-    """module: holds `render`. endings: of files. binary: `render` gives bytes, which no terminal should see."""
+class SheetRenderer(Protocol):
+    """The answer of any other command, a table, as text or bytes; otherwise as `Renderer`."""
 
-    module: str
-    endings: tuple[str, ...]
+    def __call__(self, sheet: Sheet, page: Page) -> str | bytes: ...
+
+
+@dataclass(frozen=True)
+class OutputFormat:
+    """What a format can write. A function may be given as `package.module:function`, which is imported when the format
+    is asked for and not before."""
+
+    analysis: Callable[..., str | bytes] | str | None = None
+    """Writes what `analyze` answers: a `Renderer`. None: the format is not for it."""
+    sheet: Callable[..., str | bytes] | str | None = None
+    """Writes what every other command answers: a `SheetRenderer`. None: the format is for `analyze` only."""
+    endings: tuple[str, ...] = ()
+    """Of the files that `-o` writes in this format, without the first dot; the format's name where none is given."""
     binary: bool = False
+    """Whether it writes bytes, which no terminal should see."""
+
+
+def _own(analysis: str | None = None, sheet: str | None = None, *endings: str, binary: bool = False) -> OutputFormat:
+    of_analysis, of_sheet = (
+        module and f"goodput_cli.report.{folder}.{module}:render"
+        for folder, module in (("formats", analysis), ("sheets", sheet))
+    )
+    return OutputFormat(of_analysis, of_sheet, endings, binary)
 
 
 _BUILT_IN = {
-    "table": BuiltIn("goodput_cli.report.formats.table", ("txt",)),
-    "json": BuiltIn("goodput_cli.report.formats.json", ("json",)),
-    "csv": BuiltIn("goodput_cli.report.formats.csv", ("csv",)),
-    "markdown": BuiltIn("goodput_cli.report.formats.markdown", ("md", "markdown")),
-    "html": BuiltIn("goodput_cli.report.formats.html", ("html", "htm")),
-    "svg": BuiltIn("goodput_cli.report.formats.svg", ("svg",)),
-    "png": BuiltIn("goodput_cli.report.formats.png", ("png",), binary=True),
-    "junit": BuiltIn("goodput_cli.report.formats.junit", ("xml",)),
-    "openmetrics": BuiltIn("goodput_cli.report.formats.openmetrics", ("prom", "om")),
-    "parquet": BuiltIn("goodput_cli.report.formats.parquet", ("parquet", "segments.parquet"), binary=True),
-    "parquet-events": BuiltIn("goodput_cli.report.formats.parquet_events", ("events.parquet",), binary=True),
+    "table": _own("table", "table", "txt"),
+    "json": _own("json", "json", "json"),
+    "csv": _own("csv", "csv", "csv"),
+    "markdown": _own("markdown", "markdown", "md", "markdown"),
+    "html": _own("html", "html", "html", "htm"),
+    "svg": _own("svg", None, "svg"),
+    "png": _own("png", None, "png", binary=True),
+    "junit": _own("junit", None, "xml"),
+    "openmetrics": _own("openmetrics", None, "prom", "om"),
+    "parquet": _own("parquet", "parquet", "parquet", "segments.parquet", binary=True),
+    "parquet-events": _own("parquet_events", None, "events.parquet", binary=True),
 }
 
 
@@ -81,35 +110,104 @@ def is_format(name: str) -> bool:
 
 def format_of(path: str) -> str:
     """The format that a file's ending stands for: `report.json`, or a longer one such as `run.events.parquet` where a
-    format claims it. `UsageError` if none does."""
+    format claims it. `UsageError` if none does.
+
+    A plug-in is loaded, to see which endings it has, only where neither ours nor the names of plug-ins fit.
+    """
     file = PurePath(path).name.lower()
-    by_ending = {ending: name for name, built_in in _BUILT_IN.items() for ending in built_in.endings}
-    by_ending = {**{name: name for name in _plug_ins()}, **by_ending}
-    matching = [ending for ending in by_ending if file.endswith(f".{ending}") and len(file) > len(ending) + 1]
-    if not matching:
-        known = ", ".join(f".{ending}" for ending in by_ending)
-        raise UsageError(f"{path}: the file's ending does not say which format to write; use one of {known}")
-    return by_ending[max(matching, key=len)]
+    ours = {ending: name for name, known in _BUILT_IN.items() for ending in known.endings}
+    named = {**{name: name for name in _plug_ins()}, **ours}
+    found = _longest_ending(file, named)
+    if found is None:
+        claimed = {ending: name for name in _plug_ins() for ending in _endings_of_plug_in(name)}
+        named = {**claimed, **named}
+        found = _longest_ending(file, named)
+    if found is None:
+        known_endings = ", ".join(f".{ending}" for ending in named)
+        raise UsageError(f"{path}: the file's ending does not say which format to write; use one of {known_endings}")
+    return found
 
 
 def is_binary(name: str) -> bool:
-    """Whether the format is one of ours that gives bytes."""
-    return name in _BUILT_IN and _BUILT_IN[name].binary
+    """Whether the format writes bytes. Errors as in `load_renderer`."""
+    return _format(name).binary
 
 
 def load_renderer(name: str) -> Renderer:
-    """The function that writes a format. `UsageError` if there is no such format, or its plug-in cannot be loaded."""
+    """The function that writes an analysis in a format. `UsageError` if there is no such format, it is for other
+    answers, or its plug-in cannot be loaded."""
+    function = _format(name).analysis
+    if function is None:
+        raise UsageError(f"the format {name!r} does not write what analyze answers")
+    renderer: Renderer = _load(name, function)
+    return renderer
+
+
+def load_sheet_renderer(name: str) -> SheetRenderer:
+    """The function that writes a table in a format. Errors as in `load_renderer`."""
+    function = _format(name).sheet
+    if function is None:
+        others = ", ".join(other for other, known in _BUILT_IN.items() if known.sheet is not None)
+        raise UsageError(f"the format {name!r} is for analyze; this command writes {others}")
+    renderer: SheetRenderer = _load(name, function)
+    return renderer
+
+
+def _format(name: str) -> OutputFormat:
     if name in _BUILT_IN:
-        renderer: Renderer = import_module(_BUILT_IN[name].module).render
-        return renderer
-    plug_in = _plug_ins().get(name)
-    if plug_in is None:
+        return _BUILT_IN[name]
+    if name not in _plug_ins():
         raise UsageError(f"there is no format {name!r}; use one of {', '.join(format_names())}")
+    return _loaded_plug_in(name)
+
+
+def _load(name: str, function: Callable[..., str | bytes] | str) -> Any:
+    if not isinstance(function, str):
+        return function
+    module, _, attribute = function.partition(":")
     try:
-        loaded: Renderer = plug_in.load()
+        return getattr(import_module(module), attribute)
     except Exception as error:
-        raise UsageError(f"the format {name!r} of {plug_in.value} cannot be loaded: {error}") from error
-    return loaded
+        if name in _BUILT_IN:
+            raise
+        raise UsageError(f"the format {name!r} of {function} cannot be loaded: {error}") from error
+
+
+def _longest_ending(file: str, formats: dict[str, str]) -> str | None:
+    matching = [ending for ending in formats if file.endswith(f".{ending}") and len(file) > len(ending) + 1]
+    return formats[max(matching, key=len)] if matching else None
+
+
+def _endings_of_plug_in(name: str) -> tuple[str, ...]:
+    try:
+        return _loaded_plug_in(name).endings
+    except UsageError:  # said when that format itself is asked for
+        return ()
+
+
+@cache
+def _loaded_plug_in(name: str) -> OutputFormat:
+    point = _plug_ins()[name]
+    try:
+        loaded = point.load()
+    except Exception as error:
+        raise UsageError(f"the format {name!r} of {point.value} cannot be loaded: {error}") from error
+    if isinstance(loaded, OutputFormat):
+        return loaded
+    if callable(loaded):
+        return OutputFormat(analysis=_taking_a_page(loaded))
+    raise UsageError(f"the format {name!r} of {point.value} is neither an OutputFormat nor a function")
+
+
+def _taking_a_page(function: Callable[..., str | bytes]) -> Renderer:
+    """The function of a plug-in, which may take the analysis alone, as a `Renderer`."""
+    try:
+        inspect.signature(function).bind(None, None)
+    except TypeError:
+        return lambda analysis, page: function(analysis)  # noqa: ARG005 - a renderer's signature
+    except ValueError:  # a function without a signature: it takes what the protocol says
+        pass
+    return function
 
 
 @cache

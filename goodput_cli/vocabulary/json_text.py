@@ -27,19 +27,19 @@ def one_line(value: Any) -> str:
 
 
 def _carefully(value: Any) -> str:
-    return json.dumps(_clean(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return json.dumps(written_safely(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _clean(value: Any) -> Any:
-    """The same value with text that can be encoded and with null for what is not a number."""
+def written_safely(value: Any) -> Any:
+    """The same value with text that can be encoded, and None for NaN and infinities."""
     match value:
         case str():
             return well_formed(value)
         case float():
             return finite(value)
         case Mapping():
-            return {well_formed(str(key)): _clean(item) for key, item in value.items()}
+            return {well_formed(str(key)): written_safely(item) for key, item in value.items()}
         case list() | tuple():
-            return [_clean(item) for item in value]
+            return [written_safely(item) for item in value]
         case _:
             return value

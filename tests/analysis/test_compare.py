@@ -22,9 +22,8 @@ from goodput_cli.analysis.measures import MEASURES, value_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.api.compare import compare
-from goodput_cli.report.base import Page
+from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.formats.json import render
-from goodput_cli.report.sheets.registry import load_sheet_renderer
 from tests.accounting.test_properties import analyse, questions, slowly
 from tests.strategies import any_logs, messy_logs
 from tests.support.story import (

@@ -91,6 +91,12 @@ def test_an_answer_that_names_no_method_and_no_saves_is_read_all_the_same() -> N
     assert (found.method, found.saves, found.passages, found.mtbf_seconds) == (None, None, None, None)
 
 
+def test_an_answer_of_before_that_does_not_say_its_kind_is_read_all_the_same() -> None:
+    older = saved()
+    del older["kind"]
+    assert summary_of_saved(older, "x") == summary_of(ANALYSIS)
+
+
 def damaged(path: str, value: Any) -> Damage:
     """The answer with another value at `a.b.0.c`."""
     *way, last = path.split(".")
@@ -110,33 +116,35 @@ def damaged(path: str, value: Any) -> Damage:
         ("schema_version", 2, "schema_version 2, and this goodput reads 1"),
         ("schema_version", "1", "schema_version 1, and"),
         ("schema_version", None, "schema_version None"),
+        ("kind", "rolling", "another answer of goodput (its kind is 'rolling')"),
+        ("kind", None, "another answer of goodput"),
         ("goodput.ns", 1, "do not add up"),
-        ("goodput.ns", 0.5, "goodput.ns is not a whole number"),
-        ("goodput.ns", True, "goodput.ns is not a whole number"),
-        ("goodput.ns", -1, "goodput.ns is not a whole number of 0 or more"),
-        ("goodput.ns", 1 << 63, "goodput.ns is not"),
-        ("goodput", [], "goodput is not an object"),
-        ("badput.0.ns", -5, "badput[0].ns is not"),
+        ("goodput.ns", 0.5, "goodput.ns: expected `int`, got"),
+        ("goodput.ns", True, "goodput.ns: expected `int`, got"),
+        ("goodput.ns", -1, "goodput.ns: expected `int` >= 0"),
+        ("goodput.ns", 1 << 63, "badput"),
+        ("goodput", [], "goodput: expected `object`"),
+        ("badput.0.ns", -5, "badput[0].ns is not an amount"),
         ("badput.0.category", "goodput", "not a kind of badput"),
         ("badput.0.category", "excluded", "not a kind of badput"),
-        ("badput.0.category", 7, "is not a text"),
+        ("badput.0.category", 7, "badput[0].category: expected `str`"),
         ("badput.0.label", "X", "does not go with"),
-        ("badput", {}, "badput is not a list"),
-        ("badput", [1], "badput[0] is not an object"),
-        ("window.start", "yesterday", "not a time"),
+        ("badput", {}, "badput: expected `array`"),
+        ("badput", [1], "badput[0]: expected `object`"),
+        ("window.start", "yesterday", "window.start: is not"),
         ("window.start", "2020-01-01T00:00:00Z", "not the time from"),
-        ("window.ns", 0, "a whole number of 1 or more"),
+        ("window.ns", 0, "window.ns: expected `int` >= 1"),
         ("window.excluded_ns", 310 * 10**9, "all of the window is excluded"),
-        ("job.name", None, "job.name is not a text"),
-        ("job.kept_steps", -1, "a number of 0 or more"),
-        ("steps.p99_seconds", "fast", "steps.p99_seconds is not a number"),
-        ("steps.count", None, "steps.count is not"),
-        ("not_recorded", "queued", "not a list"),
+        ("job.name", None, "job.name: expected `str`"),
+        ("job.kept_steps", -1, "job.kept_steps: expected `float` >= 0"),
+        ("steps.p99_seconds", "fast", "steps.p99_seconds: expected `float | null`"),
+        ("steps.count", None, "steps.count: expected `int`"),
+        ("not_recorded", "queued", "not_recorded: expected `array`"),
         ("not_recorded", ["other", "program_startup", "wasted_progress_from_disruption"], "is not recorded"),
-        ("disruptions.0.wasted_seconds", None, "wasted_seconds is missing"),
-        ("method.data_loading", "sometimes", "no way of accounting"),
-        ("method.async_saves", "no", "true or false"),
-        ("diagnostics", [{"code": "x", "severity": "grave"}], "severity is not one of"),
+        ("disruptions.0.wasted_seconds", None, "disruptions[0].wasted_seconds: expected `float`"),
+        ("method.data_loading", "sometimes", "method.data_loading: invalid enum value"),
+        ("method.async_saves", "no", "method.async_saves: expected `bool`"),
+        ("diagnostics", [{"code": "x", "severity": "grave"}], "diagnostics[0].severity: invalid enum value"),
     ],
 )
 def test_what_analyze_does_not_write_is_refused_with_a_sentence(path: str, value: Any, words: str) -> None:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +21,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs
+from tests.support.json_answers import check_answer
 from tests.support.story import (
     BASE,
     Line,
@@ -47,7 +47,6 @@ from tests.support.story import (
 
 SECOND = 10**9
 ROOT = Path(__file__).parent.parent.parent
-SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))
 Output = pytest.CaptureFixture[str]
 
 
@@ -332,9 +331,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answer_of(capsys: Output, *arguments: str) -> Any:
     assert run([*arguments, "-q", "--format", "json"]) == 0
     value = json.loads(capsys.readouterr().out)
-    name = f"{arguments[0]}_answer"
-    definition = SCHEMA if arguments[0] == "analyze" else {**SCHEMA["$defs"][name], "$defs": SCHEMA["$defs"]}
-    jsonschema.validate(value, definition, cls=jsonschema.Draft202012Validator)
+    check_answer(value, "analysis" if arguments[0] == "analyze" else arguments[0])
     return value
 
 

@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 from goodput_cli.analysis.reconcile.checkpoints import reconcile_checkpoints
@@ -25,12 +24,12 @@ from tests.accounting.test_properties import analyse
 from tests.support.analyses import HOSTILE
 from tests.support.difference_logs import Log, text_of
 from tests.support.golden_files import check_golden
+from tests.support.json_answers import check_answer
 from tests.support.recorder_log import Recorder, outage
 from tests.support.waiting import LONG_ENOUGH, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLES = ROOT / "sample_logs"
-SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))
 HOSTILE_LABELS = (HOSTILE, "=cmd|' /C calc'!A0", "<script>alert(1)</script>", "\ud800 alone", "X" * 10_000)
 Output = pytest.CaptureFixture[str]
 
@@ -55,20 +54,19 @@ def write_all(log: Path, folder: Path) -> None:
     assert run(["reconcile", str(log), "-q", *outputs]) == 0
 
 
-def valid(value: dict[str, Any], definition: str) -> dict[str, Any]:
-    schema = {**SCHEMA["$defs"][definition], "$defs": SCHEMA["$defs"]}
-    jsonschema.validate(value, schema, cls=jsonschema.Draft202012Validator)
+def valid(value: dict[str, Any], kind: str) -> dict[str, Any]:
+    check_answer(value, kind)
     return value
 
 
 def answer_of(capsys: Output, *arguments: str, checkpoints: bool = False) -> dict[str, Any]:
     assert run(["reconcile", *arguments, "-q", "--format", "json"]) == 0
-    name = "reconcile_checkpoints_answer" if checkpoints else "reconcile_answer"
+    name = "checkpoint_reconciliation" if checkpoints else "reconciliation"
     return valid(json.loads(capsys.readouterr().out), name)
 
 
 def test_the_movements_add_up_to_the_differences(night: Path) -> None:
-    value = valid(json.loads((night / "both.json").read_text(encoding="utf-8")), "reconcile_answer")
+    value = valid(json.loads((night / "both.json").read_text(encoding="utf-8")), "reconciliation")
     moved: dict[tuple[str, str | None], int] = {}
     for one in value["why"]:
         for side, sign in (("here", -1), ("there", 1)):
@@ -124,7 +122,7 @@ def test_hostile_text_is_harmless_on_both_sides(tmp_path: Path) -> None:
     path.write_text("\n".join(log.lines).replace('"job"', name) + "\n", encoding="utf-8")
     write_all(path, tmp_path)
     table, markdown, table_csv = ((tmp_path / f"both.{ending}").read_text("utf-8") for ending in ("txt", "md", "csv"))
-    value = valid(json.loads((tmp_path / "both.json").read_text("utf-8")), "reconcile_answer")
+    value = valid(json.loads((tmp_path / "both.json").read_text("utf-8")), "reconciliation")
     assert value["not_explained_ns"] < 1_000_000
     assert len([row for row in value["rows"] if row["label"]]) == len(HOSTILE_LABELS)
     assert not {"\x1b", "\u202e"} & {*table, *markdown, *table_csv}

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,9 +24,9 @@ from goodput_cli.analysis.rolling.windows import default_window
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.strategies import JOB, any_logs
+from tests.support.json_answers import check_answer
 from tests.support.recorder_log import EPOCH, NS, Recorder, outage
 
-SCHEMA = json.loads((Path(__file__).parent.parent.parent / "docs" / "schema.json").read_text(encoding="utf-8"))
 RECOVERY = "infrastructure_recovery_from_disruption"
 Output = pytest.CaptureFixture[str]
 
@@ -48,10 +47,7 @@ def rolled(source: Path, **question: Any) -> Rolling:
 def answer_of(capsys: Output, *arguments: str) -> Any:
     assert run([*arguments, "-q", "--format", "json"]) == 0
     value = json.loads(capsys.readouterr().out)
-    definition = (
-        SCHEMA if arguments[0] == "analyze" else {**SCHEMA["$defs"]["rolling_answer"], "$defs": SCHEMA["$defs"]}
-    )
-    jsonschema.validate(value, definition, cls=jsonschema.Draft202012Validator)
+    check_answer(value, "analysis" if arguments[0] == "analyze" else "rolling")
     return value
 
 

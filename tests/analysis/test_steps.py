@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,9 +20,9 @@ from goodput_cli.analysis.steps.slow_regimes import level_changes
 from goodput_cli.analysis.steps.statistics import StepReport, histogram, step_report
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
+from tests.support.json_answers import check_answer
 from tests.support.story import BASE, Lines, account, end, loaded, saved, start, started, step, steps, told
 
-SCHEMA = json.loads((Path(__file__).parent.parent.parent / "docs" / "schema.json").read_text(encoding="utf-8"))
 F64 = NDArray[np.float64]
 Output = pytest.CaptureFixture[str]
 
@@ -217,8 +216,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_json_is_as_the_schema_says(log: Path, capsys: Output) -> None:
     assert run(["steps", "run.jsonl", "-q", "--format", "json", "--slowest", "2"]) == 0
     value: dict[str, Any] = json.loads(capsys.readouterr().out)
-    definition = {**SCHEMA["$defs"]["steps_answer"], "$defs": SCHEMA["$defs"]}
-    jsonschema.validate(value, definition, cls=jsonschema.Draft202012Validator)
+    check_answer(value, "steps")
     assert value["steps"]["count"] == 500
     assert value["slowest"][0] | {"start": ""} == {
         "step": 100, "steps": 1, "attempt": 1, "start": "", "seconds": 40.0, "evidence": "run.jsonl:102",

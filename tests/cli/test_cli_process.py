@@ -18,6 +18,7 @@ from tests.support.waiting import LONG_ENOUGH, until
 
 ROOT = Path(__file__).parent.parent.parent
 SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"
+STEPS = ROOT / "sample_logs" / "llm-pretrain.jsonl"
 SHELL = pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="needs a shell")
 
 
@@ -47,7 +48,7 @@ def test_help_is_as_people_see_it() -> None:
 def test_help_loads_nothing_heavy() -> None:
     program = (
         "import sys\nfrom goodput_cli.cli.main import run\nrun(['analyze', '--help'])\n"
-        "heavy = {'numpy', 'pandas', 'pyarrow', 'dateutil', 'google', 'orjson'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'pandas', 'pyarrow', 'dateutil', 'google', 'orjson', 'msgspec'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, cwd=ROOT, check=False)
@@ -71,6 +72,25 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
     assert "pip install '.'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
+
+
+def test_only_what_reads_or_writes_json_loads_msgspec(tmp_path: Path) -> None:
+    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "jobs", "check")
+    program = (
+        "import sys\nfrom goodput_cli.cli.main import run\n"
+        f"for command in {commands!r}:\n"
+        f"    run([command, {str(STEPS)!r}, '-q', '-o', command + '.csv'])\n"
+        f"run(['compare', {str(STEPS)!r}, {str(SAMPLE)!r}, '-q'])\n"
+        "assert 'msgspec' not in sys.modules\n"
+        f"run(['steps', {str(STEPS)!r}, '-q', '--format', 'json'])\n"
+        "assert 'msgspec' in sys.modules\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, cwd=tmp_path, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert {path.stem for path in tmp_path.glob("*.csv")} == set(commands)
 
 
 def test_version() -> None:

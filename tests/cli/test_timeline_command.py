@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import jsonschema
 import pytest
 from hypothesis import HealthCheck, given, settings
 from rich.cells import cell_len
@@ -25,13 +24,12 @@ from goodput_cli.analysis.timeline.rows import choose_segments, event_rows, fold
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report.base import Page
-from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.report.base import Page, load_sheet_renderer
 from tests.strategies import JOB, any_logs
+from tests.support.json_answers import check_answer
 from tests.support.recorder_log import EPOCH, NS, Recorder, outage
 
 ROOT = Path(__file__).parent.parent.parent
-SCHEMA = json.loads((ROOT / "docs" / "schema.json").read_text(encoding="utf-8"))
 SAMPLES = sorted((ROOT / "sample_logs").glob("*.jsonl"))
 RECOVERY = "infrastructure_recovery_from_disruption"
 Output = pytest.CaptureFixture[str]
@@ -47,8 +45,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def answer_of(capsys: Output, *arguments: str) -> Any:
     assert run(["timeline", *arguments, "-q", "--format", "json"]) == 0
     value = json.loads(capsys.readouterr().out)
-    definition = {**SCHEMA["$defs"]["timeline_answer"], "$defs": SCHEMA["$defs"]}
-    jsonschema.validate(value, definition, cls=jsonschema.Draft202012Validator)
+    check_answer(value, "timeline")
     return value
 
 
@@ -87,12 +84,13 @@ def test_segments_touch_cover_the_window_and_add_up_to_analyze(lines: list[str])
             return
         count = len(lines)
     sheet = sheet_of(analysis)
-    segments = sheet.data["segments"]
+    answer = json.loads(load_sheet_renderer("json")(sheet, Page()))
+    segments = answer["segments"]
     assert segments[0]["start_ns"] == analysis.window.start_ns
     assert segments[-1]["end_ns"] == analysis.window.end_ns
     assert all(left["end_ns"] == right["start_ns"] for left, right in pairwise(segments))
     assert summed(segments) == amounts_of(analysis)
-    places = [place for one in segments for place in one["evidence"]] + [one["where"] for one in sheet.data["events"]]
+    places = [place for one in segments for place in one["evidence"]] + [one["where"] for one in answer["events"]]
     assert all(place.startswith(f"{path}:") and 1 <= int(place.rpartition(":")[2]) <= count for place in places)
 
 

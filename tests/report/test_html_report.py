@@ -17,12 +17,12 @@ from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_valu
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
-from goodput_cli.report.formats import json as json_report
 from goodput_cli.report.formats.html import render
 from goodput_cli.report.html.charts import library
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
+from tests.support.json_answers import json_of
 from tests.support.pages import Element, read_page
 from tests.support.recorder_log import Recorder
 
@@ -57,7 +57,7 @@ def section(page: Element, name: str) -> Element:
 
 @samples
 def test_every_category_has_the_seconds_and_the_share_of_json(name: str) -> None:
-    value = json_report.as_dict(analysis_of(name))
+    value = json_of(analysis_of(name))
     rows = {row[0]: row[1:4] for row in section(page_of(name), "where").all("table")[0].rows()}
     for amount in (*value["badput"], {"category": "productive", "label": None} | value["goodput"]):
         key = amount["category"] + (f":{amount['label']}" if amount["label"] else "")
@@ -67,7 +67,7 @@ def test_every_category_has_the_seconds_and_the_share_of_json(name: str) -> None
 
 @samples
 def test_the_headline_is_that_of_json(name: str) -> None:
-    value, page = json_report.as_dict(analysis_of(name)), page_of(name)
+    value, page = json_of(analysis_of(name)), page_of(name)
     assert page.all("h1")[0].text == value["job"]["name"]
     share = percent(value["goodput"]["percent"])
     assert page.all("title")[0].text == f"Goodput of {value['job']['name']}: {share}"
@@ -82,7 +82,7 @@ def test_the_headline_is_that_of_json(name: str) -> None:
 
 @samples
 def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) -> None:
-    value, part = json_report.as_dict(analysis_of(name)), section(page_of(name), "disruptions")
+    value, part = json_of(analysis_of(name)), section(page_of(name), "disruptions")
     shown = part.all("details")
     assert len(shown) == len(value["disruptions"])
     for one, row in zip(shown, value["disruptions"], strict=True):
@@ -99,7 +99,7 @@ def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) ->
 
 def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
     analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
-    value = json_report.as_dict(analysis)
+    value = json_of(analysis)
     wanted = [
         [one.expression, threshold_verdict(one), threshold_value(one), threshold_limit(one)]
         for one in analysis.thresholds

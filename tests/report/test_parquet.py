@@ -19,10 +19,10 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.formats.json import as_dict
 from goodput_cli.report.parquet import file as parquet_file
 from goodput_cli.report.parquet.places import lists_of_two, places_of
 from tests.support.analyses import HOSTILE
+from tests.support.json_answers import json_of
 from tests.support.recorder_log import EPOCH, Recorder, outage
 
 ROOT = Path(__file__).parent.parent.parent
@@ -55,7 +55,7 @@ def sums(table: pa.Table) -> dict[tuple[str, str | None], int]:
 
 
 def json_sums(analysis: Analysis) -> dict[tuple[str, str | None], int]:
-    answer = as_dict(analysis)
+    answer = json_of(analysis)
     badput = {(row["category"], row["label"]): row["ns"] for row in answer["badput"]}
     return {("productive", None): answer["goodput"]["ns"], **badput}
 

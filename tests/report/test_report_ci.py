@@ -24,8 +24,7 @@ from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, 
 from goodput_cli.analysis.results import Analysis, AtRisk, Elastic, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
-from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.report.base import Page, format_of, load_renderer, load_sheet_renderer
 from tests.support.analyses import BASE, HOSTILE, MINUTE, amount, hostile, primer
 from tests.support.golden_files import check_golden
 

@@ -49,7 +49,7 @@ class Elements(HTMLParser):
 
 def numbers(size: int) -> Sheet:
     column = Column("number", "count")
-    return Sheet("Numbers", (column,), Lazy(size, lambda: ((row,) for row in range(size))), {})
+    return Sheet("Numbers", (column,), Lazy(size, lambda: ((row,) for row in range(size))))
 
 
 def test_a_page_holds_every_cell_that_people_are_shown() -> None:

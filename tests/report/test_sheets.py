@@ -5,17 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import UNSET, UnsetType
 from rich.cells import cell_len
 
-from goodput_cli.analysis.sheet import Column, Lazy, Sheet
+from goodput_cli.analysis.answer import Answer
+from goodput_cli.analysis.sheet import Audience, Column, Lazy, Sheet
 from goodput_cli.errors import UsageError
-from goodput_cli.report.base import Page
-from goodput_cli.report.sheets.registry import load_sheet_renderer
+from goodput_cli.report.base import Page, load_sheet_renderer
+from goodput_cli.report.json_text import json_text
 from goodput_cli.report.terminal import sparkline
 from goodput_cli.vocabulary.text import as_typed
 from tests.support.analyses import BASE, HOSTILE
@@ -30,8 +32,8 @@ COLUMNS = (
     Column("goodput", "percent"),
     Column("", "share"),
     Column("factor", "number"),
-    Column("short", "text", "eye"),
-    Column("exact", "duration", "data"),
+    Column("short", "text", Audience.PEOPLE),
+    Column("exact", "duration", Audience.TABLES),
 )
 ROWS = (
     ("plain", 3, BASE, 90 * NS + 1, 50.0, 0.5, 1.5, "eye", 1),
@@ -40,13 +42,26 @@ ROWS = (
 )
 
 
+class SheetAnswer(Answer, kw_only=True):
+    """Lists, objects and a key that may be left out."""
+
+    rows: Sequence[dict[str, Any]] = ()
+    none: Sequence[str] = ()
+    one: str | None = None
+    lone: Sequence[Any] | UnsetType = UNSET
+
+
+def answer() -> SheetAnswer:
+    return SheetAnswer(rows=[{"name": row[0], "share": row[5], "factor": row[6]} for row in ROWS])
+
+
 def sheet(**changes: Any) -> Sheet:
     """One of every kind of cell, and hostile text everywhere."""
     made = Sheet(
         title=f"Sheet of {HOSTILE}",
         columns=COLUMNS,
         rows=ROWS,
-        data={"rows": [{"name": row[0], "share": row[5], "factor": row[6]} for row in ROWS], "none": [], "one": None},
+        answer=answer,
         summary=("first line", HOSTILE),
         notes=("a note", HOSTILE),
     )
@@ -99,7 +114,7 @@ def test_json_has_a_line_an_item_and_never_nan() -> None:
 
 
 def test_json_can_always_be_encoded() -> None:
-    text = render("json", sheet(data={"lone": ["\ud800", {"\udfff": "fine \U0001f600"}]}))
+    text = json_text(SheetAnswer(lone=["\ud800", {"\udfff": "fine \U0001f600"}]))
     assert json.loads(text)["lone"] == ["\ufffd", {"\ufffd": "fine \U0001f600"}]
 
 
@@ -125,11 +140,11 @@ def test_the_day_is_left_out_where_it_is_the_same() -> None:
     assert " 01-01 00:00:00\n 01-02 00:00:00\n" in text
 
 
-def test_folded_rows_are_for_the_eye_only() -> None:
-    folded = sheet(columns=(Column("n", "count"),), rows=((1,), (2,)), folded=((12,),))
-    assert "12" in render("table", folded)
-    assert "| 12 |" in render("markdown", folded)
-    assert render("csv", folded) == "n\n1\n2\n"
+def test_grouped_rows_are_for_people_only() -> None:
+    grouped = sheet(columns=(Column("n", "count"),), rows=((1,), (2,)), grouped_rows=((12,),))
+    assert "12" in render("table", grouped)
+    assert "| 12 |" in render("markdown", grouped)
+    assert render("csv", grouped) == "n\n1\n2\n"
 
 
 def test_a_sheet_without_rows_has_no_table() -> None:
@@ -173,7 +188,9 @@ def test_rows_may_be_made_when_they_are_read() -> None:
             made.append(number)
             yield (number,)
 
-    lazy = sheet(columns=(Column("n", "count"),), rows=Lazy(3, make), data={"rows": Lazy(0, lambda: [])})
+    lazy = sheet(
+        columns=(Column("n", "count"),), rows=Lazy(3, make), answer=lambda: SheetAnswer(rows=Lazy(0, lambda: []))
+    )
     assert '"rows": []' in render("json", lazy)
     assert made == []
     assert render("csv", lazy) == "n\n0\n1\n2\n"

@@ -1,14 +1,20 @@
-"""What a check found as a sheet: a row a code for the eye, with what it means below; every finding for programs."""
+"""What a check found as a sheet: a row a code for people, with what it means below; every finding for programs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.check.check import CheckReport, Finding
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.analysis.table import attribute, each, seen_by, table_rows
+from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.vocabulary.text import plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
 _MESSAGES = 2
 """How many different messages of one code are shown if not all are asked for."""
@@ -16,36 +22,59 @@ _PLACES_IN_A_CELL = 20
 _NAMES = 3
 
 
+COLUMNS = (
+    Column("code", "text", Audience.JSON, attribute("code"), "stable name, described in docs/diagnostics.md"),
+    Column(
+        "severity",
+        "text",
+        values=attribute("severity"),
+        words="error: data was lost; warning: a number may be wrong; info: no number changes",
+        json={"enum": list(SEVERITIES)},
+    ),
+    Column("code", "text", Audience.PEOPLE | Audience.TABLES, attribute("code")),
+    Column("job", "text", Audience.JSON, attribute("job"), "null: about the log as a whole", nullable=True),
+    Column("count", "count", values=attribute("count"), words="how often", least=0),
+    Column("jobs", "count", Audience.PEOPLE | Audience.TABLES, each(lambda one: None if one.job is None else 1)),
+    Column("job", "text", Audience.TABLES, attribute("job")),
+    Column("first at", "text", Audience.PEOPLE, each(lambda one: _first_place([one]))),
+    Column("message", "text", Audience.PROGRAMS, attribute("message"), "what was found"),
+    Column("effect", "text", Audience.PROGRAMS, attribute("effect"), "what it does to the numbers"),
+    Column("advice", "text", Audience.PROGRAMS, attribute("advice"), "what to do"),
+    Column(
+        "where",
+        "text",
+        Audience.PROGRAMS,
+        each(lambda one: _some(one.where, _PLACES_IN_A_CELL, one.count, "; ")),
+        "file:line or insertId; may hold fewer than count places",
+        json={"type": "array", "items": {"type": "string"}},
+        json_values=attribute("where"),
+    ),
+)
+"""What is said of a finding."""
+
+
 def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     """The findings of all jobs. every_place: name every message, job and place in the notes."""
     several = report.jobs > 1
-    columns = (
-        Column("severity", "text"),
-        Column("code", "text"),
-        Column("count", "count"),
-        Column("jobs", "count", "eye" if several else "data"),
-        Column("job", "text", "data"),
-        Column("first at", "text", "eye"),
-        Column("message", "text", "data"),
-        Column("effect", "text", "data"),
-        Column("advice", "text", "data"),
-        Column("where", "text", "data"),
-    )
+    columns = seen_by(Audience.PEOPLE | Audience.TABLES, COLUMNS)
+    if not several:
+        columns = tuple(replace(one, audience=Audience.TABLES) if one.name == "jobs" else one for one in columns)
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
     return Sheet(
         title=_title(report),
         columns=columns,
-        rows=tuple(_row(finding) for finding in report.findings),
-        folded=tuple(_folded(group) for group in groups),
-        data={
-            "jobs": report.jobs,
-            "runs": report.runs,
-            "events": report.events,
-            "findings": [_as_dict(finding) for finding in report.findings],
-        },
+        rows=table_rows(columns, len(report.findings), lambda: [report.findings]),
+        grouped_rows=tuple(_grouped(group) for group in groups),
+        answer=lambda: _answer(report),
         summary=(_checked(report),),
         notes=tuple(note for group in groups for note in _notes(group, several, every_place)),
     )
+
+
+def _answer(report: CheckReport) -> Answer:
+    from goodput_cli.analysis.check.answer import check_answer  # msgspec: only where JSON is written
+
+    return check_answer(report)
 
 
 def _title(report: CheckReport) -> str:
@@ -60,22 +89,7 @@ def _checked(report: CheckReport) -> str:
     return f"checked {counts[0]} of {counts[1]} ({counts[2]})"
 
 
-def _row(finding: Finding) -> tuple[Cell, ...]:
-    return (
-        finding.severity,
-        finding.code,
-        finding.count,
-        None if finding.job is None else 1,
-        finding.job,
-        _first_place([finding]),
-        finding.message,
-        finding.effect,
-        finding.advice,
-        _some(finding.where, _PLACES_IN_A_CELL, finding.count, "; "),
-    )
-
-
-def _folded(group: Sequence[Finding]) -> tuple[Cell, ...]:
+def _grouped(group: Sequence[Finding]) -> tuple[Cell, ...]:
     jobs = len({one.job for one in group if one.job is not None})
     count = sum(one.count for one in group)
     head = group[0]
@@ -108,16 +122,3 @@ def _some(items: Sequence[str], most: int, count: int, between: str) -> str:
     if shown and more > 0:
         shown.append(f"+{more} more")
     return between.join(shown)
-
-
-def _as_dict(finding: Finding) -> dict[str, Any]:
-    return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "job": finding.job,
-        "count": finding.count,
-        "message": finding.message,
-        "effect": finding.effect,
-        "advice": finding.advice,
-        "where": list(finding.where),
-    }

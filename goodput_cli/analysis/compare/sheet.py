@@ -6,9 +6,8 @@ CSV has one row a figure (`kind`: goodput, category, fact, threshold); JSON the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.compare.phrases import (
@@ -22,34 +21,35 @@ from goodput_cli.analysis.compare.phrases import (
 )
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.measures import percent_of
-from goodput_cli.analysis.results import Threshold
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
-from goodput_cli.diagnostics.diagnostic import diagnostic_dict
-from goodput_cli.vocabulary.text import duration, iso
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.vocabulary.text import duration
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
 ONE_SIDED = "recorded on one side"
 _MUST_SHOW = ("window", "attempts", "disruptions")
-_UNITS = {"time": "s", "share": "%", "ratio": "%", "count": ""}
-_EYE = (
-    Column("", "text", "eye"),
-    Column("start", "instant", "eye"),
-    Column("window", "duration", "eye"),
-    Column("goodput", "percent", "eye"),
-    Column("", "share", "eye"),
-    Column("points", "points", "eye"),
+UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
+_PEOPLE = (
+    Column("", "text", Audience.PEOPLE),
+    Column("start", "instant", Audience.PEOPLE),
+    Column("window", "duration", Audience.PEOPLE),
+    Column("goodput", "percent", Audience.PEOPLE),
+    Column("", "share", Audience.PEOPLE),
+    Column("points", "points", Audience.PEOPLE),
 )
-_DATA = (
-    Column("side", "text", "data"),
-    Column("kind", "text", "data"),
-    Column("name", "text", "data"),
-    Column("label", "text", "data"),
-    Column("unit", "text", "data"),
-    Column("baseline", "number", "data"),
-    Column("value", "number", "data"),
-    Column("change", "number", "data"),
-    Column("points", "number", "data"),
-    Column("limit", "number", "data"),
-    Column("verdict", "text", "data"),
+_TABLES = (
+    Column("side", "text", Audience.TABLES),
+    Column("kind", "text", Audience.TABLES),
+    Column("name", "text", Audience.TABLES),
+    Column("label", "text", Audience.TABLES),
+    Column("unit", "text", Audience.TABLES),
+    Column("baseline", "number", Audience.TABLES),
+    Column("value", "number", Audience.TABLES),
+    Column("change", "number", Audience.TABLES),
+    Column("points", "number", Audience.TABLES),
+    Column("limit", "number", Audience.TABLES),
+    Column("verdict", "text", Audience.TABLES),
 )
 
 
@@ -59,22 +59,19 @@ def compare_sheet(found: Comparison) -> Sheet:
     against = f"against {side_name(found.baseline)}"
     return Sheet(
         title=f"Goodput of {len(found.pairs)} sides {against}" if several else f"Goodput {against}",
-        columns=(*_EYE, *_DATA),
-        rows=tuple((*(None for _ in _EYE), *cells) for pair in found.pairs for cells in _data_rows(pair)),
-        folded=tuple((*cells, *(None for _ in _DATA)) for cells in _overview(found)),
+        columns=(*_PEOPLE, *_TABLES),
+        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in found.pairs for cells in _data_rows(pair)),
+        grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(found)),
         summary=tuple(f"{side_name(pair.side)}: {verdict(pair)}" for pair in found.pairs),
-        more=tuple(part for pair in found.pairs for part in _parts(pair)),
-        data={
-            "sides": [_side_dict(side) for side in found.sides],
-            "comparisons": [_pair_dict(number, pair) for number, pair in enumerate(found.pairs, 1)],
-            "thresholds": [
-                {"side": number, **_threshold_dict(threshold)}
-                for number, pair in enumerate(found.pairs, 1)
-                for threshold in pair.thresholds
-            ],
-            "diagnostics": [diagnostic_dict(one) for one in found.diagnostics],
-        },
+        sections=tuple(part for pair in found.pairs for part in _parts(pair)),
+        answer=lambda: _answer(found),
     )
+
+
+def _answer(found: Comparison) -> Answer:
+    from goodput_cli.analysis.compare.answer import compare_answer  # msgspec: only where JSON is written
+
+    return compare_answer(found)
 
 
 def _overview(found: Comparison) -> Iterator[tuple[Cell, ...]]:
@@ -114,7 +111,6 @@ def _waterfall(pair: Pair) -> Sheet:
         ),
         rows=(*sheet_rows, ("goodput", *total, *ends)),
         notes=tuple(_waterfall_notes(pair)),
-        data={},
     )
 
 
@@ -124,15 +120,16 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     one_sided = [one for one in pair.contributions if one.points is None]
     for one in pair.contributions:
         if one.points:
-            yield contribution_name(one), one.points, *_shares(pair, one)
+            yield contribution_name(one), one.points, *shares(pair, one)
     if one_sided:
         yield ONE_SIDED, pair.one_sided, None, None
     for one in one_sided:
         if one.baseline_ns or one.ns:
-            yield f"- {contribution_name(one)}", None, *_shares(pair, one)
+            yield f"- {contribution_name(one)}", None, *shares(pair, one)
 
 
-def _shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
+def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
+    """What a contribution takes of each side's window, in percent; None where it is not recorded."""
     before, after = pair.baseline.summary, pair.side.summary
     return (
         None if one.baseline_ns is None else percent_of(before, one.baseline_ns),
@@ -173,7 +170,6 @@ def _facts(pair: Pair) -> Sheet:
         columns=(Column("", "text"), Column("was", "text"), Column("is", "text"), Column("change", "text")),
         rows=tuple((one.measure.name, *fact_words(pair, one)) for one in shown),
         notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
-        data={},
     )
 
 
@@ -198,7 +194,6 @@ def _thresholds(pair: Pair) -> Sheet:
         rows=tuple(
             (one.expression, threshold_verdict(one), threshold_value(one), limit_text(one)) for one in pair.thresholds
         ),
-        data={},
     )
 
 
@@ -213,7 +208,7 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
         values = _float(fact.baseline), _float(fact.value), _float(fact.change)
-        yield name, "fact", fact.measure.name, None, _UNITS[fact.measure.dimension], *values, None, None, None
+        yield name, "fact", fact.measure.name, None, UNITS[fact.measure.dimension], *values, None, None, None
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
         yield name, "threshold", threshold.expression, None, threshold.unit, None, None, *limits
@@ -221,76 +216,6 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
 
 def _difference(one: Contribution) -> int | None:
     return None if one.baseline_ns is None or one.ns is None else one.ns - one.baseline_ns
-
-
-def _side_dict(side: Side) -> dict[str, Any]:
-    found = side.summary
-    window = found.window
-    return {
-        "name": side.name,
-        "job": found.job,
-        "source": side.source,
-        "saved": side.saved,
-        "run": side.run,
-        "window": {
-            "start": iso(window.start_ns),
-            "end": iso(window.end_ns),
-            "ns": window.ns,
-            "excluded_ns": window.excluded_ns,
-        },
-        "goodput": {"ns": found.goodput_ns, "percent": float(side.percent)},
-        "reference": {"step_time_seconds": found.reference_seconds, "origin": found.origin},
-        "method": None if found.method is None else asdict(found.method),
-    }
-
-
-def _pair_dict(number: int, pair: Pair) -> dict[str, Any]:
-    return {
-        "side": number,
-        "goodput_points": float(pair.points),
-        "goodput_seconds": float(pair.worth_ns(pair.points) / 10**9),
-        "waterfall": [_contribution_dict(pair, one) for one in pair.contributions],
-        "one_sided_points": float(pair.one_sided),
-        "facts": [_fact_dict(one) for one in pair.changes],
-    }
-
-
-def _contribution_dict(pair: Pair, one: Contribution) -> dict[str, Any]:
-    was, now = _shares(pair, one)
-    worth = None if one.points is None else float(pair.worth_ns(one.points) / 10**9)
-    return {
-        "category": one.category,
-        "label": one.label,
-        "baseline_ns": one.baseline_ns,
-        "ns": one.ns,
-        "baseline_percent": _float(was),
-        "percent": _float(now),
-        "points": _float(one.points),
-        "seconds": worth,
-    }
-
-
-def _fact_dict(one: Change) -> dict[str, Any]:
-    return {
-        "name": one.measure.name,
-        "unit": _UNITS[one.measure.dimension],
-        "baseline": _float(one.baseline),
-        "value": _float(one.value),
-        "change": _float(one.change),
-        "change_percent": _float(one.percent),
-    }
-
-
-def _threshold_dict(threshold: Threshold) -> dict[str, Any]:
-    return {
-        "expression": threshold.expression,
-        "met": threshold.met,
-        "value": threshold.value,
-        "limit": threshold.limit,
-        "unit": threshold.unit,
-        "fails": threshold.fails,
-        "verdict": threshold.verdict,
-    }
 
 
 def _seconds(ns: int | None) -> float | None:

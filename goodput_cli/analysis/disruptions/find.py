@@ -12,7 +12,8 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
-from goodput_cli.analysis.disruptions.rows import ENDED, UNKNOWN, Disruptions, no_disruptions
+from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
+from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
@@ -44,6 +45,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = _ended(timeline, evidence.preempted)
     up, next_start = attempts.up[next_], attempts.begin[next_]
+    wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
     columns = {
         "number": inside + 1,
         "attempt": dead + 1,
@@ -55,11 +57,12 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
         "steps_lost": _steps_lost(timeline, losses, amounts)[dead],
-        "wasted_ns": losses.ns[dead],
-        "downtime_ns": amounts.down[dead],
+        "wasted_ns": wasted,
+        "downtime_ns": downtime,
         "undetermined_ns": amounts.undetermined[dead],
         "queued_ns": amounts.queued[dead],
-        "restart_ns": amounts.restart[dead],
+        "restart_ns": restart,
+        "lost_ns": wasted + downtime + restart,
         "time_to_first_step_ns": _since(up, table, first_step),
         "regained_after_ns": _since(attempts.cut_at_next(died)[dead], table, regained),
         "ranks_before": _known_count(ranks[dead]),

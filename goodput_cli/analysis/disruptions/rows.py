@@ -1,113 +1,167 @@
-"""What is said of a disruption, and disruptions as columns: a row is made when it is read."""
+"""The Disruption record, and its columns: each is declared once, here, and filled in find.py.
+
+From its declaration follow the attribute of `Disruption`, the key in JSON, the head in CSV, the type in Parquet, the
+entry in docs/schema.json and, where people see it, the column in the terminal. Disruptions are held as columns; a
+`Disruption` is made when it is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
+from goodput_cli.analysis.sheet import Audience
+from goodput_cli.analysis.table import INSTANT, UNKNOWN, column, columns_of, people_columns, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
-from goodput_cli.events.schema import NO_STEP, EventTable
+from goodput_cli.events.schema import EventTable
+from goodput_cli.events.timestamp_text import isos
 
 Ended = Literal["crashed", "terminated", "silent", "preempted"]
+ENDED: tuple[Ended, ...] = get_args(Ended)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The line (file:line or insertId) behind each bound of a disruption; None where no line says it.
+    """The line (file:line or insertId) behind each bound of a disruption; None where no line says it."""
 
-    ended: the termination, crash or preempted save. resumed_step: the step or load it resumed with; None where the log
-    shows neither, and the step is inferred.
-    """
+    last_step: str | None = column("text", "the last step")
+    last_sign_of_life: str | None = column(
+        "text",
+        "what ended at the last sign of life; the last step's line where that step was credited beyond any",
+    )
+    ended: str | None = column("text", "the termination, crash or preempted save")
+    next_start: str | None = column("text", "the next start")
+    next_up: str | None = column("text", "the last start of its burst")
+    resumed_step: str | None = column("text", "the step, load or save that names the step resumed from")
+    first_step: str | None = column("text", "the first step or progress after it")
+    regained: str | None = column("text", "the first kept step or progress past the old last step")
 
-    last_step: str | None
-    last_sign_of_life: str | None
-    ended: str | None
-    next_start: str | None
-    next_up: str | None
-    resumed_step: str | None
-    first_step: str | None
-    regained: str | None
+
+def _place(name: str) -> Callable[[DisruptionColumns], Any]:
+    return lambda part: part.evidence[name]
+
+
+EVIDENCE_COLUMNS = columns_of(Evidence, _place)
+
+
+def _died_between(part: DisruptionColumns) -> list[list[str]]:
+    return [list(pair) for pair in zip(part.last_signs, isos(part.numbers["death_latest_ns"]), strict=True)]
 
 
 @dataclass(frozen=True)
 class Disruption:
-    """One passage to a next attempt that does not follow a believed clean end. Amounts are ns of the whole disruption,
-    whatever window was asked for; instants are ns since 1970 UTC.
-
-    number: from 1, in time order, over the whole job. attempt: the one that ended, from 1.
-    last_step: the last that it recorded. resumed_step: where training began again, in whichever attempt did first.
-    death_latest_ns: the attempt died between its last sign of life and this: the same instant where its end was
-        logged, else the next start.
-    next_start_ns, next_up_ns: the first and the last start line of the next attempt.
-    steps_lost, wasted_ns: training that this disruption took back, with hindsight; earlier attempts' too, if it
-        resumed before they ended. Checkpoint logs name only the steps that they recorded: there may have been more,
-        and where time was lost but no recorded step, steps_lost is None.
-    undetermined_ns: the part of downtime_ns that may have been lost training as well.
-    downtime_ns: recovery, undetermined and stopped time up to the instant at which the next attempt was up.
-    restart_ns: initialisation, preparation, restore, loading, elastic waits and program start-up of the next attempt.
-    time_to_first_step_ns: from next_up_ns to the next step (checkpoint logs: recorded progress), whoever made it.
-    regained_after_ns: from the last sign of life until kept training was past the old last step; None if never.
-    ranks_before, ranks_after: distinct ranks that started; None where start lines carry none.
+    """One passage to a next attempt that does not follow a believed clean end (accounting §10). Amounts are ns of the
+    whole disruption, whatever window was asked for; instants are ns since 1970 UTC. None is "not known".
     """
 
-    number: int
-    attempt: int
-    ended: Ended
-    last_step: int | None
-    last_sign_of_life_ns: int
-    death_latest_ns: int
-    next_start_ns: int
-    next_up_ns: int
-    resumed_step: int | None
-    steps_lost: int | None
-    wasted_ns: int
-    downtime_ns: int
-    undetermined_ns: int
-    queued_ns: int
-    restart_ns: int
-    time_to_first_step_ns: int | None
-    regained_after_ns: int | None
-    ranks_before: int | None
-    ranks_after: int | None
-    evidence: Evidence
-
-    @property
-    def lost_ns(self) -> int:
-        """What it cost of the time in which the accelerators were held: lost training, downtime, starting again. The
-        queue is left out: nothing is held there."""
-        return sum(int(getattr(self, name)) for name in _LOST)
+    number: int = column("count", "from 1, in time order, over the whole job", least=1, people=(0, "no."))
+    attempt: int = column("count", "the attempt that ended, from 1", least=1)
+    ended: Ended = column(
+        "text",
+        "how it ended, as far as it was logged; preempted: a save of it had reached a preemption",
+        json={"enum": list(ENDED)},
+        people=(2, "ended"),
+    )
+    last_step: int | None = column("count", "last step it recorded; null if it recorded none")
+    last_sign_of_life_ns: int = column(
+        "instant", "its last sign of life", json_values=attrgetter("last_signs"), people=(1, "down since")
+    )
+    death_latest_ns: int = column(
+        "instant",
+        "the attempt died in this time; two equal instants where its end was logged",
+        name="died_before",
+        key="died_between",
+        json={"type": "array", "items": INSTANT, "minItems": 2, "maxItems": 2},
+        json_values=_died_between,
+    )
+    """It died between its last sign of life and this: the same instant where its end was logged, else the next
+    start."""
+    next_start_ns: int = column(
+        "instant", "first start line of the next attempt, or its first event if it has no start line"
+    )
+    next_up_ns: int = column("instant", "last start line of that burst")
+    resumed_step: int | None = column(
+        "count", "step from which training went on, in whichever attempt did first; null if none did"
+    )
+    steps_lost: int | None = column(
+        "count",
+        "steps whose training was taken back; in checkpoint logs the recorded ones, and null if only unrecorded ones "
+        "can have been lost",
+        least=0,
+        people=(3, "lost"),
+    )
+    """With hindsight, and of earlier attempts too where it resumed before they ended."""
+    wasted_ns: int = column("duration", "time of the training that was taken back", least=0, people=(4, "wasted"))
+    downtime_ns: int = column(
+        "duration",
+        "recovery, undetermined and stopped time until the next attempt was up",
+        least=0,
+        people=(5, "downtime"),
+    )
+    undetermined_ns: int = column("duration", "part of downtime_seconds that may have been lost training", least=0)
+    queued_ns: int = column("duration", "time in the queue", least=0, people=(9, "queued"))
+    restart_ns: int = column(
+        "duration",
+        "initialisation, preparation, restore, loading, elastic waits and program start-up of the next attempt",
+        least=0,
+    )
+    lost_ns: int = column("duration", "wasted + downtime + restart: what is paid for", least=0)
+    """Of the time in which the accelerators were held: in the queue nothing is held."""
+    time_to_first_step_ns: int | None = column(
+        "duration", "from next_up to the next step (checkpoint logs: recorded progress); null if none came", least=0
+    )
+    """Whichever attempt made that step."""
+    regained_after_ns: int | None = column(
+        "duration",
+        "from the last sign of life until kept training was past the old last step; null if it never was",
+        least=0,
+        people=(8, "regained"),
+    )
+    ranks_before: int | None = column(
+        "count", "distinct ranks that started the attempt; null if start lines carry no rank", least=1
+    )
+    ranks_after: int | None = column(
+        "count", "distinct ranks that started the next one; null if start lines carry no rank", least=1
+    )
+    evidence: Evidence = column(
+        "text",
+        "file:line or insertId behind each bound; null where no line says it",
+        audience=Audience.JSON,
+        json=row_schema(EVIDENCE_COLUMNS, "evidence", ""),
+    )
 
 
 @dataclass(frozen=True)
 class DisruptionColumns:
-    """Some disruptions, a column a field. numbers: by the names of the fields of `Disruption`. evidence: by those of
-    `Evidence`."""
+    """Some disruptions, as columns."""
 
     numbers: dict[str, I64]
+    """By the names of the fields of `Disruption`; `UNKNOWN` is None."""
     evidence: dict[str, list[str | None]]
+    """By the names of the fields of `Evidence`."""
+
+    @cached_property
+    def last_signs(self) -> list[str]:
+        """The last sign of life of each as JSON has it, in two of its columns."""
+        return isos(self.numbers["last_sign_of_life_ns"])
+
+    def column(self, name: str) -> Any:
+        """A field of each: int64, or a list of texts or objects."""
+        if name == "evidence":
+            places = zip(*self.evidence.values(), strict=True)
+            return [dict(zip(self.evidence, row, strict=True)) for row in places]
+        values = self.numbers[name]
+        return [ENDED[value] for value in values.tolist()] if name == "ended" else values
 
     def values(self, name: str) -> list[Any]:
         """A field of each, as `Disruption` has it."""
-        values = self.numbers[name].tolist()
-        if name == "ended":
-            return [ENDED[value] for value in values]
-        return [None if value == UNKNOWN else value for value in values]
-
-    def seconds(self, name: str) -> list[float | None]:
-        """An amount of each, from ns."""
-        column = self.numbers[name]
-        seconds: list[float | None] = (column / 1e9).tolist()
-        for place in np.flatnonzero(column == UNKNOWN).tolist():
-            seconds[place] = None
-        return seconds
-
-    @property
-    def lost_ns(self) -> I64:
-        """`Disruption.lost_ns` of each."""
-        return np.asarray(sum(self.numbers[name] for name in _LOST))
+        values = self.column(name)
+        return values if name == "ended" else [None if value == UNKNOWN else value for value in values.tolist()]
 
 
 class Disruptions(Sequence[Disruption]):
@@ -176,10 +230,16 @@ def no_disruptions(table: EventTable) -> Disruptions:
     return Disruptions(table, dict.fromkeys(_COLUMNS, nothing), dict.fromkeys(_EVIDENCE, nothing))
 
 
+def _field(name: str) -> Callable[[DisruptionColumns], Any]:
+    return lambda part: part.column(name)
+
+
+COLUMNS = columns_of(Disruption, _field)
+"""What programs see of a disruption."""
+PEOPLE_COLUMNS = people_columns(Disruption, _field)
+"""What people see of a disruption, by place."""
+FIRST = ("number", "attempt", "ended", "wasted", "downtime", "queued")
+"""The columns that CSV and Parquet begin with."""
 _COLUMNS = tuple(field.name for field in fields(Disruption) if field.name != "evidence")
 _EVIDENCE = tuple(field.name for field in fields(Evidence))
-ENDED: tuple[Ended, ...] = get_args(Ended)
-_LOST = ("wasted_ns", "downtime_ns", "restart_ns")
-UNKNOWN = NO_STEP
-"""In a column of numbers: None."""
 _AT_ONCE = 1024

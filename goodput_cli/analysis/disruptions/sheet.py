@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.disruptions.as_json import disruption_dicts, reliability_dict
-from goodput_cli.analysis.disruptions.cost import Price
-from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.sheet import Cell, Column, ColumnKind, Sheet
-from goodput_cli.vocabulary.text import duration, exact, iso, number, percent, period, plural
-
-CellOf = Callable[[Disruption], Cell]
-_EVIDENCE = (
-    "last_step",
-    "last_sign_of_life",
-    "ended",
-    "next_start",
-    "next_up",
-    "resumed_step",
-    "first_step",
-    "regained",
+from goodput_cli.analysis.disruptions.cost import Price, cost_columns, people_cost_columns
+from goodput_cli.analysis.disruptions.rows import (
+    COLUMNS,
+    EVIDENCE_COLUMNS,
+    FIRST,
+    PEOPLE_COLUMNS,
+    Disruption,
+    DisruptionColumns,
+    Disruptions,
 )
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.table import ordered, seen_by, table_rows
+from goodput_cli.vocabulary.text import duration, exact, number, percent, period, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+
 _SHOWN_EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last sign of life",
@@ -37,101 +37,49 @@ _MOST_EVIDENCE = 10
 def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
     """The disruptions of the window, and what they cost where the price is known."""
     rows = analysis.disruptions
-    window = analysis.window
-    fields = _fields(rows, price)
+    columns = (*_people_columns(rows, price), *_table_columns(price))
     return Sheet(
         title=f"Disruptions of {analysis.job.name}",
         summary=tuple(_summary(analysis, price)),
-        columns=tuple(column for column, _ in fields),
-        rows=tuple(tuple(cell(row) for _, cell in fields) for row in rows),
+        columns=columns,
+        rows=table_rows(columns, len(rows), rows.parts),
         notes=tuple(_notes(analysis, rows)),
-        data={
-            "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
-            "window": {"start": iso(window.start_ns), "end": iso(window.end_ns), "seconds": window.ns / 1e9},
-            "disruptions": [
-                found | _cost(row.lost_ns, price) for found, row in zip(disruption_dicts(rows), rows, strict=True)
-            ],
-            "reliability": reliability_dict(analysis.reliability),
-            "cost": None if price is None else _total_cost(rows, price),
-        },
+        answer=lambda: _answer(analysis, price),
     )
 
 
-def _fields(rows: Sequence[Disruption], price: Price | None) -> list[tuple[Column, CellOf]]:
-    """The columns and how each is filled. What the eye sees stands in the order of what it can least do without: the
-    last ones are left out where there is no room."""
-    queued = any(row.queued_ns for row in rows)
-    fields: list[tuple[Column, CellOf]] = [
-        (Column("no.", "count", "eye"), lambda row: row.number),
-        (Column("number", "count", "data"), lambda row: row.number),
-        (Column("attempt", "count", "data"), lambda row: row.attempt),
-        (Column("down since", "instant", "eye"), lambda row: row.last_sign_of_life_ns),
-        (Column("ended", "text", "all" if price is None else "data"), lambda row: row.ended),
-        (Column("lost", "count", "eye"), lambda row: row.steps_lost),
-        (Column("wasted", "duration"), lambda row: row.wasted_ns),
-        (Column("downtime", "duration"), lambda row: row.downtime_ns),
-    ]
-    if price is not None:
-        fields.append((Column("accel. h", "number", "eye"), lambda row: round(price.hours(row.lost_ns), 2)))
-    if price is not None and price.per_hour is not None:
-        fields.append((Column("cost", "number", "eye"), lambda row: round(price.money(row.lost_ns) or 0.0, 2)))
-    fields.append((Column("regained", "duration", "eye"), lambda row: row.regained_after_ns))
-    fields.append((Column("queued", "duration", "all" if queued else "data"), lambda row: row.queued_ns))
-    if any(_ranks(row) for row in rows):
-        fields.append((Column("ranks", "text", "eye"), _ranks))
-    return fields + _data_fields(price)
+def _answer(analysis: Analysis, price: Price | None) -> Answer:
+    from goodput_cli.analysis.disruptions.answer import disruptions_answer  # msgspec: only where JSON is written
+
+    return disruptions_answer(analysis, price)
 
 
-def _data_fields(price: Price | None) -> list[tuple[Column, CellOf]]:
-    """Columns that only programs read."""
-    fields: list[tuple[str, ColumnKind, CellOf]] = [
-        ("last_step", "count", lambda row: row.last_step),
-        ("last_sign_of_life", "instant", lambda row: row.last_sign_of_life_ns),
-        ("died_before", "instant", lambda row: row.death_latest_ns),
-        ("next_start", "instant", lambda row: row.next_start_ns),
-        ("next_up", "instant", lambda row: row.next_up_ns),
-        ("resumed_step", "count", lambda row: row.resumed_step),
-        ("steps_lost", "count", lambda row: row.steps_lost),
-        ("undetermined", "duration", lambda row: row.undetermined_ns),
-        ("restart", "duration", lambda row: row.restart_ns),
-        ("lost", "duration", lambda row: row.lost_ns),
-        ("time_to_first_step", "duration", lambda row: row.time_to_first_step_ns),
-        ("regained_after", "duration", lambda row: row.regained_after_ns),
-        ("ranks_before", "count", lambda row: row.ranks_before),
-        ("ranks_after", "count", lambda row: row.ranks_after),
-        ("accelerator_hours", "number", lambda row: None if price is None else price.hours(row.lost_ns)),
-        ("cost", "number", lambda row: None if price is None else price.money(row.lost_ns)),
-        *((f"evidence_{name}", "text", _place_of(name)) for name in _EVIDENCE),
-    ]
-    return [(Column(name, kind, "data"), cell) for name, kind, cell in fields]
+def _people_columns(rows: Disruptions, price: Price | None) -> Iterator[Column]:
+    """What people see, in the order of what they can least do without: the last ones are left out where there is no
+    room."""
+    shown = PEOPLE_COLUMNS if price is None else PEOPLE_COLUMNS | people_cost_columns(price)
+    hidden = {"ended"} if price is not None else set()
+    if not rows.column("queued_ns").any():
+        hidden.add("queued")
+    yield from (shown[place] for place in sorted(shown) if shown[place].name not in hidden)
+    if len(rows.column("ranks_before")) or len(rows.column("ranks_after")):
+        yield Column("ranks", "text", Audience.PEOPLE, _ranks)
 
 
-def _place_of(name: str) -> CellOf:
-    return lambda row: getattr(row.evidence, name)
+def _table_columns(price: Price | None) -> tuple[Column, ...]:
+    """What CSV and Parquet have."""
+    evidence = (replace(one, name=f"evidence_{one.name}") for one in EVIDENCE_COLUMNS)
+    columns = (*COLUMNS, *cost_columns(price), *evidence)
+    return ordered(seen_by(Audience.TABLES, columns), *FIRST)
 
 
-def _ranks(row: Disruption) -> str | None:
-    if row.ranks_before is None and row.ranks_after is None:
-        return None
-    before, after = (str(ranks) if ranks is not None else "?" for ranks in (row.ranks_before, row.ranks_after))
-    return f"{before} > {after}"
+def _ranks(part: DisruptionColumns) -> list[str | None]:
+    pairs = zip(part.values("ranks_before"), part.values("ranks_after"), strict=True)
+    return [None if before is after is None else f"{_count(before)} > {_count(after)}" for before, after in pairs]
 
 
-def _cost(ns: int, price: Price | None) -> dict[str, Any]:
-    return {
-        "accelerator_hours": None if price is None else price.hours(ns),
-        "cost": None if price is None else price.money(ns),
-    }
-
-
-def _total_cost(rows: Sequence[Disruption], price: Price) -> dict[str, Any]:
-    lost = sum(row.lost_ns for row in rows)
-    return {
-        "accelerators": price.accelerators,
-        "price_per_hour": price.per_hour,
-        "lost_seconds": lost / 1e9,
-        **_cost(lost, price),
-    }
+def _count(ranks: int | None) -> str:
+    return "?" if ranks is None else str(ranks)
 
 
 def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
@@ -159,8 +107,8 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
         yield _cost_text(rows, price)
 
 
-def _cost_text(rows: Sequence[Disruption], price: Price) -> str:
-    lost = sum(row.lost_ns for row in rows)
+def _cost_text(rows: Disruptions, price: Price) -> str:
+    lost = int(rows.column("lost_ns").sum())
     words = f"cost: {duration(lost)} x {exact(price.accelerators)} accelerators = {number(price.hours(lost))} h"
     if price.per_hour is None:
         return words

@@ -3,64 +3,143 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+from goodput_cli.accounting.attempts.endings import END_NAMES
 from goodput_cli.analysis.jobs.summarise import JobList, JobSummary
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
-from goodput_cli.diagnostics.diagnostic import diagnostic_dict
-from goodput_cli.vocabulary.text import iso, plural
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.table import attribute, each, seen_by, table_rows
+from goodput_cli.vocabulary.text import plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
 _MOST_REASONS = 5
 
 
+def _formats(job: JobSummary) -> str:
+    return " + ".join(job.formats)
+
+
+def _goodput(job: JobSummary) -> dict[str, Any] | None:
+    if job.goodput_ns is None:
+        return None
+    return {"seconds": job.goodput_ns / 1e9, "ns": job.goodput_ns, "percent": job.goodput_percent}
+
+
+COLUMNS = (
+    Column("job", "text", values=attribute("name"), words="job_name of its events", key="name"),
+    Column(
+        "start",
+        "instant",
+        values=attribute("start_ns"),
+        words="start of the window, cut to the job; of a job that cannot be analysed, its first event",
+    ),
+    Column(
+        "end",
+        "instant",
+        Audience.PROGRAMS,
+        attribute("end_ns"),
+        "end of the window, cut to the job; of a job that cannot be analysed, the end of its last event",
+    ),
+    Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds"),
+    Column("ns", "count", Audience.JSON, attribute("ns"), "the same in ns", least=0),
+    Column(
+        "events", "count", Audience.PROGRAMS, attribute("events"), "events as they came, duplicates included", least=0
+    ),
+    Column(
+        "attempts",
+        "count",
+        values=attribute("attempts"),
+        words="lives of the job; null: it cannot be analysed",
+        nullable=True,
+        least=0,
+    ),
+    Column(
+        "runs",
+        "count",
+        values=attribute("runs"),
+        words="how often the job's name was used",
+        nullable=True,
+        least=0,
+    ),
+    Column(
+        "disruptions",
+        "count",
+        Audience.PROGRAMS,
+        attribute("disruptions"),
+        "disruptions inside the window",
+        nullable=True,
+        least=0,
+    ),
+    Column(
+        "formats",
+        "text",
+        Audience.JSON,
+        attribute("formats"),
+        "log formats seen, sorted",
+        json={"type": "array", "items": {"type": "string"}},
+    ),
+    Column("goodput", "percent", Audience.PEOPLE | Audience.TABLES, attribute("goodput_percent")),
+    Column(
+        "ending",
+        "text",
+        values=attribute("ending"),
+        words="how the last attempt ended, as far as it was logged",
+        json={"enum": list(END_NAMES)},
+        nullable=True,
+    ),
+    Column("formats", "text", Audience.TABLES, each(_formats)),
+    Column(
+        "goodput",
+        "text",
+        Audience.JSON,
+        each(_goodput),
+        "null: the job cannot be analysed, and reason says why",
+        json={
+            "type": "object",
+            "description": "productive time",
+            "properties": {
+                "seconds": {"type": "number"},
+                "ns": {"type": "integer"},
+                "percent": {"type": "number", "description": "of the window without exclusions"},
+            },
+        },
+        nullable=True,
+    ),
+    Column("goodput", "percent", Audience.JSON, attribute("goodput_percent"), "goodput.percent", nullable=True),
+    Column(
+        "reason",
+        "text",
+        Audience.PROGRAMS,
+        attribute("reason"),
+        "why the job could not be analysed",
+        nullable=True,
+    ),
+)
+"""What is said of a job."""
+
+
 def jobs_sheet(found: JobList) -> Sheet:
-    """A row a job. For the eye only what fits 80 columns: runs only where a name was used more than once."""
-    several_runs = any((job.runs or 1) > 1 for job in found.jobs)
-    columns = (
-        Column("job", "text"),
-        Column("start", "instant"),
-        Column("end", "instant", "data"),
-        Column("length", "duration"),
-        Column("events", "count", "data"),
-        Column("attempts", "count"),
-        Column("runs", "count", "all" if several_runs else "data"),
-        Column("disruptions", "count", "data"),
-        Column("goodput", "percent"),
-        Column("ending", "text"),
-        Column("formats", "text", "data"),
-        Column("reason", "text", "data"),
-    )
+    """A row a job. For people only what fits 80 columns: runs only where a name was used more than once."""
+    columns = seen_by(Audience.PEOPLE | Audience.TABLES, COLUMNS)
+    if not any((job.runs or 1) > 1 for job in found.jobs):
+        columns = tuple(replace(one, audience=Audience.PROGRAMS) if one.name == "runs" else one for one in columns)
     return Sheet(
         title=plural(found.found, "job"),
         columns=columns,
-        rows=tuple(_row(job) for job in found.jobs),
-        data={
-            "found": found.found,
-            "runs": found.runs,
-            "events": found.events,
-            "jobs": [_as_dict(job) for job in found.jobs],
-            "diagnostics": [diagnostic_dict(one) for one in found.diagnostics],
-        },
+        rows=table_rows(columns, len(found.jobs), lambda: [found.jobs]),
         summary=tuple(_summary(found)),
         notes=tuple(_notes(found)),
+        answer=lambda: _answer(found),
     )
 
 
-def _row(job: JobSummary) -> tuple[Cell, ...]:
-    return (
-        job.name,
-        job.start_ns,
-        job.end_ns,
-        job.ns,
-        job.events,
-        job.attempts,
-        job.runs,
-        job.disruptions,
-        job.goodput_percent,
-        job.ending,
-        " + ".join(job.formats),
-        job.reason,
-    )
+def _answer(found: JobList) -> Answer:
+    from goodput_cli.analysis.jobs.answer import jobs_answer  # msgspec: only where JSON is written
+
+    return jobs_answer(found)
 
 
 def _summary(found: JobList) -> Iterator[str]:
@@ -78,25 +157,3 @@ def _notes(found: JobList) -> Iterator[str]:
         yield f"{job.name}: {job.reason}"
     if len(without) > _MOST_REASONS:
         yield f"{len(without) - _MOST_REASONS} more jobs without goodput"
-
-
-def _as_dict(job: JobSummary) -> dict[str, Any]:
-    goodput = None
-    if job.goodput_ns is not None:
-        goodput = {"seconds": job.goodput_ns / 1e9, "ns": job.goodput_ns, "percent": job.goodput_percent}
-    return {
-        "name": job.name,
-        "start": iso(job.start_ns),
-        "end": iso(job.end_ns),
-        "seconds": job.ns / 1e9,
-        "ns": job.ns,
-        "events": job.events,
-        "attempts": job.attempts,
-        "runs": job.runs,
-        "disruptions": job.disruptions,
-        "formats": list(job.formats),
-        "ending": job.ending,
-        "goodput": goodput,
-        "goodput_percent": job.goodput_percent,
-        "reason": job.reason,
-    }

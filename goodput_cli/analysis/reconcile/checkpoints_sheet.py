@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation, CheckpointRow
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
-from goodput_cli.vocabulary.text import duration, exact, finite, iso, number, percent
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.vocabulary.text import duration, exact, number, percent
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
 NAME = "resiliency calculator"
 _TITLES = {
@@ -44,22 +47,16 @@ def reconcile_checkpoints_sheet(analysis: Analysis, found: CheckpointReconciliat
         summary=tuple(_summary(found)),
         columns=(
             Column("row", "text"),
-            Column("unit", "text", "data"),
+            Column("unit", "text", Audience.TABLES),
             Column("here", "number"),
             Column("calculator", "number"),
             Column("difference", "number"),
-            Column("not_explained", "number", "data"),
+            Column("not_explained", "number", Audience.TABLES),
         ),
         rows=tuple(_cells(row) for row in found.rows),
-        folded=tuple(_shown(row) for row in found.rows),
+        grouped_rows=tuple(_shown(row) for row in found.rows),
         notes=tuple(_notes(found)),
-        data={
-            "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
-            "other_side": {"name": NAME, "version": None, "failed": None},
-            "reference_step_time_seconds": finite(found.reference_seconds),
-            "reference_from_the_log": found.auto,
-            "rows": [_row_dict(row) for row in found.rows],
-        },
+        answer=lambda: _answer(analysis, found),
     )
 
 
@@ -98,13 +95,7 @@ def _notes(found: CheckpointReconciliation) -> Iterator[str]:
             yield f"{_TITLES[row.name]}: NOT EXPLAINED: {_text(row, row.not_explained)}"
 
 
-def _row_dict(row: CheckpointRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "unit": row.unit,
-        "here": finite(row.here),
-        "there": finite(row.there),
-        "difference": finite(row.difference),
-        "why": [{"rule": rule, "text": RULES[rule], "amount": amount} for rule, amount in row.why],
-        "not_explained": finite(row.not_explained),
-    }
+def _answer(analysis: Analysis, found: CheckpointReconciliation) -> Answer:
+    from goodput_cli.analysis.reconcile.answer import reconcile_checkpoints_answer  # msgspec: only for JSON
+
+    return reconcile_checkpoints_answer(analysis, found)

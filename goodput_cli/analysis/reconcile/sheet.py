@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.reconcile.reconcile import Movement, ReconciledRow, Reconciliation
 from goodput_cli.analysis.reconcile.rules import RULES, SURPLUS
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.reference_library.run import NAME
 from goodput_cli.vocabulary.categories import short_title
-from goodput_cli.vocabulary.text import duration, finite, iso, percent, plural, well_formed
+from goodput_cli.vocabulary.text import duration, percent, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
 _ROUNDING_NS = 1_000_000
-"""The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to the eye."""
+"""The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to people."""
 _OUTSIDE = "outside"
 _NOBODY = "not counted"
 _ALSO = "+ "
@@ -27,22 +30,22 @@ def reconcile_sheet(analysis: Analysis, found: Reconciliation) -> Sheet:
         title=f"Goodput of {analysis.job.name}: here and by {NAME} {found.answer.version}",
         summary=tuple(_summary(analysis, found)),
         columns=(
-            Column("category", "text", "data"),
-            Column("label", "text", "data"),
-            Column("category", "text", "eye"),
+            Column("category", "text", Audience.TABLES),
+            Column("label", "text", Audience.TABLES),
+            Column("category", "text", Audience.PEOPLE),
             Column("here", "duration"),
             Column("library", "duration"),
             Column("difference", "duration"),
             Column("points", "number"),
-            Column("here_percent", "percent", "data"),
-            Column("library_percent", "percent", "data"),
-            Column("not_explained", "duration", "data"),
+            Column("here_percent", "percent", Audience.TABLES),
+            Column("library_percent", "percent", Audience.TABLES),
+            Column("not_explained", "duration", Audience.TABLES),
         ),
         rows=tuple(_cells(row) for row in found.rows),
-        folded=tuple(_shown(row) for row in found.rows),
+        grouped_rows=tuple(_shown(row) for row in found.rows),
         notes=tuple(_notes(found)),
-        more=(_why(found),) if _large(found) else (),
-        data=_data(analysis, found),
+        sections=(_why(found),) if _large(found) else (),
+        answer=lambda: _answer(analysis, found),
     )
 
 
@@ -83,7 +86,6 @@ def _why(found: Reconciliation) -> Sheet:
         ),
         rows=tuple((one.ns, _from(one), _place(one.there), RULES[one.rule].title) for one in large),
         notes=tuple(f"{RULES[code].title}: {RULES[code].text}" for code in dict.fromkeys(one.rule for one in large)),
-        data={},
     )
 
 
@@ -127,48 +129,7 @@ def _notes(found: Reconciliation) -> Iterator[str]:
         yield "the library sees a disruption only where a step number comes again"
 
 
-def _data(analysis: Analysis, found: Reconciliation) -> dict[str, Any]:
-    answer = found.answer
-    return {
-        "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
-        "other_side": {"name": NAME, "version": answer.version, "failed": answer.failed},
-        "goodput_percent": {
-            "here": analysis.goodput.percent,
-            "there": finite(answer.goodput_percent),
-        },
-        "total_ns": {"here": found.here_total_ns, "there": found.there_total_ns},
-        "disruptions": {"here": found.disruptions_here, "there": answer.disruptions},
-        "data_loading_async_ns": {"here": found.overlapped[0], "there": found.overlapped[1]},
-        "rows": [_row_dict(row) for row in found.rows],
-        "why": [_movement_dict(one) for one in found.movements],
-        "not_explained_ns": found.not_explained_ns,
-    }
+def _answer(analysis: Analysis, found: Reconciliation) -> Answer:
+    from goodput_cli.analysis.reconcile.answer import reconcile_answer  # msgspec: only where JSON is written
 
-
-def _row_dict(row: ReconciledRow) -> dict[str, Any]:
-    return {
-        "category": row.category,
-        "label": None if row.label is None else well_formed(row.label),
-        "here_ns": row.here_ns,
-        "here_percent": row.here_percent,
-        "there_ns": row.there_ns,
-        "there_percent": row.there_percent,
-        "difference_ns": row.difference_ns,
-        "difference_points": row.difference_points,
-        "not_explained_ns": row.not_explained_ns,
-    }
-
-
-def _movement_dict(one: Movement) -> dict[str, Any]:
-    return {
-        "rule": one.rule,
-        "text": RULES[one.rule].text,
-        "here": _key_dict(one.here),
-        "there": _key_dict(one.there),
-        "beside": None if one.beside is None else _key_dict(one.beside),
-        "ns": one.ns,
-    }
-
-
-def _key_dict(key: tuple[str, str | None]) -> dict[str, Any]:
-    return {"category": key[0], "label": None if key[1] is None else well_formed(key[1])}
+    return reconcile_answer(analysis, found)

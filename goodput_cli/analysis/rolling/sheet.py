@@ -1,70 +1,181 @@
-"""Rolling windows: as the rows of JSON, as a `Sheet`, and in a line for the report of `analyze`."""
+"""Rolling windows: their columns, a `Sheet` of them, and a line for the report of `analyze`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, Rolling, WindowRow
-from goodput_cli.analysis.sheet import Cell, Column, Lazy, Sheet
+from goodput_cli.analysis.results import Analysis, Rolling, WindowRow
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.table import table_rows
+from goodput_cli.arrays import I64, blocks
 from goodput_cli.vocabulary.categories import short_title
-from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, iso, percent, period, plural, well_formed
+from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
 
-_EXCLUDED = "excluded"
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
-
-def rolling_dicts(rolling: Rolling) -> Lazy[dict[str, Any]]:
-    """The windows as JSON holds them, keys as in docs/schema.json."""
-    return Lazy(len(rolling), lambda: map(_dict, rolling.rows()))
+_AT_ONCE = 1024
 
 
 def rolling_sheet(analysis: Analysis) -> Sheet:
     """The rolling windows of an analysis; `Analysis.rolling` must be there."""
     rolling = analysis.rolling
     assert rolling is not None
-    elastic = not bool(np.isnan(rolling.stepping).all())
-    excluded = bool(rolling.excluded_ns.any())
-    window = analysis.window
+    columns = _columns(rolling)
     return Sheet(
         title=f"Rolling goodput of {analysis.job.name}",
         summary=tuple(_summary(analysis, rolling)),
-        columns=_columns(rolling, elastic=elastic, excluded=excluded),
-        rows=Lazy(len(rolling), lambda: _rows(rolling, elastic=elastic, excluded=excluded)),
-        notes=tuple(_notes(rolling, elastic)),
-        data={
-            "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
-            "window": {"start": iso(window.start_ns), "end": iso(window.end_ns)},
-            "every_seconds": rolling.every_ns / 1e9,
-            "hindsight": rolling.hindsight,
-            "rolling": rolling_dicts(rolling),
-        },
+        columns=columns,
+        rows=table_rows(columns, len(rolling), lambda: parts(rolling)),
+        notes=tuple(_notes(rolling)),
+        answer=lambda: _answer(analysis, rolling),
     )
 
 
-def _columns(rolling: Rolling, *, elastic: bool, excluded: bool) -> tuple[Column, ...]:
-    several = len(set(rolling.window_ns.tolist())) > 1
-    slices = (Column("slices", "percent", "eye"), Column("stepping_slice_efficiency", "number", "data"))
+def _answer(analysis: Analysis, rolling: Rolling) -> Answer:
+    from goodput_cli.analysis.rolling.answer import rolling_answer  # msgspec: only where JSON is written
+
+    return rolling_answer(analysis, rolling)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Some of the windows: a part of the table."""
+
+    rows: list[WindowRow]
+    badput_ns: I64
+    """As in `Rolling`, of these windows."""
+
+
+def parts(rolling: Rolling) -> Iterator[_Windows]:
+    """All windows, some at a time."""
+    rows = rolling.rows()
+    for start, stop in blocks(len(rolling), _AT_ONCE):
+        yield _Windows(list(islice(rows, stop - start)), rolling.badput_ns[:, start:stop])
+
+
+def _of(value: Callable[[WindowRow], Any]) -> Callable[[_Windows], list[Any]]:
+    return lambda part: [value(row) for row in part.rows]
+
+
+def _amounts(category: int) -> Callable[[_Windows], I64]:
+    return lambda part: part.badput_ns[category]
+
+
+def _badput(row: WindowRow) -> list[dict[str, Any]]:
+    return [
+        {
+            "category": amount.category,
+            "label": amount.label,
+            "seconds": amount.seconds,
+            "ns": amount.ns,
+            "percent": finite(amount.percent),
+        }
+        for amount in row.badput
+    ]
+
+
+def _times_stepping(row: WindowRow) -> float | None:
+    return None if row.stepping is None or row.percent is None else row.percent * row.stepping
+
+
+COLUMNS = (
+    Column("window", "duration", values=_of(lambda row: row.window_ns), words="the length asked for"),
+    Column("start", "instant", Audience.PROGRAMS, _of(lambda row: row.start_ns), "start of the window, cut to the job"),
+    Column(
+        "end",
+        "instant",
+        values=_of(lambda row: row.end_ns),
+        words="end of the window, cut to the job; without hindsight, to what it was then",
+    ),
+    Column(
+        "seconds",
+        "number",
+        Audience.JSON,
+        _of(lambda row: (row.end_ns - row.start_ns) / 1e9),
+        "length of the window as cut, exclusions included",
+    ),
+    Column(
+        "excluded_ns",
+        "count",
+        Audience.JSON,
+        _of(lambda row: row.excluded_ns),
+        "taken out by the user, in ns",
+        least=0,
+    ),
+    Column(
+        "goodput_ns",
+        "count",
+        Audience.JSON,
+        _of(lambda row: row.productive_ns),
+        "productive time; with all badput[].ns it adds up to the window without exclusions",
+    ),
+    Column(
+        "goodput",
+        "percent",
+        values=_of(lambda row: row.percent),
+        words="of the window without exclusions; null: nothing counts",
+        nullable=True,
+    ),
+    Column(
+        "badput",
+        "text",
+        Audience.JSON,
+        _of(_badput),
+        "every category that is not zero, the largest first",
+        json={"type": "array", "items": {"$ref": "#/$defs/badput"}},
+    ),
+    Column("", "share", Audience.PEOPLE, _of(lambda row: None if row.percent is None else row.percent / 100)),
+    Column("slices", "percent", Audience.PEOPLE, _of(lambda row: None if row.stepping is None else 100 * row.stepping)),
+    Column(
+        "stepping_slice_efficiency",
+        "number",
+        Audience.PROGRAMS,
+        _of(lambda row: row.stepping),
+        "time-weighted mean of active/total slices; null: unknown",
+        nullable=True,
+    ),
+    Column(
+        "goodput_x_stepping",
+        "percent",
+        Audience.JSON,
+        _of(_times_stepping),
+        "goodput times stepping_slice_efficiency",
+        nullable=True,
+    ),
+    Column(
+        "most lost to",
+        "text",
+        Audience.PEOPLE,
+        _of(lambda row: short_title(row.badput[0].category, row.badput[0].label) if row.badput else None),
+    ),
+    Column("share", "percent", Audience.PEOPLE, _of(lambda row: finite(row.badput[0].percent) if row.badput else None)),
+    Column("productive", "duration", Audience.TABLES, _of(lambda row: row.productive_ns)),
+)
+"""The columns of every answer; tables have one more for each category that there is."""
+_EXCLUDED = Column("excluded", "duration", Audience.TABLES, _of(lambda row: row.excluded_ns))
+
+
+def _columns(rolling: Rolling) -> tuple[Column, ...]:
+    """What people and tables have: the lengths of windows where there are several, slices and exclusions where there
+    are some, each category."""
+    hidden = set() if _is_elastic(rolling) else {"slices", "stepping_slice_efficiency"}
+    shown = [column for column in COLUMNS if column.name not in hidden and column.audience != Audience.JSON]
+    if len(set(rolling.window_ns.tolist())) <= 1:
+        shown = [replace(one, audience=Audience.PROGRAMS) if one.name == "window" else one for one in shown]
     names = [category if label is None else f"{category}:{label}" for category, label in rolling.categories]
-    return (
-        Column("window", "duration", "all" if several else "data"),
-        Column("start", "instant", "data"),
-        Column("end", "instant"),
-        Column("goodput", "percent"),
-        Column("", "share"),
-        *(slices if elastic else ()),
-        Column("most lost to", "text", "eye"),
-        Column("share", "percent", "eye"),
-        Column("productive", "duration", "data"),
-        *(Column(name, "duration", "data") for name in names),
-        *([Column(_EXCLUDED, "duration", "data")] if excluded else []),
-    )
+    amounts = [Column(name, "duration", Audience.TABLES, _amounts(place)) for place, name in enumerate(names)]
+    return (*shown, *amounts, *([_EXCLUDED] if rolling.excluded_ns.any() else []))
 
 
-def _rows(rolling: Rolling, *, elastic: bool, excluded: bool) -> Iterator[tuple[Cell, ...]]:
-    for row, amounts in zip(rolling.rows(), rolling.badput_ns.T.tolist(), strict=True):
-        yield (*_cells(row, elastic), *amounts, *([row.excluded_ns] if excluded else []))
+def _is_elastic(rolling: Rolling) -> bool:
+    """Whether slice counts are known."""
+    return not bool(np.isnan(rolling.stepping).all())
 
 
 def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], str, str]]:
@@ -94,48 +205,6 @@ def _short_period(start_ns: int, end_ns: int) -> str:
     return f"{day[5:]} {first} - {last if day == last_day else f'{last_day[5:]} {last}'}"
 
 
-def _dict(row: WindowRow) -> dict[str, Any]:
-    stepping = row.stepping
-    return {
-        "window_seconds": row.window_ns / 1e9,
-        "start": iso(row.start_ns),
-        "end": iso(row.end_ns),
-        "seconds": (row.end_ns - row.start_ns) / 1e9,
-        "excluded_ns": row.excluded_ns,
-        "goodput_ns": row.productive_ns,
-        "goodput_percent": row.percent,
-        "badput": [_amount(amount) for amount in row.badput],
-        "stepping_slice_efficiency": stepping,
-        "goodput_x_stepping_percent": None if stepping is None or row.percent is None else row.percent * stepping,
-    }
-
-
-def _amount(amount: CategoryTime) -> dict[str, Any]:
-    return {
-        "category": amount.category,
-        "label": None if amount.label is None else well_formed(amount.label),
-        "seconds": amount.seconds,
-        "ns": amount.ns,
-        "percent": finite(amount.percent),
-    }
-
-
-def _cells(row: WindowRow, elastic: bool) -> tuple[Cell, ...]:
-    most = row.badput[0] if row.badput else None
-    slices: tuple[Cell, ...] = (None if row.stepping is None else 100 * row.stepping, row.stepping) if elastic else ()
-    return (
-        row.window_ns,
-        row.start_ns,
-        row.end_ns,
-        row.percent,
-        None if row.percent is None else row.percent / 100,
-        *slices,
-        None if most is None else short_title(most.category, most.label),
-        None if most is None else finite(most.percent),
-        row.productive_ns,
-    )
-
-
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
     window = analysis.window
     goodput = percent(analysis.goodput.percent)
@@ -144,10 +213,10 @@ def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
         yield f"{head}: {words}"
 
 
-def _notes(rolling: Rolling, elastic: bool) -> Iterator[str]:
+def _notes(rolling: Rolling) -> Iterator[str]:
     if (rolling.end_ns - rolling.start_ns < rolling.window_ns).any():
         yield "windows at the ends of the job are shorter: they are cut to it"
-    if elastic:
+    if _is_elastic(rolling):
         yield "slices: share of the job's slices that were stepping; goodput times it is in the JSON"
     if not rolling.hindsight:
         yield "each window as it was known at its end (--no-hindsight)"

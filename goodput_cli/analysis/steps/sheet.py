@@ -3,110 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import SlowStep, StepReport
-from goodput_cli.vocabulary.text import clock, duration, iso, period, plural, well_formed
+from goodput_cli.analysis.table import attribute, columns_of, each, people_columns, table_rows
+from goodput_cli.vocabulary.text import clock, duration, period, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+
+SLOWEST = columns_of(SlowStep, attribute)
+"""What programs see of a slow step."""
 
 
 def steps_sheet(analysis: Analysis, report: StepReport) -> Sheet:
     """Everything about the step times of the window."""
-    window = analysis.window
     one_source = len(analysis.table.sources) == 1
+    columns = (*_people_columns(report, one_source), *SLOWEST)
     return Sheet(
         title=f"Step times of {analysis.job.name}",
         summary=tuple(_summary(analysis, report)),
-        columns=(
-            Column("slowest step", "count", "eye"),
-            Column("step", "count", "data"),
-            Column("steps", "count", "all" if any(slow.count > 1 for slow in report.slowest) else "data"),
-            Column("attempt", "count"),
-            Column("began", "instant", "eye"),
-            Column("start", "instant", "data"),
-            Column("took", "duration", "eye"),
-            Column("seconds", "number", "data"),
-            Column("x ideal", "number", "eye"),
-            Column("line" if one_source else "evidence", "text", "eye"),
-            Column("evidence", "text", "data"),
-        ),
-        rows=tuple(_slow_cells(slow, report, one_source) for slow in report.slowest),
+        columns=columns,
+        rows=table_rows(columns, len(report.slowest), lambda: [report.slowest]),
         notes=tuple(_notes(analysis, report, one_source)),
-        more=(*([_regime_sheet(report, one_source)] if report.regimes else []), _histogram_sheet(report)),
-        data={
-            "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
-            "window": {"start": iso(window.start_ns), "end": iso(window.end_ns), "seconds": window.ns / 1e9},
-            "steps": _statistics(report),
-            "slowest": [_slow_dict(slow) for slow in report.slowest],
-            "slow_regimes": [_regime_dict(regime) for regime in report.regimes],
-            "histogram": [
-                {"from_seconds": part.low_seconds, "to_seconds": part.high_seconds, "count": part.count}
-                for part in report.histogram
-            ],
-        },
+        sections=(*([_regime_sheet(report, one_source)] if report.regimes else []), _histogram_sheet(report)),
+        answer=lambda: _answer(analysis, report),
     )
 
 
-def _statistics(report: StepReport) -> dict[str, Any]:
-    steps = report.statistics
-    return {
-        "count": steps.count,
-        "ideal_seconds": steps.ideal_seconds,
-        "mean_seconds": steps.mean_seconds,
-        "median_seconds": steps.median_seconds,
-        "p90_seconds": steps.p90_seconds,
-        "p99_seconds": steps.p99_seconds,
-        "mean_deviation_seconds": report.deviation.mean_seconds,
-        "max_deviation_seconds": report.deviation.max_seconds,
-    }
+def _answer(analysis: Analysis, report: StepReport) -> Answer:
+    from goodput_cli.analysis.steps.answer import steps_answer  # msgspec: only where JSON is written
+
+    return steps_answer(analysis, report)
 
 
-def _slow_dict(slow: SlowStep) -> dict[str, Any]:
-    return {
-        "step": slow.step,
-        "steps": slow.count,
-        "attempt": slow.attempt,
-        "start": iso(slow.time_ns),
-        "seconds": slow.seconds,
-        "evidence": well_formed(slow.where),
-    }
-
-
-def _regime_dict(regime: Regime) -> dict[str, Any]:
-    return {
-        "from_step": regime.first_step,
-        "to_step": regime.last_step,
-        "from_attempt": regime.first_attempt,
-        "to_attempt": regime.last_attempt,
-        "start": iso(regime.start_ns),
-        "end": iso(regime.end_ns),
-        "ongoing": regime.ongoing,
-        "steps": regime.steps,
-        "step_seconds": regime.seconds,
-        "usual_step_seconds": regime.usual_seconds,
-        "factor": regime.factor,
-        "lost_seconds": regime.lost_seconds,
-        "evidence": well_formed(regime.where),
-    }
-
-
-def _slow_cells(slow: SlowStep, report: StepReport, one_source: bool) -> tuple[Cell, ...]:
+def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     ideal = report.statistics.ideal_seconds
-    return (
-        slow.step,
-        slow.step,
-        slow.count,
-        slow.attempt,
-        slow.time_ns,
-        slow.time_ns,
-        _ns(slow.seconds),
-        slow.seconds,
-        round(slow.seconds / ideal, 2) if ideal else None,
-        _place(slow.where, one_source),
-        slow.where,
-    )
+    several = any(slow.count > 1 for slow in report.slowest)
+    declared = people_columns(SlowStep, attribute)
+    yield from (one for _, one in sorted(declared.items()) if several or one.name != "steps")
+    yield Column("took", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
+    times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
+    yield Column("x ideal", "number", Audience.PEOPLE, times)
+    place = each(lambda slow: _place(slow.where, one_source))
+    yield Column("line" if one_source else "evidence", "text", Audience.PEOPLE, place)
 
 
 def _place(where: str, one_source: bool) -> str:
@@ -150,48 +93,27 @@ def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator
 
 
 def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
-    return Sheet(
-        title="Slow regimes",
-        columns=(
-            Column("from step", "count"),
-            Column("to step", "count"),
-            Column("since", "instant"),
-            Column("step time", "duration"),
-            Column("factor", "number"),
-            Column("lost", "duration"),
-            Column("line", "text"),
-        ),
-        rows=tuple(
-            (
-                regime.first_step,
-                regime.last_step,
-                regime.start_ns,
-                _ns(regime.seconds),
-                round(regime.factor, 3),
-                _ns(regime.lost_seconds),
-                _place(regime.where, one_source),
-            )
-            for regime in report.regimes
-        ),
-        data={},
+    columns = (
+        *(one for _, one in sorted(people_columns(Regime, attribute).items())),
+        Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
+        Column("factor", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 3))),
+        Column("lost", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
+        Column("line", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
     )
+    rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
+    return Sheet(title="Slow regimes", columns=columns, rows=rows)
 
 
 def _histogram_sheet(report: StepReport) -> Sheet:
     most = max(part.count for part in report.histogram)
-    return Sheet(
-        title="Histogram",
-        columns=(
-            Column("from", "duration"),
-            Column("to", "duration"),
-            Column("count", "count"),
-            Column("", "share"),
-        ),
-        rows=tuple(
-            (_ns(part.low_seconds), _ns(part.high_seconds), part.count, part.count / most) for part in report.histogram
-        ),
-        data={},
+    columns = (
+        Column("from", "duration", values=each(lambda part: _ns(part.low_seconds))),
+        Column("to", "duration", values=each(lambda part: _ns(part.high_seconds))),
+        Column("count", "count", values=attribute("count")),
+        Column("", "share", values=each(lambda part: part.count / most)),
     )
+    rows = table_rows(columns, len(report.histogram), lambda: [report.histogram])
+    return Sheet(title="Histogram", columns=columns, rows=rows)
 
 
 def _ns(seconds: float) -> int:

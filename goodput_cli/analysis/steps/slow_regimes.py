@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.analysis.table import column
 from goodput_cli.arrays import F64, I64
 
 _LEAST_BLOCK = 8
@@ -36,28 +37,21 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Regime:
-    """Consecutive slow steps (accounting §8)."""
+    """A span of slow steps, from one step time to another: its fields are the columns of the table."""
 
-    first_step: int
-    last_step: int
-    first_attempt: int
-    last_attempt: int
-    """From 1."""
-    start_ns: int
-    end_ns: int
-    steps: int
-    seconds: float
-    """Median step time in it."""
-    usual_seconds: float
-    """Step time outside: the usual level."""
-    factor: float
-    """seconds / usual_seconds."""
-    lost_seconds: float
-    """(seconds - usual_seconds) x steps."""
-    ongoing: bool
-    """Whether it lasts to the last step time of the window."""
-    where: str
-    """The log line of its first step."""
+    first_step: int = column("count", "first slow step", name="from_step", people=(0, "from step"))
+    last_step: int = column("count", "last slow step", name="to_step", people=(1, "to step"))
+    first_attempt: int = column("count", "from 1", name="from_attempt", least=1)
+    last_attempt: int = column("count", "from 1", name="to_attempt", least=1)
+    start_ns: int = column("instant", "since when", people=(2, "since"))
+    end_ns: int = column("instant", "until when")
+    ongoing: bool = column("text", "it lasts to the last step time of the window", json={"type": "boolean"})
+    steps: int = column("count", "steps in it", least=1)
+    seconds: float = column("number", "median step time in it", name="step_seconds", least=0)
+    usual_seconds: float = column("number", "the usual level outside", name="usual_step_seconds", least=0)
+    factor: float = column("number", "step_seconds / usual_step_seconds", least=1)
+    lost_seconds: float = column("number", "(step_seconds - usual_step_seconds) x steps", least=0)
+    where: str = column("text", "file:line or insertId of its first step", name="evidence")
 
 
 def slow_regimes(

@@ -12,6 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
+from goodput_cli.analysis.table import column
 from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.errors import NotEnoughData
 
@@ -45,16 +46,20 @@ class TimedSteps:
 
 @dataclass(frozen=True)
 class SlowStep:
-    """One slow step."""
+    """One slow step: its fields are the columns of `goodput steps`."""
 
-    step: int
-    count: int
-    """Above 1 where the log shows only the mean of several."""
-    attempt: int
-    time_ns: int
-    """When it began, UTC."""
-    seconds: float
-    where: str
+    step: int = column("count", "its number", people=(0, "slowest step"))
+    count: int = column(
+        "count",
+        "above 1 where not every step is logged: the time is their mean",
+        name="steps",
+        least=1,
+        people=(1, "steps"),
+    )
+    attempt: int = column("count", "from 1", least=1, people=(2, "attempt"))
+    time_ns: int = column("instant", "when it began", name="start", people=(3, "began"))
+    seconds: float = column("number", "per step", least=0)
+    where: str = column("text", "file:line or insertId of its start", name="evidence")
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,11 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Bin:
-    """One bar of the histogram: `count` step times in [low, high) seconds, the last bin's upper end included."""
+    """One bar of the histogram: the step times in [low, high), the last bin's upper end included."""
 
-    low_seconds: float
-    high_seconds: float
-    count: int
+    low_seconds: float = column("number", "lower end", name="from_seconds", least=0)
+    high_seconds: float = column("number", "upper end", name="to_seconds", least=0)
+    count: int = column("count", "step times in it", least=0)
 
 
 @dataclass(frozen=True)

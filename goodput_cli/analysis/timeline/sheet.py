@@ -3,122 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from heapq import merge
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.sheet import Cell, Column, Lazy, Sheet
-from goodput_cli.analysis.timeline.rows import SegmentRows, evidence, folded
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
+from goodput_cli.analysis.table import seen_by, table_rows
+from goodput_cli.analysis.timeline.columns import KINDS, SEGMENT_COLUMNS, Segments, segment_parts
+from goodput_cli.analysis.timeline.rows import SegmentRows, folded
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
-from goodput_cli.events.timestamp_text import each_iso
-from goodput_cli.vocabulary.categories import CATEGORIES, short_title
-from goodput_cli.vocabulary.text import duration, iso, period, plural
+from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.text import duration, period, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
 
 TimedRow = tuple[int, tuple[Cell, ...]]
-_KINDS = [kind.name.lower() for kind in Kind]
-_EDGES = [edge.name.lower() for edge in Edge]
 _EDGE_WORDS = {Edge.POINT: "", Edge.BEGIN: " begins", Edge.END: " ends", Edge.INTERVAL: ""}
 
 
 def timeline_sheet(
     analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None, *, filtered: bool
 ) -> Sheet:
-    """Segments, one a row; for the eye, runs of alike ones as one row.
+    """Segments, one a row; for people, runs of alike ones as one row.
 
     window: [start, end) in ns. events: rows of the events to interleave. filtered: whether segments were left out.
     """
     timeline, table = analysis.timeline, analysis.table
     runs = folded(rows)
     one_source = len(table.sources) == 1
-    shown_events = [] if events is None else list(_folded_events(timeline, events))
-    shown = _interleaved(_segment_rows(timeline, runs), shown_events)
-    data: dict[str, Any] = {
-        "job": {"name": analysis.job.name, "start": iso(analysis.job.start_ns), "end": iso(analysis.job.end_ns)},
-        "window": {"start": iso(window[0]), "end": iso(window[1]), "ns": window[1] - window[0]},
-        "segments": Lazy(len(rows), lambda: _segment_dicts(timeline, rows)),
-    }
-    if events is not None:
-        data["events"] = Lazy(len(events), lambda: (_event_dict(table, row) for row in events.tolist()))
+    columns = _columns(rows, one_source=one_source)
+    shown_events = [] if events is None else list(_grouped_events(timeline, events))
+    shown = _interleaved(_segment_rows(columns, timeline, runs), shown_events)
     total = int((rows.end - rows.start).sum())
     summary = [f"{period(*window)} ({duration(window[1] - window[0])})"]
     summary.append(f"{plural(len(rows), 'segment')} in {plural(len(runs), 'row')}, {duration(total)}")
     return Sheet(
         title=f"Timeline of {analysis.job.name}",
         summary=tuple(summary),
-        columns=_columns(rows, one_source=one_source),
-        rows=Lazy(len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(timeline, rows, events)),
-        folded=tuple(_lines_only(cells) if one_source else cells for cells in shown),
+        columns=columns,
+        rows=Lazy(
+            len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(columns, timeline, rows, events)
+        ),
+        grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
         notes=("segments were left out by --category or --min-duration",) if filtered else (),
-        data=data,
+        answer=lambda: _answer(analysis, rows, window, events),
     )
 
 
-def _exact_rows(timeline: Timeline, rows: SegmentRows, events: Rows | None) -> Iterable[tuple[Cell, ...]]:
+def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> Answer:
+    from goodput_cli.analysis.timeline.answer import timeline_answer  # msgspec: only where JSON is written
+
+    return timeline_answer(analysis, rows, window, events)
+
+
+def _exact_rows(
+    columns: Sequence[Column], timeline: Timeline, rows: SegmentRows, events: Rows | None
+) -> Iterable[tuple[Cell, ...]]:
     """Every segment and every event."""
-    segments = _segment_rows(timeline, rows)
+    segments = _segment_rows(columns, timeline, rows)
     if events is None:
         return (cells for _, cells in segments)
     return _interleaved(segments, (_event_cells(timeline.table, row, row, 1) for row in events.tolist()))
 
 
-def _segment_rows(timeline: Timeline, rows: SegmentRows) -> Iterator[TimedRow]:
-    return (_segment_cells(one) for one in _segment_dicts(timeline, rows))
+def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRows) -> Iterator[TimedRow]:
+    cells = table_rows(columns, len(rows), lambda: segment_parts(timeline, rows))
+    return zip(rows.start.tolist(), cells, strict=True)
 
 
 def _columns(rows: SegmentRows, *, one_source: bool) -> tuple[Column, ...]:
-    slow = bool(rows.slowdown.any())
-    return (
-        Column("start", "instant"),
-        Column("end", "instant", "data"),
-        Column("time", "duration", "eye"),
-        Column("category", "text", "data"),
-        Column("label", "text", "data"),
-        Column("event", "text", "data"),
-        Column("what", "text", "eye"),
-        Column("att.", "count", "eye"),
-        Column("attempt", "count", "data"),
-        Column("steps", "text", "eye"),
-        Column("first_step", "count", "data"),
-        Column("last_step", "count", "data"),
-        Column("slowdown", "duration", "all" if slow else "data"),
-        Column("lines" if one_source else "evidence", "text", "eye"),
-        Column("evidence", "text", "data"),
-    )
-
-
-def _segment_dicts(timeline: Timeline, rows: SegmentRows) -> Iterator[dict[str, Any]]:
-    """The rows as JSON holds them, keys as in the contract of `goodput timeline`."""
-    labels = timeline.table.labels
-    columns = (
-        rows.start, rows.end, rows.category, rows.label, rows.attempt, rows.first, rows.stop, rows.slowdown,
+    """What people and tables have, in the order that `_event_cells` has too."""
+    people = Audience.PEOPLE
+    shown = {
+        "time": Column("time", "duration", people, lambda part: part.rows.end - part.rows.start),
+        "what": Column("what", "text", people, _titles),
+        "att.": Column("att.", "count", people, _attempts),
+        "steps": Column("steps", "text", people, _step_ranges),
+        "lines": Column(
+            "lines" if one_source else "evidence", "text", people, lambda part: map(_short_places, part.places)
+        ),
+    }
+    slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
+    tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENT_COLUMNS)}
+    tables["slowdown"] = replace(tables["slowdown"], audience=slow)
+    order = (
+        "start", "end", "time", "category", "label", "event", "what", "att.", "attempt", "steps", "first_step",
+        "last_step", "slowdown", "lines", "evidence",
     )  # fmt: skip
-    lists = (column.tolist() for column in columns)
-    shown = (each_iso(rows.start), each_iso(rows.end), evidence(timeline.table, rows))
-    for start, end, category, label, attempt, first, stop, slowdown, begins, ends, places in zip(
-        *lists, *shown, strict=True
-    ):
-        yield {
-            "start": begins,
-            "end": ends,
-            "start_ns": start,
-            "end_ns": end,
-            "category": CATEGORIES[category],
-            "label": labels[label] if label >= 0 else None,
-            "attempt": attempt + 1 if attempt >= 0 else None,
-            "first_step": None if first == NO_STEP else first,
-            "last_step": None if stop == NO_STEP else stop - 1,
-            "slowdown_ns": slowdown,
-            "evidence": places,
-        }
+    return tuple((shown | tables)[name] for name in order)
+
+
+def _titles(part: Segments) -> list[str]:
+    return [short_title(category, label) for category, label in zip(part.categories, part.labels, strict=True)]
+
+
+def _lines(part: Segments) -> list[str]:
+    return [_short_places(places) for places in part.places]
+
+
+def _attempts(part: Segments) -> list[int | str]:
+    return [attempt + 1 if attempt >= 0 else "" for attempt in part.rows.attempt.tolist()]
+
+
+def _step_ranges(part: Segments) -> list[str | None]:
+    first, stop = part.rows.first.tolist(), part.rows.stop.tolist()
+    return [None if NO_STEP in (begin, end) else _steps(begin, end - 1) for begin, end in zip(first, stop, strict=True)]
 
 
 def _short_places(places: Sequence[str]) -> str:
-    """Places for the eye: `run.jsonl:3-17` for two lines of a file, without its folder."""
+    """Places for people: `run.jsonl:3-17` for two lines of a file, without its folder."""
     split = [place.rpartition(":") for place in places]
     files = {file for file, _, _ in split}
     if len(files) != 1 or not all(line.isdigit() for _, _, line in split):
@@ -127,33 +127,11 @@ def _short_places(places: Sequence[str]) -> str:
 
 
 def _lines_only(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """The row with its places for the eye (the last column but one) without the file, which is the same everywhere."""
+    """The row with its places for people (the last column but one) without the file, which is the same everywhere."""
     places = cells[-2]
     file, _, lines = str(places or "").rpartition(":")
     short = lines if file and lines.replace("-", "").isdigit() else places
     return (*cells[:-2], short, cells[-1])
-
-
-def _segment_cells(segment: dict[str, Any]) -> TimedRow:
-    category, label = segment["category"], segment["label"]
-    start, end = segment["start_ns"], segment["end_ns"]
-    return start, (
-        start,
-        end,
-        end - start,
-        category,
-        label,
-        None,
-        short_title(category, label),
-        "" if segment["attempt"] is None else segment["attempt"],
-        segment["attempt"],
-        _steps(segment["first_step"], segment["last_step"]),
-        segment["first_step"],
-        segment["last_step"],
-        segment["slowdown_ns"],
-        _short_places(segment["evidence"]),
-        " ".join(segment["evidence"]),
-    )
 
 
 def _steps(first: int | None, last: int | None) -> str | None:
@@ -162,46 +140,29 @@ def _steps(first: int | None, last: int | None) -> str | None:
     return str(first) if last <= first else f"{first}-{last}"
 
 
-def _event_dict(table: EventTable, row: int) -> dict[str, Any]:
-    time, end, step, rank, label = (
-        int(column[row]) for column in (table.time, table.end, table.step, table.rank, table.label)
-    )
-    interval = table.edge[row] == Edge.INTERVAL
-    return {
-        "time": iso(time),
-        "time_ns": time,
-        "end": iso(end) if interval else None,
-        "end_ns": end if interval else None,
-        "kind": _KINDS[table.kind[row]],
-        "edge": _EDGES[table.edge[row]],
-        "step": None if step == NO_STEP else step,
-        "rank": None if rank < 0 else rank,
-        "label": table.labels[label] if label >= 0 else None,
-        "where": table.where(row),
-    }
-
-
 def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow:
     """An event as a row (or `count` alike ones, from `row` to `last`): indented under the segment that holds it."""
-    event = _event_dict(table, row)
-    words = event["kind"] + _EDGE_WORDS[Edge(table.edge[row])]
-    words += f" {event['label']}" if event["label"] else ""
-    words += f" rank {event['rank']}" if event["rank"] is not None and count == 1 else ""
+    edge = Edge(table.edge[row])
+    start, end, rank = int(table.time[row]), int(table.end[row]), int(table.rank[row])
+    step, last_step = (None if table.step[one] == NO_STEP else int(table.step[one]) for one in (row, last))
+    label = table.labels[table.label[row]] if table.label[row] >= 0 else None
+    words = KINDS[table.kind[row]] + _EDGE_WORDS[edge]
+    words += f" {label}" if label else ""
+    words += f" rank {rank}" if rank >= 0 and count == 1 else ""
     words += f" ({count} lines)" if count > 1 else ""
-    end = event["end_ns"]
-    step, last_step = event["step"], int(table.step[last])
-    places = list(dict.fromkeys((event["where"], table.where(last))))
-    return event["time_ns"], (
-        event["time_ns"],
-        end,
-        "" if end is None else end - event["time_ns"],
+    interval = edge == Edge.INTERVAL
+    places = list(dict.fromkeys((table.where(row), table.where(last))))
+    return start, (
+        start,
+        end if interval else None,
+        end - start if interval else "",
         None,
-        event["label"],
+        label,
         words,
         f"  {words}",
         "",
         None,
-        _steps(step, None if step is None else last_step),
+        None if step is None else _steps(step, last_step),
         step,
         step,
         None,
@@ -210,8 +171,8 @@ def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow
     )
 
 
-def _folded_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
-    """Events for the eye: steps of one attempt that follow each other are one row."""
+def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
+    """Events for people: steps of one attempt that follow each other are one row."""
     table = timeline.table
     if len(events) == 0:
         return

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.vocabulary.text import iso, well_formed
 
 if TYPE_CHECKING:

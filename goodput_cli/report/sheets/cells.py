@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from goodput_cli.analysis.sheet import Cell, Column, ColumnKind, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Sheet
 from goodput_cli.vocabulary.text import change, clock, duration, finite, number, percent, points
 
 NOT_RECORDED = "-"
@@ -12,14 +12,14 @@ _DAY = 86_400 * 10**9
 _LEFT: tuple[ColumnKind, ...] = ("text", "share")
 
 
-def eye_rows(sheet: Sheet) -> Sequence[tuple[Cell, ...]]:
+def shown_rows(sheet: Sheet) -> Sequence[tuple[Cell, ...]]:
     """The rows that people are shown."""
-    return sheet.rows if sheet.folded is None else sheet.folded
+    return sheet.rows if sheet.grouped_rows is None else sheet.grouped_rows
 
 
-def eye_columns(sheet: Sheet) -> list[tuple[int, Column]]:
+def shown_columns(sheet: Sheet) -> list[tuple[int, Column]]:
     """The columns that people are shown, each with its position."""
-    return [(position, column) for position, column in enumerate(sheet.columns) if column.for_eye]
+    return [(position, column) for position, column in enumerate(sheet.columns) if column.audience & Audience.PEOPLE]
 
 
 def is_left(column: Column) -> bool:
@@ -52,7 +52,7 @@ def cell_text(kind: ColumnKind, value: Cell) -> str:
 
 def same_day(sheet: Sheet, rows: Iterable[Sequence[Cell]]) -> bool:
     """Whether all instants of the rows lie on one day (UTC), so that it need not be repeated."""
-    places = [position for position, column in eye_columns(sheet) if column.kind == "instant"]
+    places = [position for position, column in shown_columns(sheet) if column.kind == "instant"]
     days = {value // _DAY for row in rows for position in places if isinstance(value := row[position], int)}
     return len(days) <= 1
 
@@ -63,3 +63,9 @@ def short_instant(value: Cell, *, with_day: bool) -> str:
         return NOT_RECORDED
     day, time = clock(value)
     return f"{day[5:]} {time}" if with_day else time
+
+
+def table_columns(sheet: Sheet) -> list[tuple[int, Column]]:
+    """The columns that programs read as CSV or Parquet, each with its position; what only draws bars is left out."""
+    columns = enumerate(sheet.columns)
+    return [(at, column) for at, column in columns if column.audience & Audience.TABLES and column.kind != "share"]

@@ -13,26 +13,19 @@ from collections.abc import Callable
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.formats.csv import text_cell
+from goodput_cli.report.sheets.cells import table_columns
 from goodput_cli.vocabulary.text import finite, iso, seconds_text
-
-_UNITS = {"duration": "_seconds", "change": "_seconds", "percent": "_percent", "points": "_points"}
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """Header and rows; columns that only draw bars are left out."""
-    columns = [(position, column) for position, column in enumerate(sheet.columns) if column.for_data]
+    """Header and rows."""
+    columns = table_columns(sheet)
     writers = [(position, _writer(column)) for position, column in columns]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([_head(column) for _, column in columns])
+    writer.writerow([text_cell(column.head()) for _, column in columns])
     writer.writerows([write(row[position]) for position, write in writers] for row in sheet.rows)
     return out.getvalue()
-
-
-def _head(column: Column) -> str:
-    unit = _UNITS.get(column.kind, "")
-    name = text_cell(column.name.replace(" ", "_"))
-    return name if name.endswith(unit) else name + unit
 
 
 def _writer(column: Column) -> Callable[[Cell], str | int]:

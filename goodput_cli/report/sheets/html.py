@@ -8,7 +8,7 @@ from itertools import islice
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import document
-from goodput_cli.report.sheets.cells import cell_text, eye_columns, eye_rows, is_left
+from goodput_cli.report.sheets.cells import cell_text, is_left, shown_columns, shown_rows
 from goodput_cli.vocabulary.text import finite
 
 MOST_ROWS = 5000
@@ -44,7 +44,7 @@ def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's sign
 
 def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
     """What people are shown of a sheet, in words, and of long tables the first `most` rows."""
-    rows, columns = eye_rows(sheet), eye_columns(sheet)
+    rows, columns = shown_rows(sheet), shown_columns(sheet)
     return HtmlTable(
         title=sheet.title,
         summary=sheet.summary,
@@ -52,7 +52,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
         rows=tuple(_cells(row, columns) for row in islice(rows, most)),
         left_out=max(len(rows) - most, 0),
         notes=sheet.notes,
-        more=tuple(html_table(part, most) for part in sheet.more),
+        more=tuple(html_table(part, most) for part in sheet.sections),
     )
 
 

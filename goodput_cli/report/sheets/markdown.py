@@ -8,7 +8,7 @@ from itertools import islice
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.markdown import escape, table_row
-from goodput_cli.report.sheets.cells import cell_text, eye_columns, eye_rows, is_left
+from goodput_cli.report.sheets.cells import cell_text, is_left, shown_columns, shown_rows
 from goodput_cli.report.terminal import bar
 
 _BAR_WIDTH = 10
@@ -23,22 +23,22 @@ def _lines(sheet: Sheet, level: int = 1) -> Iterator[str]:
     yield f"{'#' * level} {escape(sheet.title)}"
     for line in sheet.summary:
         yield from ("", escape(line))
-    if eye_rows(sheet):
+    if shown_rows(sheet):
         yield ""
         yield from table_lines(sheet)
     if sheet.notes:
         yield from ("", *(f"- {escape(note)}" for note in sheet.notes))
-    for part in sheet.more:
+    for part in sheet.sections:
         yield ""
         yield from _lines(part, level + 1)
 
 
 def table_lines(sheet: Sheet, most: int | None = None) -> Iterator[str]:
     """The rows that people are shown as a table, or the first `most` of them."""
-    columns = eye_columns(sheet)
+    columns = shown_columns(sheet)
     yield table_row(*(_head(column) for _, column in columns))
     yield table_row(*("---" if is_left(column) else "---:" for _, column in columns))
-    for row in islice(eye_rows(sheet), most):
+    for row in islice(shown_rows(sheet), most):
         yield table_row(*(_cell(column, row[position]) for position, column in columns))
 
 

@@ -11,10 +11,10 @@ from itertools import islice
 
 import pyarrow as pa
 
-from goodput_cli.analysis.compare.saved_analysis import SCHEMA_VERSION
-from goodput_cli.analysis.sheet import Cell, Column, ColumnKind, Sheet
+from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, program_version, write
+from goodput_cli.report.sheets.cells import table_columns
 from goodput_cli.vocabulary.text import finite, well_formed
 
 _TYPES: dict[ColumnKind, pa.DataType] = {
@@ -27,14 +27,13 @@ _TYPES: dict[ColumnKind, pa.DataType] = {
     "percent": pa.float64(),
     "points": pa.float64(),
 }
-_UNITS = {"duration": "_ns", "change": "_ns", "percent": "_percent", "points": "_points"}
 _WHOLE = ("count", "duration", "change", "instant")
 
 
 def render(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
-    """The rows of the sheet; tables below it (`more`) are for the eye."""
-    columns = [(position, column) for position, column in enumerate(sheet.columns) if column.for_data]
-    schema = pa.schema([pa.field(_name(column), _TYPES[column.kind]) for _, column in columns])
+    """The rows of the sheet; tables below it are for people."""
+    columns = table_columns(sheet)
+    schema = pa.schema([pa.field(well_formed(column.head(NS)), _TYPES[column.kind]) for _, column in columns])
     about = {"schema_version": str(SCHEMA_VERSION), "table": sheet.title, "version": program_version()}
     return write(schema, _row_groups(sheet, columns), about)
 
@@ -51,9 +50,3 @@ def _array(kind: ColumnKind, cells: Sequence[Cell]) -> pa.Array:
     if kind in _WHOLE:
         return pa.array([None if cell is None else int(cell) for cell in cells], pa.int64()).cast(_TYPES[kind])
     return pa.array([None if cell is None else finite(float(cell)) for cell in cells], pa.float64())
-
-
-def _name(column: Column) -> str:
-    unit = _UNITS.get(column.kind, "")
-    name = well_formed(column.name.replace(" ", "_"))
-    return name if name.endswith(unit) else name + unit

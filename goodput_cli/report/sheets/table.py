@@ -12,7 +12,7 @@ from rich.text import Text
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.sheets.cells import cell_text, eye_columns, eye_rows, is_left, same_day, short_instant
+from goodput_cli.report.sheets.cells import cell_text, is_left, same_day, short_instant, shown_columns, shown_rows
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, put
 from goodput_cli.vocabulary.text import safe, shorten
 
@@ -38,18 +38,18 @@ def render(sheet: Sheet, page: Page) -> str:
     notes = [*sheet.notes, *([f"not shown for want of room: {', '.join(left_out)}"] if left_out else [])]
     for note in notes:
         put(after, Text(safe(note.lstrip(" ")), style="dim"), indent=len(note) - len(note.lstrip(" ")))
-    below = [f"\n{render(part, page)}" for part in sheet.more]
+    below = [f"\n{render(part, page)}" for part in sheet.sections]
     return "".join([*parts, "\n" if notes else "", collected(after), *below])
 
 
 def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str]]:
     """Header and rows as lines, and the names of columns for which there is no room."""
-    rows = list(eye_rows(sheet))
+    rows = list(shown_rows(sheet))
     if not rows:
         return [], []
     texts = [
         (position, column, _column_texts(sheet, rows, position, column))
-        for position, column in eye_columns(sheet)
+        for position, column in shown_columns(sheet)
         if column.kind != "share"
     ]
     widths = {position: max(map(_width, cells)) for position, _, cells in texts}
@@ -58,7 +58,7 @@ def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str]]:
     bar_width = _room_for_bar(sheet, widths, room)
     laid_out = []
     shown = {position: (column, cells) for position, column, cells in texts}
-    for position, column in eye_columns(sheet):
+    for position, column in shown_columns(sheet):
         if column.kind == "share" and bar_width:
             shares = [row[position] for row in rows]
             laid_out.append(_padded([safe(column.name), *_bars(shares, bar_width, page)], bar_width, left=True))
@@ -102,7 +102,7 @@ def _fit(columns: Sequence[Column], places: Sequence[int], widths: dict[int, int
 
 def _room_for_bar(sheet: Sheet, widths: dict[int, int], room: int) -> int:
     """Columns for each bar; 0 where there are none or no room."""
-    bars = sum(column.kind == "share" for _, column in eye_columns(sheet))
+    bars = sum(column.kind == "share" for _, column in shown_columns(sheet))
     if not bars:
         return 0
     free = (room - sum(widths.values()) - GAP * (len(widths) + bars - 1)) // bars

@@ -1,0 +1,216 @@
+"""What `goodput compare --format json` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from goodput_cli.analysis.answer import (
+    Answer,
+    Count,
+    DiagnosticEntry,
+    FromOne,
+    Instant,
+    Part,
+    diagnostic_entries,
+)
+from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+from goodput_cli.analysis.compare.sheet import UNITS, shares
+from goodput_cli.analysis.goodput.answer import MethodPart
+from goodput_cli.vocabulary.text import iso
+
+
+class SideWindow(Part):
+    """the window of the question"""
+
+    start: Instant
+    end: Instant
+    ns: FromOne
+    excluded_ns: Count
+
+
+class SideGoodput(Part):
+    ns: int
+    percent: float
+    """of the window without exclusions"""
+
+
+class SideReference(Part):
+    """the reference step time in use"""
+
+    step_time_seconds: float | None
+    origin: Literal["given", "auto"] | None
+
+
+class ComparedSide(Part):
+    name: str
+    """what the report calls it: the job's name, or more where that does not tell the sides apart"""
+    job: str
+    source: str
+    """as it was named"""
+    saved: bool
+    """whether it is an answer that analyze had saved"""
+    run: str | None
+    """the run that was asked for"""
+    window: SideWindow
+    goodput: SideGoodput
+    reference: SideReference
+    method: MethodPart | None
+    """how the accounting was made; null: the saved answer does not say"""
+
+
+class WaterfallStep(Part):
+    category: str
+    label: str | None
+    """of custom events"""
+    baseline_ns: int | None
+    """null: not recorded in the baseline"""
+    ns: int | None
+    """null: not recorded in this side"""
+    baseline_percent: float | None
+    """of the baseline's window without exclusions"""
+    percent: float | None
+    """of this side's window without exclusions"""
+    points: float | None
+    """what the change gave to goodput (+) or took from it (-), in percentage points; null: one side does not record
+    it"""
+    seconds: float | None
+    """the same of this side's window"""
+
+
+class ComparedFact(Part):
+    name: str
+    """as in --fail-if"""
+    unit: Literal["s", "%", ""]
+    """of baseline, value and change (a change in % is in percentage points)"""
+    baseline: float | None
+    """null: not recorded, or no disruption to average over"""
+    value: float | None
+    """null: not recorded, or no disruption to average over"""
+    change: float | None
+    """value - baseline; null where one is"""
+    change_percent: float | None
+    """of the baseline's value; null where that is 0 or one is null"""
+
+
+class ComparedPair(Part):
+    side: FromOne
+    """place in sides, from 0"""
+    goodput_points: float
+    """what goodput rose (+) or fell (-) by, in percentage points"""
+    goodput_seconds: float
+    """the same of this side's window"""
+    waterfall: Sequence[WaterfallStep]
+    """every kind of badput that one of the two has or alone records, the largest change first, those that one side
+    does not record last"""
+    one_sided_points: float
+    """what the categories that only one side records make together; with all points of the waterfall it is
+    goodput_points"""
+    facts: Sequence[ComparedFact]
+    """what else there is to compare"""
+
+
+class ChangeThreshold(Part):
+    side: FromOne
+    """place in sides, from 0"""
+    expression: str
+    met: bool | None
+    """whether the change goes further than the limit; null: one of the two sides does not record it"""
+    value: float | None
+    """the change, in the unit; null: not recorded, or in % of a baseline of 0"""
+    limit: float
+    """in the unit"""
+    unit: Literal["pp", "%", "s", ""]
+    """of value and limit: percentage points, percent of the baseline's value, seconds, a plain number"""
+    fails: bool
+    """whether the run fails when it holds (--fail-if), or is only warned of (--warn-if)"""
+    verdict: Literal["failed", "warning", "passed", "not_recorded"]
+    """what the expression did"""
+
+
+class CompareAnswer(Answer, kw_only=True):
+    """goodput compare --format json: runs side by side, every other side against the baseline"""
+
+    kind: Literal["comparison"] = "comparison"
+    sides: Annotated[Sequence[ComparedSide], Meta(min_length=2)]
+    """the baseline, then the others in the order given"""
+    comparisons: Annotated[Sequence[ComparedPair], Meta(min_length=1)]
+    thresholds: Sequence[ChangeThreshold]
+    diagnostics: Sequence[DiagnosticEntry]
+
+
+def compare_answer(found: Comparison) -> CompareAnswer:
+    """The whole comparison."""
+    pairs = list(enumerate(found.pairs, 1))
+    return CompareAnswer(
+        sides=[_side(side) for side in found.sides],
+        comparisons=[_pair(number, pair) for number, pair in pairs],
+        thresholds=[
+            ChangeThreshold(side=number, **asdict(threshold), verdict=threshold.verdict)
+            for number, pair in pairs
+            for threshold in pair.thresholds
+        ],
+        diagnostics=diagnostic_entries(found.diagnostics),
+    )
+
+
+def _side(side: Side) -> ComparedSide:
+    summary = side.summary
+    window = summary.window
+    return ComparedSide(
+        name=side.name,
+        job=summary.job,
+        source=side.source,
+        saved=side.saved,
+        run=side.run,
+        window=SideWindow(
+            start=iso(window.start_ns), end=iso(window.end_ns), ns=window.ns, excluded_ns=window.excluded_ns
+        ),
+        goodput=SideGoodput(ns=summary.goodput_ns, percent=float(side.percent)),
+        reference=SideReference(step_time_seconds=summary.reference_seconds, origin=summary.origin),
+        method=None if summary.method is None else MethodPart(**asdict(summary.method)),
+    )
+
+
+def _pair(number: int, pair: Pair) -> ComparedPair:
+    return ComparedPair(
+        side=number,
+        goodput_points=float(pair.points),
+        goodput_seconds=float(pair.worth_ns(pair.points) / 10**9),
+        waterfall=[_step(pair, one) for one in pair.contributions],
+        one_sided_points=float(pair.one_sided),
+        facts=[_fact(one) for one in pair.changes],
+    )
+
+
+def _step(pair: Pair, one: Contribution) -> WaterfallStep:
+    was, now = shares(pair, one)
+    return WaterfallStep(
+        category=one.category,
+        label=one.label,
+        baseline_ns=one.baseline_ns,
+        ns=one.ns,
+        baseline_percent=_float(was),
+        percent=_float(now),
+        points=_float(one.points),
+        seconds=None if one.points is None else float(pair.worth_ns(one.points) / 10**9),
+    )
+
+
+def _fact(one: Change) -> ComparedFact:
+    return ComparedFact(
+        name=one.measure.name,
+        unit=UNITS[one.measure.dimension],
+        baseline=_float(one.baseline),
+        value=_float(one.value),
+        change=_float(one.change),
+        change_percent=_float(one.percent),
+    )
+
+
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,124 @@
+"""docs/schema.json, made from the declarations of the answers and of the columns of their tables."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from textwrap import dedent
+from typing import Any
+
+import msgspec
+
+from goodput_cli.analysis.answer import Answer, Instant, Part
+from goodput_cli.analysis.check.answer import CheckAnswer
+from goodput_cli.analysis.compare.answer import CompareAnswer
+from goodput_cli.analysis.disruptions.answer import DisruptionsAnswer
+from goodput_cli.analysis.goodput.answer import AnalysisAnswer
+from goodput_cli.analysis.jobs.answer import JobsAnswer
+from goodput_cli.analysis.reconcile.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
+from goodput_cli.analysis.rolling.answer import RollingAnswer
+from goodput_cli.analysis.steps.answer import StepsAnswer
+from goodput_cli.analysis.timeline.answer import TimelineAnswer
+
+Schema = dict[str, Any]
+ANSWERS: tuple[type[Answer], ...] = (
+    AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, CompareAnswer, JobsAnswer,
+    CheckAnswer, ReconcileAnswer, ReconcileCheckpointsAnswer,
+)  # fmt: skip
+"""Everything that a command writes as JSON; each has a `kind` of its own."""
+_ROOT = "#/$defs/"
+
+
+def schema() -> Schema:
+    """The JSON schema of every answer: what `kind` says is which of them."""
+    refs, components = msgspec.json.schema_components(ANSWERS, ref_template=_ROOT + "{name}")
+    definitions: dict[str, Schema] = {"instant": _plain(msgspec.json.schema(Instant) | {"title": None}, {})}
+    for name, component in components.items():
+        _describe(component, _declared(name))
+        definitions[_snake(name)] = _plain(component, definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:goodput-cli:schema:1",
+        "title": "goodput --format json",
+        "description": "What every command writes; kind says which.",
+        "oneOf": [_plain(ref, definitions) for ref in refs],
+        "$defs": dict(sorted(definitions.items())),
+    }
+
+
+def _declared(name: str) -> type[msgspec.Struct]:
+    return next(kind for kind in _structs() if kind.__name__ == name)
+
+
+def _structs() -> Iterator[type[msgspec.Struct]]:
+    left: list[type[msgspec.Struct]] = [Answer, Part]
+    while left:
+        yield (kind := left.pop())
+        left += kind.__subclasses__()
+
+
+def _describe(component: Schema, declared: type[msgspec.Struct]) -> None:
+    """The strings under the class and under its fields as descriptions."""
+    del component["title"]
+    component["description"] = " ".join((inspect.cleandoc(declared.__doc__ or "")).split())
+    if not component["description"]:
+        del component["description"]
+    for base in reversed(declared.__mro__):
+        if issubclass(base, Answer | Part):
+            for field, words in _field_strings(base):
+                component["properties"][field]["description"] = words
+    optional = [field.name for field in msgspec.structs.fields(declared) if field.default is msgspec.UNSET]
+    component["required"] = [name for name in component["properties"] if name not in optional]
+
+
+def _field_strings(declared: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+    """Each field of the class with the string that stands under it."""
+    (definition,) = ast.parse(dedent(inspect.getsource(declared))).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and field.target.id in declared.__struct_fields__:
+            yield field.target.id, " ".join(ast.literal_eval(below.value).split())
+
+
+def _plain(value: Any, definitions: dict[str, Schema]) -> Any:
+    """Without defaults; objects take no other keys; what has a title becomes a definition of its own."""
+    if isinstance(value, list):
+        return [_plain(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    plain = {key: _plain(item, definitions) for key, item in value.items() if key not in ("default", "title")}
+    if "properties" in value:  # whose keys are names of ours
+        plain["properties"] = {key: _plain(item, definitions) for key, item in value["properties"].items()}
+    if len(plain.get("enum", ())) == 1:
+        (plain["const"],) = plain.pop("enum")
+    if "anyOf" in plain:
+        plain = _short_alternatives(plain)
+    if "$ref" in plain:
+        plain["$ref"] = _ROOT + _snake(plain["$ref"].removeprefix(_ROOT))
+    if "properties" in plain:
+        plain = {**plain, "required": plain.get("required", list(plain["properties"])), "additionalProperties": False}
+    title = value.get("title")
+    if not isinstance(title, str):
+        return plain
+    words = plain.get("description")
+    known = definitions.setdefault(title, plain)
+    return {"$ref": _ROOT + title, **({} if words in (None, known.get("description")) else {"description": words})}
+
+
+def _short_alternatives(value: Schema) -> Schema:
+    """`number or null` as two types of one schema."""
+    first, *others = value["anyOf"]
+    if others != [{"type": "null"}] or not isinstance(first.get("type"), str) or "properties" in first:
+        return value
+    merged = {key: item for key, item in value.items() if key != "anyOf"}
+    if "enum" in first:
+        first = {**first, "enum": [*first["enum"], None]}
+    return {**first, "type": [first["type"], "null"], **merged}
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

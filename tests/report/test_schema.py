@@ -1,0 +1,86 @@
+"""docs/schema.json is made from the declarations, and every answer of every command is as it says.
+
+`UPDATE_DOCS=1 pytest tests/report/test_schema.py` writes the file anew.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from goodput_cli.analysis.sheet import Audience
+from goodput_cli.cli.main import run
+from goodput_cli.report.schema import ANSWERS, schema
+from tests.support.json_answers import SCHEMA_FILE, check_answer
+from tests.support.markdown_docs import updating
+
+ROOT = Path(__file__).parent.parent.parent
+LOG = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+CHECKPOINTS = str(ROOT / "sample_logs" / "primer-50-percent.jsonl")
+KINDS = {
+    "analysis": ["analyze", LOG, "--window", "1h", "--fail-under", "1"],
+    "rolling": ["rolling", LOG, "--window", "1h"],
+    "timeline": ["timeline", LOG, "--events"],
+    "disruptions": ["disruptions", LOG, "--accelerators", "8"],
+    "steps": ["steps", LOG],
+    "comparison": ["compare", LOG, CHECKPOINTS],
+    "jobs": ["jobs", LOG, CHECKPOINTS],
+    "check": ["check", LOG],
+    "checkpoint_reconciliation": ["reconcile", CHECKPOINTS],
+}
+Output = pytest.CaptureFixture[str]
+
+
+def validate(answer: Any) -> None:
+    """Against the root, which takes the answer of any command."""
+    jsonschema.validate(answer, schema(), cls=jsonschema.Draft202012Validator)
+
+
+def test_the_file_is_what_the_declarations_say() -> None:
+    text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+    if updating():
+        SCHEMA_FILE.write_text(text, encoding="utf-8")
+    assert SCHEMA_FILE.read_text(encoding="utf-8") == text, "UPDATE_DOCS=1 pytest tests/report/test_schema.py"
+
+
+def test_it_is_a_schema_and_names_every_kind() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+    definitions = schema()["$defs"]
+    answers = [definitions[one["$ref"].removeprefix("#/$defs/")] for one in schema()["oneOf"]]
+    kinds = [answer["properties"]["kind"]["const"] for answer in answers]
+    assert len(kinds) == len(ANSWERS)
+    assert sorted(kinds) == sorted({*KINDS, "reconciliation"})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_command_answers_as_it_says(kind: str, capsys: Output) -> None:
+    run([*KINDS[kind], "--format", "json", "--quiet"])
+    answer = json.loads(capsys.readouterr().out)
+    check_answer(answer, kind)
+    validate(answer)
+    assert list(answer)[:2] == ["schema_version", "kind"]
+
+
+@pytest.mark.parametrize(
+    "damage", [{"kind": "steps"}, {"kind": None}, {"more": 1}, {"window": {}}, {"schema_version": 2}]
+)
+def test_other_objects_are_refused(damage: dict[str, Any], capsys: Output) -> None:
+    run(["rolling", LOG, "--window", "1h", "--format", "json", "--quiet"])
+    answer = json.loads(capsys.readouterr().out)
+    validate(answer)
+    with pytest.raises(jsonschema.ValidationError):
+        validate({**answer, **damage})
+
+
+def test_a_column_is_declared_once() -> None:
+    """What JSON has of a disruption is what CSV has, but for the pair and the object, which CSV spreads out."""
+    from goodput_cli.analysis.disruptions.rows import COLUMNS
+
+    in_json = {column.json_key for column in COLUMNS if column.audience & Audience.JSON}
+    in_tables = {column.head() for column in COLUMNS if column.audience & Audience.TABLES}
+    assert in_json - in_tables == {"died_between", "evidence"}
+    assert in_tables - in_json == {"died_before"}
