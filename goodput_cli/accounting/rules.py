@@ -22,10 +22,8 @@ _read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 t
 
 @dataclass(frozen=True)
 class Method:
-    """How the accounting is made: choices that are the same whatever the job, and part of every answer.
-
-    The reference step time is not among them: an answer says it in its own words (`results.Reference`).
-    """
+    """How the accounting is made, as far as the user chooses it, and whatever the job; the reference step time is in
+    `reference`."""
 
     data_loading: DataLoading = option(
         "overlapped",
@@ -71,7 +69,7 @@ class Method:
         label="hindsight",
         phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
     )
-    """A step that was redone after the window is wasted in it; without, all is as it was known when it ended."""
+    """A step that was redone after the window is wasted in it; false: all is as it was known at the window's end."""
 
 
 class MethodOptions(TypedDict, total=False):

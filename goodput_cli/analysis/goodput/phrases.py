@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
-from goodput_cli.events.schema import REFERENCE_LIBRARY
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 
@@ -222,6 +221,8 @@ def threshold_line(threshold: Threshold) -> str:
 
 def _restores_are_inferred(analysis: Analysis) -> bool:
     """Checkpoint logs have a restore's end but not its start (accounting §2); with the recorder's steps it is none."""
+    from goodput_cli.events.schema import REFERENCE_LIBRARY  # `--help` reads this module, and needs no columns
+
     formats = analysis.job.log_formats
     recorded = any(one.other_system == REFERENCE_LIBRARY for one in formats)
     return not recorded and any(one.restores_are_inferred for one in formats)
