@@ -87,8 +87,8 @@ def _field_strings(declared: type) -> Iterator[tuple[str, str]]:
 
 
 def _field_names(declared: type) -> tuple[str, ...]:
-    names = getattr(declared, "__struct_fields__", None) or getattr(declared, "__dataclass_fields__", ())
-    return tuple(names)
+    of_dataclass: dict[str, Any] = getattr(declared, "__dataclass_fields__", {})
+    return tuple(of_dataclass) or tuple(getattr(declared, "__struct_fields__", ()))
 
 
 def _plain(value: Any, definitions: dict[str, Schema]) -> Any:
