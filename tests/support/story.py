@@ -30,7 +30,6 @@ Line = str
 Lines = Line | Sequence[Line]
 
 CATEGORY = {
-    "productive": "productive",
     "startup": "program_startup",
     "init": "tpu_initialization",
     "prep": "training_prep",
@@ -45,12 +44,8 @@ CATEGORY = {
     "stall": "step_stall",
     "slowdown": "training_slowdown",
     "undetermined": "disruption_undetermined",
-    "stopped": "stopped",
-    "queued": "queued",
-    "excluded": "excluded",
-    "other": "other",
 }
-"""Short names of the categories of accounting §2, as `ledger` takes them."""
+"""Short names of categories of accounting §2, which `ledger` takes as well as the names."""
 
 
 def _line(**keys: Any) -> Line:
@@ -290,4 +285,4 @@ def _ns(at: float) -> int:
 def ledger(custom: Mapping[str, float] | None = None, /, **seconds: float) -> dict[str, float]:
     """What `Account.seconds` is expected to be: `CATEGORY` has the names; custom events go by their label."""
     labels = {f"custom_badput_events:{label}": amount for label, amount in (custom or {}).items()}
-    return {CATEGORY[name]: amount for name, amount in seconds.items()} | labels
+    return {CATEGORY.get(name, name): amount for name, amount in seconds.items()} | labels
