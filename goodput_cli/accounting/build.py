@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
+from goodput_cli.accounting.attempts.causes import Elastic, elastic_passages, preempted_saves
 from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, last_signs_of_life
 from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.claims import claims
@@ -32,7 +33,7 @@ from goodput_cli.accounting.training.progress import Progress, find_progress
 from goodput_cli.accounting.training.reference import reference_step_time, with_slowdown
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
 
 
@@ -91,8 +92,24 @@ class Timeline:
 
     @property
     def disruptions(self) -> NDArray[np.intp]:
-        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it."""
+        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it.
+        Planned scale-ups are among them."""
         return np.flatnonzero(self.endings.how[:-1] != End.CLEAN)
+
+    @cached_property
+    def preempted_saves(self) -> Rows:
+        """By attempt, its last save that had reached a preemption; -1 without."""
+        return preempted_saves(self.table, self.attempts)
+
+    @cached_property
+    def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
+        """By attempt, what the elastic passage behind it shows (`Elastic`), and the line that says so."""
+        return elastic_passages(self.table, self.attempts)
+
+    @property
+    def planned(self) -> Mask:
+        """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
+        return np.asarray((self.elastic_passages[0] == Elastic.SCALE_UP) & (self.preempted_saves < 0))
 
 
 def is_step_log(table: EventTable) -> bool:
@@ -190,7 +207,7 @@ def _account(job: _Job, rules: Rules) -> Timeline:
             overlaps.claims,
             overlaps.claimed_time,
             kept_training,
-            _dead_time(attempts, training),
+            _dead_time(table, attempts, endings, training),
             job.start,
             job.end,
         ),
@@ -231,9 +248,12 @@ def _kept_training(
     return with_stalls(kept_training, overlaps.usual_step, training.credited, rules.method.stall_factor)
 
 
-def _dead_time(attempts: Attempts, training: TrainingOutcome) -> tuple[I64, I64]:
+def _dead_time(table: EventTable, attempts: Attempts, endings: Endings, training: TrainingOutcome) -> tuple[I64, I64]:
     """Dead time (accounting §4), start and end (ns), in time order: in attempts that others follow from the end of the
-    last span, or from the first start of those without any, to the next start."""
+    last span, or from the first start of those without any, to the next start. Before a believed clean end it is
+    nobody's: there from the first line that ended the attempt."""
     begin, end = training.spans.latest_end(attempts.begin)[:-1], attempts.begin[1:]
+    clean = np.flatnonzero(endings.how[:-1] == End.CLEAN)
+    begin[clean] = np.maximum(begin[clean], table.time[attempts.first_ending[clean]])
     some = begin < end
     return begin[some], end[some]

@@ -26,6 +26,8 @@ class Code:
     """What that does to the numbers."""
     advice: str
     """What to do about it."""
+    mild: Severity | None = None
+    """How grave its mild cases are, where it has some: the meaning says which."""
 
 
 _READING = {
@@ -192,9 +194,19 @@ _ACCOUNTING = {
     ),
     "reference_too_slow": Code(
         "warning",
-        "Steps are faster than the reference step time.",
+        "Steps are faster than the reference step time. Less than 1 % faster is a mild case.",
         "Goodput is overstated (it may exceed 100 %) and training_slowdown is negative.",
         "Measure the reference again and give a smaller --reference-step-time.",
+        mild="info",
+    ),
+    "unrecorded_steps": Code(
+        "warning",
+        "The job resumed above the last step that an attempt recorded. Steps that fit into the time before its end, at "
+        "most 5 minutes of them, are a mild case: the writer lost its last lines, and the checkpoint proves the steps.",
+        "In mild cases these steps count as trained behind the last recorded one; otherwise only one step does.",
+        "A writer that sends its lines at once loses none. Otherwise look for the log of a missing attempt, or for a "
+        "checkpoint of another job.",
+        mild="info",
     ),
     "input_bound": Code(
         "warning",
@@ -346,11 +358,11 @@ CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
 
 
-def severity_of(code: str) -> Severity:
-    """How grave a diagnostic of ours is. Raises ValueError for a code that has no row here."""
+def severity_of(code: str, mild: bool = False) -> Severity:
+    """How grave a diagnostic of ours is. mild: a mild case. Raises ValueError for a code that has no row here."""
     if code not in CODES:
         raise ValueError(f"no diagnostic is called {code!r}: a new one needs a row in goodput_cli/diagnostics/codes.py")
-    return CODES[code].severity
+    return (CODES[code].mild if mild else None) or CODES[code].severity
 
 
 def code_texts(code: str) -> Code:

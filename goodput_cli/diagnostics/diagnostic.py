@@ -27,9 +27,12 @@ class Diagnostic:
     """Evidence, `file:line` or insertId, sorted; may hold fewer than `count` places."""
 
     @classmethod
-    def of(cls, code: str, message: str, count: int = 1, where: tuple[str, ...] = ()) -> Diagnostic:
-        """A diagnostic with the severity that the table of codes says. Raises ValueError for a code without a row."""
-        return cls(code, severity_of(code), message, count, where)
+    def of(
+        cls, code: str, message: str, count: int = 1, where: tuple[str, ...] = (), *, mild: bool = False
+    ) -> Diagnostic:
+        """A diagnostic with the severity that the table of codes says; mild: with that of its mild cases. Raises
+        ValueError for a code without a row."""
+        return cls(code, severity_of(code, mild), message, count, where)
 
 
 class Graded(Protocol):

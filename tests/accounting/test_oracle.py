@@ -237,7 +237,7 @@ def test_a_credited_step_ends_at_its_logged_termination_in_proportion() -> None:
 
 
 def test_a_credited_step_that_did_not_reach_gets_one_step_time() -> None:
-    answer = account([start(0), *steps(0, 4, 10), start(100), *steps(8, 3, 110), end(140)])
+    answer = account([start(0), *steps(0, 4, 10), start(100), *steps(34, 3, 110), end(140)])
     assert seconds(answer) == {"other": 20, "productive": 70, RECOVERY: 50}
 
 

@@ -84,10 +84,11 @@ def test_a_rank_that_starts_again_begins_a_new_attempt() -> None:
     assert story.seconds == ledger(recovery=6, restore=10, productive=20)
 
 
-def test_a_burst_is_over_at_the_first_checkpoint_event() -> None:
+def test_a_burst_is_over_at_the_first_save() -> None:
     story = account(
-        started(0, rank=0), loaded(0, 10), started(12, rank=1), loaded(0, 22), saved(20, 42), job_finished(42)
-    )
+        started(0, rank=0), loaded(0, 10), saved(5, 11), started(12, rank=1), loaded(0, 22), saved(20, 42),
+        job_finished(42),
+    )  # fmt: skip
     assert story.attempts == 2
 
 

@@ -143,7 +143,7 @@ def test_a_reference_that_the_steps_beat_is_said_with_the_observed_median() -> N
     story = account(PLAIN, reference=11)
     assert story.seconds == ledger(productive=66, slowdown=-6, other=10)
     assert story.found("reference_too_slow") == 1
-    assert "median is 10 s" in story.message("reference_too_slow")
+    assert "median 10 s" in story.message("reference_too_slow")
 
 
 def test_goodput_over_100_percent_is_never_given_without_it() -> None:

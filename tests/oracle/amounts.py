@@ -82,7 +82,7 @@ class Books:
 
     def startup(self, span: TrainingSpan) -> int:
         """`program_startup` of a span, ns: only of a first one, of an attempt whose beginning was seen."""
-        seen = self.job.attempts[span.attempt].has_start or span.attempt > 0
+        seen = self.job.attempts[span.attempt].has_start or span.attempt > 0 or span.reinit
         usual = self.usual[span.attempt]
         if not (span.first and seen and self.training.infers_startup) or usual is None:
             return 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from .events import CHECKPOINTS, NO_LIFE, START_UP, TERMINATIONS, Event
+from .events import CHECKPOINTS, NO_LIFE, NS, START_UP, TERMINATIONS, Event
 
 LOST_START = {"load", "tpu_init", "prep", "restore"}
 
@@ -17,6 +18,8 @@ class Attempt:
     """One life of the job.
 
     begin: its first start (else the event that it began with), ns. up: the last start of its burst, ns.
+    only_loads: whether nothing but loads has ended its burst. unnumbered: how many
+    start lines without a rank its burst has (of an attempt without a start line: that of the process).
     events: all of its events in order. steps: its recorded steps (step logs); second hosts' reports are in neither.
     """
 
@@ -24,7 +27,10 @@ class Attempt:
     has_start: bool
     up: int
     burst_open: bool = False
+    only_loads: bool = False
+    unnumbered: int = 0
     ranks: set[int | None] = field(default_factory=set)
+    writers: set[str | None] = field(default_factory=set)
     events: list[Event] = field(default_factory=list)
     steps: list[Event] = field(default_factory=list)
     first_reports: dict[int, Event] = field(default_factory=dict)
@@ -109,6 +115,9 @@ class Splitter:
         self.median = median_step_time(events)
         self.attempts: list[Attempt] = []
         self.prelude: list[Event] = []
+        self.mates = unnumbered_mates(events)
+        self.opened: Counter[tuple[str, str]] = Counter()
+        self.closing: set[int] = set()
 
     def run(self) -> list[Attempt]:
         """All attempts, in order; `user_scheduled` and slice counts belong to none."""
@@ -118,7 +127,7 @@ class Splitter:
                 continue
             waiting = waiting and event.kind != "start"
             if event.kind == "start":
-                self.on_start(event)
+                self.on_start(event, place)
             elif not waiting:
                 self.on_other(event, place)
             elif event.kind not in TERMINATIONS:
@@ -132,16 +141,41 @@ class Splitter:
         attempt = Attempt(event.time, has_start, event.time, burst_open=has_start)
         if not self.attempts:
             attempt.events += self.prelude
+        elif not has_start:
+            attempt.unnumbered = self.attempts[-1].unnumbered
         self.attempts.append(attempt)
         return attempt
 
-    def on_start(self, event: Event) -> None:
+    def on_start(self, event: Event, place: int) -> None:
         attempt = self.attempts[-1] if self.attempts else None
-        if attempt is None or not attempt.burst_open or event.rank in attempt.ranks:
+        if attempt is None or not self.joins(attempt, event, place):
             attempt = self.begin(event)
+            attempt.only_loads = True
+            self.opened.clear()
         attempt.ranks.add(event.rank)
+        attempt.writers.add(event.writer)
+        attempt.unnumbered += event.rank is None
         attempt.up = event.time
         attempt.events.append(event)
+
+    def joins(self, attempt: Attempt, event: Event, place: int) -> bool:
+        """Whether a start line is one more of the burst that is being read."""
+        if event.rank not in attempt.ranks:
+            return attempt.burst_open or (attempt.only_loads and self.is_late_rank(attempt, event, place))
+        if event.rank is not None or not attempt.burst_open:
+            return False
+        if event.writer is None or None in attempt.writers:
+            return id(event) in self.mates
+        alive = any(later.writer in attempt.writers for later in self.events[place + 1 :])
+        return event.writer not in attempt.writers and alive
+
+    def is_late_rank(self, attempt: Attempt, event: Event, place: int) -> bool:
+        """Only loads came since the burst: a rank that has not started yet is one of it within 10 min of its first
+        start, unless one that has started starts again within 60 s."""
+        if event.rank is None or event.time - attempt.begin > 600 * NS:
+            return False
+        soon = [later for later in self.events[place + 1 :] if later.time - event.time <= 60 * NS]
+        return not any(later.kind == "start" and later.rank in attempt.ranks for later in soon)
 
     def on_other(self, event: Event, place: int) -> None:
         if not self.attempts:
@@ -181,11 +215,24 @@ class Splitter:
     def take(self, event: Event) -> None:
         attempt = self.attempts[-1]
         attempt.events.append(event)
+        if event.kind in START_UP:
+            self.count_open(event, attempt.unnumbered)
         if event.kind in TERMINATIONS | CHECKPOINTS | {"step"}:
             attempt.burst_open = False
+            attempt.only_loads = attempt.only_loads and event.kind == "load"
         if event.kind == "step":
             attempt.steps.append(event)
             attempt.first_reports[event.number] = event
+
+    def count_open(self, event: Event, ranks: int) -> None:
+        """Several ranks without numbers: an end line that closes what one of them began is no start-up event of its
+        own: the slowest may still be preparing when the first one steps."""
+        phase = (event.kind, event.label)
+        if event.edge == "begin":
+            self.opened[phase] += 1
+        elif event.edge == "end" and self.opened[phase]:
+            self.opened[phase] -= 1
+            self.closing |= {id(event)} if ranks > 1 else set()
 
     # A termination of the attempt before, in the burst of the next
 
@@ -242,7 +289,8 @@ class Splitter:
     def start_up_since_progress(self) -> list[Event]:
         """Start-up events after the last step (checkpoint logs: the last finish or save) of the last attempt."""
         kinds = {"step"} if self.is_step_log else {"finished", "saved"}
-        return [event for event in self.attempts[-1].after(kinds) if event.kind in START_UP]
+        late = self.attempts[-1].after(kinds)
+        return [event for event in late if event.kind in START_UP and id(event) not in self.closing]
 
     def begin_earlier(self, event: Event) -> None:
         """A new attempt from an event on that the last one has already."""
@@ -278,3 +326,48 @@ def opens_with_a_start(events: list[Event]) -> bool:
         if event.kind in CHECKPOINTS or event.kind == "step":
             return False
     return False
+
+
+BREAKING = {"start", "step"} | CHECKPOINTS | TERMINATIONS
+
+
+def unnumbered_mates(events: list[Event]) -> set[int]:
+    """Start lines (their ids) without rank and writer that belong to the burst of the one before them (§3)."""
+    marks = [event for event in events if event.kind in BREAKING]
+    mates: set[int] = set()
+    run: list[Event] = []
+    ranks_seen = 1
+    for place, event in enumerate([*marks, None]):
+        if event is not None and event.kind == "start" and event.rank is None and event.writer is None:
+            run.append(event)
+            continue
+        if run:
+            here = reports_of_one_step(marks[place:])
+            mates |= mates_of_run(run, here or ranks_seen, ranks_seen)
+            run = []
+        if event is not None and (place == 0 or event.kind == "start" or marks[place - 1].kind == "start"):
+            life = marks[place + 1 :] if event.kind == "start" else marks[place:]
+            ranks_seen = reports_of_one_step(life) or ranks_seen
+    return mates
+
+
+def reports_of_one_step(marks: list[Event]) -> int:
+    """The largest number of reports of one step before the next start line; 0 without a step."""
+    life = []
+    for event in marks:
+        if event.kind == "start":
+            break
+        life.append(event)
+    return max(Counter(event.number for event in life if event.kind == "step").values(), default=0)
+
+
+def mates_of_run(run: list[Event], ranks: int, ranks_before: int) -> set[int]:
+    """Of start lines with nothing in between: bursts of at most so many, within 60 s, from the last one back. Those
+    before the last burst began lives without a step."""
+    mates: set[int] = set()
+    left = list(run)
+    while left:
+        burst = [event for event in left[-ranks:] if left[-1].time - event.time <= 60 * NS]
+        mates |= {id(event) for event in burst[1:]}
+        left, ranks = left[: -len(burst)], ranks_before
+    return mates

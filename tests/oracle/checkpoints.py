@@ -99,7 +99,7 @@ def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tupl
     attempt = attempts[index]
     loads = [event for event in attempt.events if event.kind == "load"]
     if loads:
-        return loads[-1].number, loads[-1].time
+        return loads[-1].number, max(loads[-1].time, attempt.up)
     if not records:
         return None
     known = checkpoint_before(attempts[:index])

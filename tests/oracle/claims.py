@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from .canvas import RANK, Canvas, Claim
 from .events import NO_LIFE, Event
 from .job import Job
-from .life import Interval, Pairing, lost_end
+from .life import Interval, Pairing, goes_on_loading, lost_end
 from .training import Training
 
 RECOVERY = "infrastructure_recovery_from_disruption"
@@ -69,11 +69,14 @@ def downtimes(job: Job, training: Training) -> Iterator[Claim]:
 
 
 def unclaimed(job: Job, training: Training) -> Iterator[Claim]:
-    """In any attempt that another one follows, what nothing claims after its last span (else its start)."""
+    """In any attempt that another one follows, what nothing claims after its last span (else its start); if it
+    ended cleanly, only behind its first line that says so."""
     for index in range(job.last):
         ends = [span.end for span in training.spans if span.attempt == index]
         ends += [last[index] for last in (training.wasted_end, training.credited_end) if index in last]
         start = max(ends) if ends else job.attempts[index].begin
+        if job.clean[index] is not None:
+            start = max(start, job.closing(index)[0].time)
         yield Claim(RANK["unclaimed"], start, job.next_begin(index), RECOVERY)
 
 
@@ -86,6 +89,8 @@ def orbax(job: Job) -> Iterator[Claim]:
 def phase(job: Job, training: Training, interval: Interval) -> Iterator[Claim]:
     """A phase of the recorder; of a load of data only what lies outside steps, unless loading is blocking."""
     end = interval.end
+    if end is None and interval.kind == "data" and goes_on_loading(interval, job.attempts):
+        return
     if end is None:
         life, t1 = training.life(job, interval.owner), job.t1 if interval.owner == job.last else None
         end = lost_end(interval, job.attempts[interval.owner], life, t1)

@@ -37,6 +37,7 @@ class Event:
     """One fact of the log. time, end: ns UTC (they differ for Orbax intervals only).
 
     edge: "begin" or "end" of a phase, "interval" (Orbax), else "point". identity: every field of its format.
+    writer: the process that wrote it, where a Cloud Logging entry tells.
     """
 
     time: int
@@ -47,6 +48,7 @@ class Event:
     rank: int | None = None
     label: str = ""
     identity: tuple[Any, ...] = ()
+    writer: str | None = None
 
     @property
     def number(self) -> int:
@@ -140,7 +142,9 @@ def orbax_events(record: Record) -> Iterator[Event]:
     whole_part, *parts = ORBAX_PARTS[kind]
     found = orbax_intervals(record, [whole_part]) or orbax_intervals(record, parts)
     for start, end in found:
-        yield Event(start, kind, end, "interval", whole(record.get("step")), identity=(*identity, start, end))
+        label = "preempted" if kind == "save" and record.get("reached_preemption") is True else ""
+        step = whole(record.get("step"))
+        yield Event(start, kind, end, "interval", step, label=label, identity=(*identity, start, end))
 
 
 def orbax_intervals(record: Record, parts: Iterable[str]) -> list[tuple[int, int]]:
@@ -183,12 +187,25 @@ def read(lines: Iterable[str], zone: str) -> list[Event]:
     events: list[Event] = []
     for line in lines:
         try:
-            record = json.loads(line)
+            record, writer = unwrapped(json.loads(line))
             if isinstance(record, dict) and isinstance(record.get("job_name"), str):
-                events += events_of(record, zone)
+                events += [replace(event, writer=writer) for event in events_of(record, zone)]
         except (ValueError, TypeError, OverflowError, RecursionError):
             continue
     return events
+
+
+def unwrapped(record: Any) -> tuple[Any, str | None]:
+    """The payload of a Cloud Logging entry, and which process wrote it; any other record as it is."""
+    if not isinstance(record, dict) or not isinstance(record.get("jsonPayload"), dict):
+        return record, None
+    labels = record.get("labels") or {}
+    resource = (record.get("resource") or {}).get("labels") or {}
+    told = [labels.get("python_logger"), *(resource.get(key) for key in ("instance_id", "pod_name"))]
+    if any(told):
+        return record["jsonPayload"], "/".join(str(part or "") for part in told)
+    prefix, dash, _ = str(record.get("insertId") or "").rpartition("-")
+    return record["jsonPayload"], prefix if dash and prefix else None
 
 
 def events_of(record: Record, zone: str) -> list[Event]:

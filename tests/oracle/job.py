@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import takewhile
 
 from .attempts import Attempt, Splitter
-from .events import CHECKPOINTS, CLEAN, Event, in_order, seen_at
+from .events import CHECKPOINTS, CLEAN, TERMINATIONS, Event, in_order, seen_at
 from .life import believed_clean_end
 
 
@@ -57,8 +58,18 @@ class Job:
         return self.attempts[index + 1].begin
 
     def disruptions(self) -> int:
-        """Passages to a next attempt that do not follow a believed clean end."""
-        return sum(1 for end in self.clean[:-1] if end is None)
+        """Passages to a next attempt that do not follow a believed clean end, and were not a planned scale-up."""
+        return sum(1 for index, end in enumerate(self.clean[:-1]) if end is None and not self.was_planned(index))
+
+    def was_planned(self, index: int) -> bool:
+        """§10: the passage behind an attempt holds a scale-up and no slice loss, no start line, no termination."""
+        attempt, after = self.attempts[index], self.attempts[index + 1]
+        passage = attempt.after({"step"} | CHECKPOINTS)
+        passage = passage + list(takewhile(lambda event: not after.is_step(event), after.events))
+        kinds = {event.kind for event in passage}
+        preempted = any(event.label == "preempted" for event in attempt.events if event.kind == "save")
+        other_causes = {"start", "elastic_down"} | TERMINATIONS
+        return "elastic_up" in kinds and not kinds & other_causes and not preempted
 
     def ending(self) -> str:
         """clean, terminated, crashed or not_logged."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import takewhile
 
 from .attempts import Attempt
 from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
@@ -62,12 +63,14 @@ class Pairing:
         self.found: list[Interval] = []
         self.opened: dict[tuple[str, str], deque[Interval]] = {}
         self.spent: set[int] = set()
+        self.most_open = 1
 
     def run(self, attempts: list[Attempt]) -> list[Interval]:
         """All phases of all attempts."""
         for owner, attempt in enumerate(attempts):
             if attempt.has_start:
                 self.opened.clear()
+                self.most_open = max(attempt.unnumbered, 1)
             for event in attempt.events:
                 if event.edge == "begin" and id(event) not in self.spent:
                     self.on_begin(event, owner)
@@ -76,12 +79,13 @@ class Pairing:
         return self.found
 
     def on_begin(self, event: Event, owner: int) -> None:
-        """Loads of data are first in, first out; of any other phase and label one is open at a time."""
+        """Loads of data are first in, first out; of any other phase and label as many are open at a time as the burst
+        has start lines without a rank: one, where ranks have numbers."""
         interval = Interval(event.kind, event.label, event.time, None, owner, event)
         self.found.append(interval)
         queue = self.opened.setdefault((event.kind, event.label), deque())
-        if event.kind != "data":
-            queue.clear()
+        while event.kind != "data" and len(queue) >= self.most_open:
+            queue.popleft()
         queue.append(interval)
 
     def on_end(self, event: Event, owner: int, events: list[Event]) -> None:
@@ -95,6 +99,16 @@ class Pairing:
                 self.spent.add(id(other))
                 self.found.append(Interval(other.kind, other.label, other.time, other.time, owner, other))
                 return
+
+
+def goes_on_loading(interval: Interval, attempts: list[Attempt]) -> bool:
+    """Whether a step or a load of the same process follows in a later attempt: only a start line shows a new one."""
+    later = takewhile(lambda attempt: not attempt.has_start, attempts[interval.owner + 1 :])
+    return any(
+        attempt.is_step(event) or event.kind == "load" or (event.kind, event.edge) == ("data", "begin")
+        for attempt in later
+        for event in attempt.events
+    )
 
 
 def lost_end(interval: Interval, attempt: Attempt, life: int, t1: int | None) -> int | None:

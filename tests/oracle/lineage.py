@@ -16,6 +16,7 @@ EVERYTHING, NOTHING = float("inf"), float("-inf")
 class TrainingSpan:
     """A piece of training of one attempt, [start, end) ns, over `steps` steps, of which the first `kept` are kept.
 
+    first: a start-up may be in it: the attempt's first, or the first behind an elastic re-initialisation (`reinit`).
     role: "plain", "credited" (last step of a dead attempt) or "final" (last step of the job).
     excluded: ns that the user took out. net: ns that nothing of a higher rank claims, once painted.
     """
@@ -26,6 +27,7 @@ class TrainingSpan:
     steps: Fraction
     kept: Fraction
     first: bool = False
+    reinit: bool = False
     role: str = "plain"
     excluded: int = 0
     net: int = 0
@@ -88,7 +90,7 @@ def sample(spans: list[TrainingSpan], attempt: int, last_step: bool) -> list[Tra
     """The spans that tell an attempt's usual step time; for a last step its own first one comes before others'."""
     non_first = [s for s in spans if s.is_sample and not s.first]
     own = [s for s in non_first if s.attempt == attempt]
-    own_first = [s for s in spans if s.is_sample and s.first and s.attempt == attempt]
+    own_first = [s for s in spans if s.is_sample and s.first and not s.reinit and s.attempt == attempt]
     return own or (own_first if last_step else []) or non_first
 
 

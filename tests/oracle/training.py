@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from .canvas import RANK, Canvas, Claim
 from .checkpoints import Course, are_asynchronous, course
-from .events import TERMINATIONS
+from .events import NS, TERMINATIONS
 from .job import Job
-from .life import last_sign_of_life
+from .life import Pairing, last_sign_of_life, lost_end
 from .lineage import EVERYTHING, NOTHING, TrainingSpan, gross, kept_of, lineage, strides, usual_for_last_step
 
 RESTORE = "unproductive_checkpoint_restore_time"
@@ -77,6 +77,7 @@ def train_step_log(job: Job, training: Training) -> None:
             steps = Fraction(b.number - a.number)
             share = kept_of(a.number, b.number, EVERYTHING if r is None else r)
             training.spans.append(TrainingSpan(index, a.time, b.time, steps, share, first=a is attempt.steps[0]))
+    mark_reinitialised(job, training.spans)
     mark_exclusions(job, training.spans)
     measured = list(training.spans)
     for index, attempt in enumerate(job.attempts):
@@ -84,6 +85,19 @@ def train_step_log(job: Job, training: Training) -> None:
             final_step(job, training, stride[index])
         elif attempt.steps:
             dead_last_step(job, training, index, kept.get(index), stride[index], measured)
+
+
+def mark_reinitialised(job: Job, spans: list[TrainingSpan]) -> None:
+    """The first span behind the end of each elastic re-initialisation of its attempt may hold a start-up."""
+    for interval in Pairing().run(job.attempts):
+        if interval.kind != "elastic_reinit":
+            continue
+        end = interval.end
+        if end is None:
+            end = lost_end(interval, job.attempts[interval.owner], interval.start, None)
+        later = [s for s in spans if s.attempt == interval.owner and end is not None and s.start >= end]
+        if later and not later[0].first:
+            later[0].first = later[0].reinit = True
 
 
 def end_line_after_last_step(job: Job, index: int) -> int | None:
@@ -104,8 +118,11 @@ def dead_last_step(
     """Last step of an attempt that another follows; the lineage resumed from it at `r` (None: it did not)."""
     step = job.attempts[index].steps[-1]
     if r is not None and r > step.number:
-        count = r - step.number if step.number >= r - stride else 1
-        credit(job, training, index, Fraction(count), measured)
+        missing = Fraction(r - step.number)
+        if step.number >= r - stride or were_trained(job, index, missing, measured):
+            credit(job, training, index, missing, measured)
+        else:
+            credit(job, training, index, Fraction(1), measured)
         return
     end = max(min(training.life(job, index), job.next_begin(index)), step.time)
     training.claim("wasted", step.time, end, WASTED)
@@ -113,11 +130,23 @@ def dead_last_step(
     training.in_flight.append((step.time, end))
 
 
+def were_trained(job: Job, index: int, missing: Fraction, measured: list[TrainingSpan]) -> bool:
+    """Whether steps that no line records fit behind the last one: at most 300 s, before its termination or the next
+    start. Then a writer that buffers lost them, and a checkpoint proves them."""
+    start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
+    time = round(missing * (pace or 0))
+    return time <= 300 * NS and start + time <= end_of_credit(job, index)
+
+
+def end_of_credit(job: Job, index: int) -> int:
+    end_line = end_line_after_last_step(job, index)
+    return job.next_begin(index) if end_line is None else end_line
+
+
 def credit(job: Job, training: Training, index: int, count: Fraction, measured: list[TrainingSpan]) -> None:
     """`count` usual (gross) step times. Chosen: a job that shows no usual step time credits nothing."""
     start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
-    end_line = end_line_after_last_step(job, index)
-    limit = job.next_begin(index) if end_line is None else end_line
+    limit = end_of_credit(job, index)
     wish = start + round(count * (pace or 0))
     training.credited_end[index] = end = min(wish, limit)
     steps = count if end == wish or not pace else Fraction(end - start) / pace

@@ -74,6 +74,9 @@ def _starts(job: _Job, index: int) -> None:
             pen.event("job_terminated", node_rank=rank)
         if turn == 0 or not pen.maybe(6):
             pen.event("job_started", node_rank=rank)
+        if job.ranks > 1 and pen.maybe(8):
+            pen.event("checkpoint_loaded", step=job.saved)  # one rank is quick, or clocks are apart
+            pen.wait(0, pen.choice((5, 90, 700)))
         pen.wait(0, 3)
 
 

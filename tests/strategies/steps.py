@@ -22,6 +22,7 @@ class _Job:
     elastic: bool
     host_lag: int  # seconds by which a second host reports; 0: one host
     resiliency: bool  # starts and ends are written by a resiliency library
+    writers: int = 1  # processes that all write their own recorder lines, without a rank
     last_step: int = -1
 
 
@@ -38,6 +39,8 @@ def step_stories(draw: st.DrawFn, resiliency: bool = False) -> list[Record]:
         host_lag=0,
         resiliency=resiliency,
     )
+    if not resiliency and pen.maybe(20):
+        job.writers = pen.number(2, 4)
     if pen.maybe(12):
         job.host_lag = pen.number(1, 4 * job.step_seconds)
     for index in range(pen.number(1, _MAX_ATTEMPTS)):
@@ -67,6 +70,9 @@ def _start_lines(job: _Job) -> None:
     pen = job.pen
     if not job.resiliency:
         pen.fact(job_start_time=pen.clock)
+        for _ in range(job.writers - 1):
+            pen.wait(0, pen.choice((2, 2, 40)))
+            pen.fact(job_start_time=pen.clock)
     else:
         if pen.maybe(20):
             pen.event("user_scheduled")
@@ -85,11 +91,11 @@ def _start_up(job: _Job) -> None:
     if pen.maybe(50):
         start = pen.clock
         pen.wait(0, 20)
-        pen.phase("tpu_init", start, pen.clock)
+        _by_each(job, "tpu_init", start, pen.clock)
     if pen.maybe(50):
         start = pen.clock
         pen.wait(1, 25)
-        pen.phase("training_prep", start, pen.clock)
+        _by_each(job, "training_prep", start, pen.clock)
         if pen.maybe(50):
             inside = pen.number(start, pen.clock)
             pen.restore(max(0, job.last_step), inside, pen.number(0, pen.clock - inside + 5))
@@ -100,6 +106,13 @@ def _start_up(job: _Job) -> None:
     if pen.maybe(8):
         pen.save(0, pen.clock, pen.number(1, 5))
         pen.wait(0, 6)
+
+
+def _by_each(job: _Job, phase: str, start: int, end: int) -> None:
+    """A phase that every process writes, a little apart: the slowest may end it behind the first step."""
+    for writer in range(job.writers):
+        late = job.pen.number(0, 3) if writer else 0
+        job.pen.phase(phase, start + late, end + late)
 
 
 def _elastic(job: _Job) -> None:
@@ -114,7 +127,7 @@ def _elastic(job: _Job) -> None:
     if pen.maybe(80):
         start = pen.clock
         _start_up(job)
-        pen.phase("elastic_reinit", start, pen.clock)
+        _by_each(job, "elastic_reinit", start, pen.clock)
     pen.slices(4 if kind != "slice_down" else 3, 4)
 
 
@@ -141,6 +154,8 @@ def _step(job: _Job, step: int, compiles: bool) -> None:
     pen.fact(step_count=step, step_start_time=begin)
     if job.host_lag and not pen.maybe(10):
         pen.fact(step_count=step, step_start_time=begin + max(0, job.host_lag - pen.number(0, 1)))
+    for _ in range(job.writers - 1):
+        pen.fact(step_count=step, step_start_time=begin + pen.number(0, 1))
     length = job.step_seconds
     if pen.maybe(15):
         length = max(1, length + pen.number(-3, 3))
@@ -190,6 +205,8 @@ def _ending(job: _Job) -> None:
         pen.custom(start, pen.clock)  # a last eval
     if pen.maybe(5):
         pen.wait(10, 200)  # a hang after the last step
+    if pen.maybe(10):
+        _lose_the_last_lines(job)
     if not pen.maybe(60):
         return
     pen.wait(0, 4)
@@ -202,6 +219,13 @@ def _ending(job: _Job) -> None:
         pen.custom(pen.clock, pen.clock + 2)  # stragglers
     if pen.maybe(4):
         pen.fact(job_end_time=pen.clock)
+
+
+def _lose_the_last_lines(job: _Job) -> None:
+    """A kill before a writer had sent what it held: its last lines are gone, the step it reached was saved."""
+    lost = job.pen.number(1, 4 * job.writers)
+    keep = max(len(job.pen.records) - lost, 1)
+    del job.pen.records[keep:]
 
 
 def _resiliency_end(job: _Job) -> None:

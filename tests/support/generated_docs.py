@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.codes import CODES
+from goodput_cli.diagnostics.codes import CODES, Code
 from goodput_cli.vocabulary.categories import Category
 from tests.support.markdown_docs import ROOT
 
@@ -48,7 +48,7 @@ def folders() -> str:
 def code_sections() -> str:
     """A heading for each diagnostic code, with what the registry says of it."""
     return "\n".join(
-        f"### {name}\n\n{_wrapped(f'**{code.severity}** · {code.meaning}')}\n"
+        f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
         f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped(f'- *Do:* {code.advice}', '  ')}\n"
         for name, code in CODES.items()
     )
@@ -58,6 +58,10 @@ def category_table() -> str:
     """Every category in a few words."""
     rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
     return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
+
+
+def _severities(code: Code) -> str:
+    return f"{code.severity}, {code.mild} in mild cases" if code.mild else code.severity
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -12,6 +12,7 @@ from goodput_cli.accounting.attempts.bursts import Bursts, find_bursts
 from goodput_cli.accounting.attempts.regions import checkpoint_regions_with_restarts, regions_with_restarts
 from goodput_cli.accounting.attempts.reloads import split_checkpoint_region
 from goodput_cli.accounting.attempts.restarts import StepRecords, split_region, twice_the_median
+from goodput_cli.accounting.attempts.unnumbered import STARTUP_PHASES, closing_lines
 from goodput_cli.accounting.columns import (
     first_of_each,
     gathered,
@@ -27,9 +28,7 @@ from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
-STARTUP_KINDS = (
-    Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT
-)  # fmt: skip
+STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
 CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
 """Steps and checkpoint events."""
@@ -51,6 +50,9 @@ class Attempts:
     """Rows of the events at `begin` and at `up`."""
     started: Mask
     """Whether a start line opened it."""
+    writers: Rows
+    """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
+    process it ran in."""
     of_row: Rows
     """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts and second hosts'
     reports."""
@@ -94,7 +96,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     steps = positions(table.kind == Kind.STEP)
     checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
     recorded = union(steps, checkpoints) if len(checkpoints) else steps
-    bursts = find_bursts(table.kind, table.rank, recorded)
+    bursts = find_bursts(table, recorded)
     regions = _regions(table.kind, bursts, recorded)
     boundaries, dropped = _split_regions(table, step_log, regions, steps, bursts)
     begin_row = np.array(sorted({*regions, *boundaries}), dtype=np.intp)
@@ -116,6 +118,7 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         begin_row=begin_row,
         up_row=up_row,
         started=started,
+        writers=_writers(begin_row, bursts),
         of_row=of_row,
         steps=steps,
         step_bounds=step_bounds,
@@ -142,7 +145,7 @@ def _split_regions(
 ) -> tuple[list[int], Rows]:
     """Rows inside the regions at which an attempt begins, and the rows of second hosts' reports."""
     kind = table.kind
-    startup = rows_of(kind, STARTUP_KINDS)
+    startup = without(rows_of(kind, STARTUP_KINDS), closing_lines(table, bursts), len(table))
     endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
     resuming = np.flatnonzero(of_kind(kind, _RESUMING_KINDS) & (table.edge != Edge.END))
     start, stop = np.array(regions, dtype=np.intp), np.array([*regions[1:], len(table)][: len(regions)], dtype=np.intp)
@@ -178,6 +181,15 @@ def _starts(begin_row: Rows, bursts: Bursts) -> tuple[Rows, Mask]:
     opened = search(begin_row, bursts.first)
     up_row[opened], started[opened] = bursts.last, True
     return up_row, started
+
+
+def _writers(begin_row: Rows, bursts: Bursts) -> Rows:
+    """How many processes without a rank opened each attempt together; of one without a start line: the one before."""
+    opened = search(begin_row, bursts.first)
+    writers = np.zeros(len(begin_row), dtype=np.intp)
+    writers[opened] = np.maximum(bursts.unnumbered, 1)
+    latest = np.maximum.accumulate(np.where(writers > 0, np.arange(len(writers)), 0))
+    return np.maximum(writers[latest], 1)
 
 
 def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:

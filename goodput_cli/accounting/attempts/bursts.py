@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.unnumbered import burst_mates
 from goodput_cli.accounting.columns import rows_of, search
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import Rows
-from goodput_cli.events.schema import NONE, Kind
+from goodput_cli.events.schema import NONE, EventTable, Kind
+
+_LATEST_JOIN_NS = 600 * 10**9
+_RESTART_NS = 60 * 10**9
+_NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -18,57 +22,131 @@ class Bursts:
     """Start bursts in time order."""
 
     first: Rows
+    """Row of the first start line of each burst."""
     last: Rows
-    """Row of the first and of the last start line of each burst."""
+    """Row of its last start line: the attempt is up."""
+    unnumbered: Rows
+    """How many of its start lines carry no rank."""
     late_ends: Rows
     """Rows of terminations that belong to the attempt before the burst in which they stand."""
     burst_of_late_end: Rows
     """Position of that burst, for each late end."""
 
 
-def find_bursts(kind: NDArray[np.int8], rank: NDArray[np.int32], recorded: Rows) -> Bursts:
+def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     """Group the start lines of one job (rows in time order) into bursts.
 
-    recorded: rows of steps and checkpoint events, which end a burst (terminations and ends do too, but for late
-    ones: lines of the attempt before, by a rank that has not started again yet and has not ended there).
+    recorded: rows of steps and checkpoint events, which end a burst; a load does not for a rank that has not started
+    in it. Terminations and ends do too, but for late ones: lines of the attempt before, by a rank that has not started
+    again yet and has not ended there.
     """
     start, terminated, crashed = int(Kind.START), int(Kind.TERMINATED), int(Kind.CRASHED)
-    control = rows_of(kind, (Kind.START, *ENDINGS))
+    control = rows_of(table.kind, (Kind.START, *ENDINGS))
+    what = table.kind[control]
+    rank = table.rank[control]
     broken = search(recorded, control)
-    first: list[int] = []
-    last: list[int] = []
+    progressed = search(recorded[table.kind[recorded] != Kind.LOAD], control)
+    mates = burst_mates(table, control, recorded)
+    again = _next_start_of_rank(table, control)
+    bursts: list[_Burst] = []
     late: list[tuple[int, int]] = []
-    # Of the burst being read: its ranks, whether there is an attempt before it, and the ranks that ended in that one.
-    open_, ranks, attempt_before, ended_before = False, {NONE}, False, {NONE}
     ended: set[int] = set()
-    breaks_seen = 0
-    for row, breaks, what, who in zip(
-        control.tolist(), broken.tolist(), kind[control].tolist(), rank[control].tolist(), strict=True
+    burst = _Burst(row=-1, time=0, open_=False, only_loads=False)
+    for row, breaks, progress, kind, who, mate, restart, time in zip(
+        control.tolist(),
+        broken.tolist(),
+        progressed.tolist(),
+        what.tolist(),
+        rank.tolist(),
+        mates.tolist(),
+        again.tolist(),
+        table.time[control].tolist(),
+        strict=True,
     ):
-        if breaks != breaks_seen:
-            breaks_seen, open_ = breaks, False
-        if what == start and open_ and who not in ranks:
-            ranks.add(who)
-            last[-1] = row
-        elif what == start:
-            open_, ranks, attempt_before, ended_before = True, {who}, bool(first) or breaks > 0, ended
-            first.append(row)
-            last.append(row)
-            ended = set()
-        elif open_ and what in (terminated, crashed) and attempt_before and _is_late(who, ranks, ended_before):
-            ended_before.add(who)
-            late.append((row, len(first) - 1))
+        burst.passed(breaks, progress)
+        if kind == start:
+            if not burst.takes(who, time, mate):
+                burst = _Burst(row, time, breaks=breaks, progress=progress, follows=bool(bursts) or breaks > 0)
+                burst.ended_before, ended = ended, set()
+                bursts.append(burst)
+            burst.join(row, who, restart)
+        elif kind in (terminated, crashed) and burst.has_late_end(who):
+            burst.ended_before.add(who)
+            late.append((row, len(bursts) - 1))
         else:
             ended.add(who)
-            open_ = False
+            burst.open_ = burst.only_loads = False
     return Bursts(
-        np.array(first, dtype=np.intp),
-        np.array(last, dtype=np.intp),
+        np.array([one.row for one in bursts], dtype=np.intp),
+        np.array([one.last for one in bursts], dtype=np.intp),
+        np.array([one.unnumbered for one in bursts], dtype=np.intp),
         np.array([row for row, _ in late], dtype=np.intp),
         np.array([position for _, position in late], dtype=np.intp),
     )
 
 
-def _is_late(rank: int, ranks: set[int], ended_before: set[int]) -> bool:
-    """Whether a termination inside an open burst still belongs to the attempt before it."""
-    return rank != NONE and ranks != {NONE} and rank not in ranks and rank not in ended_before
+@dataclass
+class _Burst:
+    """The burst that is being read."""
+
+    row: int
+    time: int
+    open_: bool = True
+    """Whether any further rank may join."""
+    only_loads: bool = True
+    """Whether nothing but loads has come since: a rank that has not started may still join."""
+    breaks: int = 0
+    progress: int = 0
+    follows: bool = False
+    """Whether there is an attempt before it."""
+    last: int = -1
+    unnumbered: int = 0
+    ranks: set[int] = field(default_factory=set)
+    ended_before: set[int] = field(default_factory=set)
+    """Ranks that ended in the attempt before."""
+    restart: int = _NEVER
+    """When (ns) the first of its numbered ranks starts again."""
+    restart_unnumbered: int = _NEVER
+
+    def passed(self, breaks: int, progress: int) -> None:
+        """So many steps and checkpoint events have been read, and so many of them that are no loads."""
+        if breaks != self.breaks:
+            self.breaks, self.open_ = breaks, False
+        if progress != self.progress:
+            self.progress, self.only_loads = progress, False
+
+    def takes(self, rank: int, time: int, mate: bool) -> bool:
+        """Whether a start line is one more of this burst."""
+        if rank in self.ranks:
+            return self.open_ and rank == NONE and mate
+        return self.open_ or (self.only_loads and self._takes_late(rank, time))
+
+    def _takes_late(self, rank: int, time: int) -> bool:
+        restarts = min(self.restart, self.restart_unnumbered)
+        return rank != NONE and time - self.time <= _LATEST_JOIN_NS and restarts - time > _RESTART_NS
+
+    def join(self, row: int, rank: int, restart: int) -> None:
+        """Take a start line. restart: when (ns) that rank starts again."""
+        self.ranks.add(rank)
+        self.last = row
+        if rank == NONE:
+            self.unnumbered += 1
+            self.restart_unnumbered = restart
+        else:
+            self.restart = min(self.restart, restart)
+
+    def has_late_end(self, rank: int) -> bool:
+        """Whether a termination inside this burst still belongs to the attempt before it."""
+        known = self.ranks | self.ended_before
+        return self.open_ and self.follows and rank != NONE and self.ranks != {NONE} and rank not in known
+
+
+def _next_start_of_rank(table: EventTable, control: Rows) -> Rows:
+    """When (ns) the rank of each start line starts again; of other rows, and where it does not: never."""
+    again = np.full(len(control), _NEVER, dtype=np.int64)
+    starts = np.flatnonzero(table.kind[control] == Kind.START)
+    starts = starts[np.argsort(table.rank[control[starts]], kind="stable")]
+    rank = table.rank[control[starts]]
+    same = rank[1:] == rank[:-1]
+    again[starts[:-1][same]] = table.time[control[starts[1:][same]]]
+    return again

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,33 +31,64 @@ class Intervals:
     """Rows of data loads that were left open and after which training went on."""
 
 
-def phase_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
-    """Intervals of init, prep, custom and elastic events: an end closes the one open start of its phase and label."""
-    rows = np.flatnonzero(of_kind(table.kind, PHASE_KINDS) & (attempts.of_row >= 0))
+def phase_intervals(
+    table: EventTable,
+    attempts: Attempts,
+    sign_of_life: I64,
+    job_end: int,
+    kinds: tuple[Kind, ...] = PHASE_KINDS,
+) -> Intervals:
+    """Intervals of init, prep, custom and elastic events: an end closes the one open start of its phase and label, or
+    the oldest where several ranks without numbers write."""
+    rows = np.flatnonzero(of_kind(table.kind, kinds) & (attempts.of_row >= 0))
     rows, group = _grouped(table, attempts, rows)
     begins = table.edge[rows] == Edge.BEGIN
-    same_as_before = np.zeros(len(rows), dtype=bool)
-    same_as_before[1:] = group[1:] == group[:-1]
-    closes = ~begins & same_as_before
-    closes[1:] &= begins[:-1]
-    closed = np.zeros(len(rows), dtype=bool)
-    closed[:-1] = closes[1:]
-    open_ = begins & ~closed
-    next_row = np.append(rows[1:], -1)
-    owner = attempts.of_row[rows]
-    followed = np.append(same_as_before[1:] & (owner[1:] == owner[:-1]), False)
-    next_begin = np.where(open_ & followed, table.time[np.maximum(next_row, 0)], _NEVER)
-    start = rows[begins]
-    end = np.where(
-        closed[begins],
-        table.time[next_row[begins]],
-        np.minimum(next_begin[begins], _open_end(table, attempts, start, sign_of_life, job_end, next_begin[begins])),
-    )
-    end_row = np.where(closed[begins], next_row[begins], -1)
+    end_row = np.full(len(rows), -1, dtype=np.intp)
+    closes = np.flatnonzero(begins[:-1] & ~begins[1:] & (group[1:] == group[:-1]))
+    end_row[closes] = rows[closes + 1]
+    several = np.flatnonzero(attempts.writers[attempts.of_row[rows]] > 1)
+    _close_oldest(table, attempts, rows, group, several, end_row)
+    start, end_row, group = rows[begins], end_row[begins], group[begins]
+    owner = attempts.of_row[start]
+    next_begin = np.full(len(start), _NEVER)
+    cut = np.flatnonzero((end_row[:-1] < 0) & (group[1:] == group[:-1]) & (owner[1:] == owner[:-1]))
+    next_begin[cut] = table.time[start[cut + 1]]
+    open_end = _open_end(table, attempts, start, sign_of_life, job_end, next_begin)
+    end = np.where(end_row >= 0, table.time[end_row], np.minimum(next_begin, open_end))
+    orphans = np.setdiff1d(rows[~begins], end_row)
     none = np.zeros(0, dtype=np.intp)
-    return Intervals(
-        table.time[start], np.maximum(end, table.time[start]), start, end_row, rows[~begins & ~closes], none
-    )
+    return Intervals(table.time[start], np.maximum(end, table.time[start]), start, end_row, orphans, none)
+
+
+def _close_oldest(table: EventTable, attempts: Attempts, rows: Rows, group: I64, several: Rows, end_row: Rows) -> None:
+    """Fill in `end_row` at the places of `several`, the phases of several ranks without numbers: the i-th end line
+    closes the i-th open start line, and no more are open than there are ranks."""
+    end_row[several] = -1
+    begins = table.edge[rows[several]] == Edge.BEGIN
+    order = np.lexsort((begins, table.time[rows[several]], group[several]))
+    places = several[order]
+    most = attempts.writers[attempts.of_row[rows[places]]].tolist()
+    opened: deque[int] = deque()
+    unmatched: deque[tuple[int, int]] = deque()  # end lines of this very instant: a start line of it may follow
+    last_group = -1
+    columns = (places.tolist(), group[places].tolist(), begins[order].tolist(), table.time[rows[places]].tolist(), most)
+    for place, phase, is_begin, time, limit in zip(*columns, strict=True):
+        if phase != last_group:
+            opened.clear()
+            unmatched.clear()
+            last_group = phase
+        while unmatched and unmatched[0][1] != time:
+            unmatched.popleft()
+        if not is_begin and opened:
+            end_row[opened.popleft()] = rows[place]
+        elif not is_begin:
+            unmatched.append((place, time))
+        elif unmatched:
+            end_row[place] = rows[unmatched.popleft()[0]]
+        else:
+            if len(opened) >= limit:
+                opened.popleft()
+            opened.append(place)
 
 
 _NEVER = np.iinfo(np.int64).max
@@ -101,11 +133,21 @@ def _open_end(
     following = progress[np.minimum(place, len(progress) - 1)] if len(progress) else np.zeros(len(rows), dtype=np.intp)
     has_next = (place < len(progress)) & (attempts.of_row[following] == owner) if len(progress) else place < 0
     last_attempt = owner == len(attempts) - 1
-    ending = attempts.first_ending[owner]
-    logged = (ending >= 0) & (table.time[ending] >= table.time[rows])
+    ending = _next_ending(attempts, rows, len(table))
+    logged = ending >= 0
     fallback = np.where(last_attempt, job_end, np.maximum(sign_of_life[owner], table.time[rows]))
     fallback = np.where(logged, table.time[ending], fallback)
     return np.where(has_next, table.time[following], np.where(next_begin < _NEVER, _NEVER, fallback))
+
+
+def _next_ending(attempts: Attempts, rows: Rows, size: int) -> Rows:
+    """The first line behind each of these rows that ended its attempt; -1 without. size: rows of the table."""
+    place_of = attempts.of_row.astype(np.int64) * size
+    closing = np.sort(place_of[attempts.closing] + attempts.closing)
+    place = search(closing, place_of[rows] + rows)
+    following = np.append(closing, -1)[place]
+    same = following // size == attempts.of_row[rows]
+    return np.where((following >= 0) & same, following % size, -1)
 
 
 def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
@@ -171,3 +213,11 @@ def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
     last = np.full(len(attempts) + 1, -1, dtype=np.intp)
     np.maximum.at(last, attempts.process[attempts.of_row[later]], later)
     return np.asarray(last[attempts.process[attempts.of_row[rows]]] > rows)
+
+
+def reinitialised(table: EventTable, attempts: Attempts, sign_of_life: I64) -> tuple[Rows, I64]:
+    """The attempt in which each elastic re-initialisation began, and its end (ns)."""
+    if not np.any(table.kind == Kind.ELASTIC_REINIT):
+        return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
+    found = phase_intervals(table, attempts, sign_of_life, int(table.end.max()), (Kind.ELASTIC_REINIT,))
+    return attempts.of_row[found.row], found.end

@@ -107,7 +107,7 @@ def _beginnings(
 ) -> tuple[I64, I64, Rows]:
     """Step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 where it shows none)."""
     began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
-    time = np.where(load_row >= 0, table.time[load_row], -1)
+    time = np.where(load_row >= 0, np.maximum(table.time[load_row], attempts.up), -1)
     row = load_row.copy()
     first = np.flatnonzero(run_heads(owner))
     stepping = owner[first]

@@ -83,7 +83,7 @@ def startup_of(training: TrainingOutcome, net: I64, usual_step: UsualStepTimes, 
     """
     spans = training.spans
     first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
-    first = first[may_start[spans.attempt[first]]]
+    first = first[may_start[spans.attempt[first]] | np.isin(first, spans.restarted)]
     owner = spans.attempt[first]
     steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
     with np.errstate(invalid="ignore"):

@@ -14,6 +14,9 @@ from goodput_cli.accounting.training.usual_step import UsualStepTimes
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import EventTable
 
+MOST_UNRECORDED_NS = 300 * 10**9
+"""What a writer that buffers may lose at a kill: above it, a whole attempt is missing."""
+
 
 def last_steps_of_dead_attempts(
     table: EventTable,
@@ -27,8 +30,9 @@ def last_steps_of_dead_attempts(
     """The last step of every attempt that another one follows.
 
     If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its logged
-    termination, else to the next start; if that cuts it, its steps count in proportion. Otherwise wasted up to the
-    last sign of life.
+    termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not reach the
+    step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the last sign of
+    life.
     """
     made = [
         _last_step(table, attempts, records, lineage, gross_step, sign_of_life, attempt)
@@ -70,14 +74,22 @@ def _last_step(
     if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
         end = max(start, min(int(sign_of_life[attempt]), next_start))
         return start, end, step, step + 1, attempt, row, 0.0, False
-    steps = resumed - step if lineage.reached[attempt] else 1
     usual_step = gross_step.of_last_step(attempt)
-    credit = 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
     ending = int(attempts.first_ending[attempt])
     limit = int(table.time[ending]) if ending >= 0 else next_start
+    steps = resumed - step
+    credit = _credit(usual_step, steps)
+    if not lineage.reached[attempt] and credit > min(MOST_UNRECORDED_NS, limit - start):
+        steps = 1
+        credit = _credit(usual_step, steps)
     length = max(min(credit, limit - start), 0)
     kept = steps * (length / credit) if length < credit else float(steps)
     return start, start + length, step, step + steps, attempt, row, kept if credit else 0.0, True
+
+
+def _credit(usual_step: float, steps: int) -> int:
+    """So many usual step times (ns); 0 where the job shows none."""
+    return 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
 
 
 def with_last_steps(

@@ -8,6 +8,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
+from goodput_cli.accounting.claims.intervals import reinitialised
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
 from goodput_cli.accounting.training.kept import TrainingOutcome, apply_lineage
@@ -53,7 +54,8 @@ def find_progress(table: EventTable, attempts: Attempts, endings: Endings, rules
 def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life: I64) -> Progress:
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
-    spans, last_of_attempt = step_spans(records, int(attempts.first_ending[-1]) if len(attempts) else -1)
+    ending = int(attempts.first_ending[-1]) if len(attempts) else -1
+    spans, last_of_attempt = step_spans(records, ending, reinitialised(table, attempts, sign_of_life))
     training = apply_lineage(spans, lineage, rules)
     training.sample[last_of_attempt] = False
     gross_step = usual_step_times_of(spans, spans.end - spans.start, training.sample, len(attempts))

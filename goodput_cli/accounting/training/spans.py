@@ -36,12 +36,18 @@ class TrainingSpans:
     end_row: Rows | None
     """Row of the event that ends it. None in step logs, where that is the event that begins the next span."""
     opening: Mask
-    """Whether it is the first of its attempt."""
+    """Whether it may hold a start-up: the first of its attempt, or the first behind an elastic re-initialisation."""
     ending: int = -1
     """Step logs: row of the event that ends the job's last span, or -1."""
 
     def __len__(self) -> int:
         return len(self.start)
+
+    @cached_property
+    def restarted(self) -> Rows:
+        """Those that are `opening` without being the first of their attempt."""
+        places = np.flatnonzero(self.opening)
+        return np.asarray(places[(places > 0) & (self.attempt[places - 1] == self.attempt[places])])
 
     @property
     def steps(self) -> I64:
@@ -149,16 +155,22 @@ def _short(number: I64) -> I64:
     return number.astype(np.int32) if fits else number
 
 
-def step_spans(records: StepRecordsByAttempt, ending: int) -> tuple[TrainingSpans, NDArray[np.intp]]:
+def step_spans(
+    records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+) -> tuple[TrainingSpans, NDArray[np.intp]]:
     """One span a record: step s runs to the start of the next recorded step of its attempt.
 
-    ending: row of the event that ends the job's last step, or -1. Also returns the positions of the last steps of
+    ending: row of the event that ends the job's last step, or -1. reinitialised: attempt and end (ns) of each elastic
+    re-initialisation. Also returns the positions of the last steps of
     attempts, which have no length yet: nothing says how long they took (see `last_steps`). Columns that are as in the
     records are views of them, not copies: a long log has little else.
     """
     last = records.bounds[1:][records.has] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
     opening[records.bounds[:-1][records.has]] = True
+    for attempt, time in zip(*(column.tolist() for column in reinitialised), strict=True):
+        first, behind = records.bounds[attempt : attempt + 2].tolist()
+        opening[first + int(np.searchsorted(records.time[first:behind], time)) : behind][:1] = True
     opening[last] = False
     end, stop = _following(records.time), _following(records.number)
     end[last], stop[last] = records.time[last], records.number[last] + 1

@@ -44,7 +44,7 @@ def usual_step_times_of(spans: TrainingSpans, amount: I64, sample: Mask, attempt
     sample: spans that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
     bounds = search(spans.attempt, np.arange(attempts + 1))
-    opening = np.flatnonzero(sample & spans.opening)
+    opening = np.setdiff1d(np.flatnonzero(sample & spans.opening), spans.restarted)
     first = np.full(attempts, np.nan)
     first[spans.attempt[opening]] = _rates(spans, amount, opening)
     rate, inside = _rates_by_attempt(spans, amount, sample & ~spans.opening, bounds)

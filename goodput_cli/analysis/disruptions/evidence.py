@@ -13,8 +13,6 @@ from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
 
-_REACHED_PREEMPTION = "reached_preemption"
-
 
 @dataclass(frozen=True)
 class EvidenceRows:
@@ -54,7 +52,7 @@ def find_evidence(timeline: Timeline) -> EvidenceRows:
     return EvidenceRows(
         last_step=_last_step_rows(timeline, last),
         sign_of_life=_signs_of_life(timeline),
-        preempted=_preempted(timeline),
+        preempted=timeline.preempted_saves,
         began=_began_rows(timeline, began),
         resumed=_following(stepping, len(began)),
         first_step=_first_of_later_attempts(progress, len(began)),
@@ -141,26 +139,6 @@ def _signs_of_life(timeline: Timeline) -> Rows:
     if timeline.records is None:
         return result
     return np.where(result >= 0, result, timeline.records.last_row)
-
-
-def _preempted(timeline: Timeline) -> Rows:
-    """The last save of each attempt that had reached a preemption."""
-    table, attempts = timeline.table, timeline.attempts
-    told = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
-    rows = positions((table.kind == Kind.SAVE) & (attempts.of_row >= 0))
-    rows = rows[told[table.detail[rows]]]
-    result = np.full(len(attempts), -1, dtype=np.intp)
-    result[attempts.of_row[rows]] = rows
-    return result
-
-
-def _is_preempted(detail: object) -> bool:
-    """Whether the details of an event, (key, value) pairs, say so. Loggers write the flag as a bool, 1 or text."""
-    pairs = detail if isinstance(detail, tuple) else ()
-    for pair in pairs:
-        if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == _REACHED_PREEMPTION:
-            return pair[1] is True or pair[1] == 1 or str(pair[1]).lower() == "true"
-    return False
 
 
 def _began_rows(timeline: Timeline, began: I64) -> Rows:

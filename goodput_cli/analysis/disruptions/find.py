@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.attempts.causes import Elastic
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
@@ -88,6 +89,12 @@ def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.i
     return np.flatnonzero((down >= start) & (down < end))
 
 
+def count_disruptions(timeline: Timeline, start: int, end: int) -> int:
+    """How many disruptions inside [start, end) (ns) count: scale-ups are planned."""
+    inside = timeline.disruptions[disruptions_inside(timeline, start, end)]
+    return int(np.count_nonzero(~timeline.planned[inside]))
+
+
 def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
     """ns from each instant to an event, not below 0; unknown where there is none."""
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
@@ -109,8 +116,12 @@ def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
     crashed = how == End.CRASHED
     ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
     ended[crashed] = ENDED.index("crashed")
-    ended[preempted >= 0] = ENDED.index("preempted")
     row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
+    cause, shown = timeline.elastic_passages
+    for what, name in ((Elastic.SLICE_DOWN, "slice_down"), (Elastic.SCALE_UP, "scale_up")):
+        ended[cause == what] = ENDED.index(name)
+    row = np.where(shown >= 0, shown, row)
+    ended[preempted >= 0] = ENDED.index("preempted")
     return ended, np.where(preempted >= 0, preempted, row)
 
 
@@ -143,9 +154,12 @@ def _training_span(timeline: Timeline) -> tuple[I64, I64]:
 
 
 def _startup(timeline: Timeline) -> I64:
-    """Program start-up (ns) of each attempt."""
-    segments = timeline.segments
+    """Program start-up (ns) of each attempt's first span of training: what follows a re-initialisation later in its
+    life is no restart."""
+    segments, spans = timeline.segments, timeline.training.spans
     rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
+    again = spans.start[spans.restarted]
+    rows = rows[~np.isin(segments.start[rows], again)]
     startup = np.zeros(len(timeline.attempts), dtype=np.int64)
     np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
     return startup

@@ -41,7 +41,9 @@ class Reliability:
 
 
 def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float) -> Reliability:
-    """Reliability over [start, end) (ns). disruptions: those inside; ettr: productive / window."""
+    """Reliability over [start, end) (ns). disruptions: those inside, of which scale-ups do not count; ettr: productive
+    / window."""
+    disruptions = disruptions.unplanned
     exposure = _exposure(timeline, start, end)
     count = len(disruptions)
     lower, upper = poisson_interval(count)

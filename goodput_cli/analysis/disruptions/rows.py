@@ -21,7 +21,7 @@ from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamp_text import isos
 
-Ended = Literal["crashed", "terminated", "silent", "preempted"]
+Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
 
 
@@ -204,6 +204,13 @@ class Disruptions(Sequence[Disruption]):
         column = self._columns[name]
         known: I64 = column[column != UNKNOWN]
         return known
+
+    @property
+    def unplanned(self) -> Disruptions:
+        """Those that count: all but scale-ups, which somebody ordered."""
+        chosen = self._columns["ended"] != ENDED.index("scale_up")
+        columns = {name: column[chosen] for name, column in self._columns.items()}
+        return Disruptions(self._table, columns, {name: rows[chosen] for name, rows in self._rows.items()})
 
     def parts(self) -> Iterator[DisruptionColumns]:
         """All of them by column, some at a time."""

@@ -13,7 +13,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.analysis.disruptions.find import disruptions_inside, find_disruptions
+from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability
 from goodput_cli.analysis.goodput.checkpoint_saves import saves_inside
 from goodput_cli.analysis.goodput.findings import findings, union_length
@@ -93,7 +93,7 @@ def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],  # type: ignore[arg-type]
         attempts=attempts,
         runs=len(timeline.runs),
-        disruptions=len(disruptions_inside(timeline, start, end)),
+        disruptions=count_disruptions(timeline, start, end),
         first_step=first,
         last_step=last,
         kept_steps=kept_steps(timeline, start, end),

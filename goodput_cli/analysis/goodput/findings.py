@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,12 @@ from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
+from goodput_cli.accounting.training.lineage import ALL_KEPT
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+_SLIGHTLY = 0.01
+"""A reference that is beaten by less is as good as right."""
 
 
 def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:
@@ -97,7 +100,28 @@ def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:
     )
 
 
+def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Attempts of step logs from which the job resumed above all that they recorded."""
+    records, lineage = timeline.records, timeline.lineage
+    if records is None:
+        return
+    resumed = (lineage.limit > records.last) & (lineage.limit != ALL_KEPT) & records.has & ~lineage.reached
+    attempt = np.flatnonzero(resumed)
+    spans, last = timeline.training.spans, records.bounds[attempt + 1] - 1
+    missing = lineage.limit[attempt] - records.last[attempt] - 1
+    proved = spans.stop[last] == lineage.limit[attempt]
+    for chosen, message, mild in (
+        (proved, "behind them in time: the writer lost its last lines; they count as trained", True),
+        (~proved, "where nothing can have trained them: an attempt or its log is missing, or the checkpoint is "
+         "another job's; they do not count", False),
+    ):  # fmt: skip
+        rows, count = records.last_row[attempt[chosen]], int(missing[chosen].sum())
+        said = f"steps that no line records, though the job resumed {message}"
+        yield diagnostic_at("unrecorded_steps", timeline.table, rows, said, count, mild=mild)
+
+
 def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
+    yield from _unrecorded(timeline)
     progress = timeline.progress
     if progress is None:
         return
@@ -130,7 +154,7 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
         return  # a tenth of the steps were faster, no more
     median = _median_step_time(timeline)
     if negative or (median is not None and median < float(reference)):
-        yield _too_slow(reference, median)
+        yield _too_slow(timeline, median)
 
 
 def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -139,7 +163,7 @@ def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> t
     said = any(diagnostic.code == "reference_too_slow" for diagnostic in diagnostics)
     if said or timeline.reference_ns is None:
         return tuple(diagnostics)
-    return (*diagnostics, _too_slow(timeline.reference_ns, _median_step_time(timeline)))
+    return (*diagnostics, _too_slow(timeline, _median_step_time(timeline)))
 
 
 def _median_step_time(timeline: Timeline) -> float | None:
@@ -150,12 +174,20 @@ def _median_step_time(timeline: Timeline) -> float | None:
     return float(np.median(rates)) if len(rates) else None
 
 
-def _too_slow(reference_ns: Fraction, median_ns: float | None) -> Diagnostic:
-    observed = "see steps" if median_ns is None else f"the observed median is {median_ns / 1e9:.6g} s"
+def _too_slow(timeline: Timeline, median_ns: float | None) -> Diagnostic:
+    """What was measured: the median of steps, and the mean of kept training, whichever beats the reference."""
+    assert timeline.reference_ns is not None
+    reference = float(timeline.reference_ns)
+    steps = float(timeline.kept_training.counted_steps.sum())
+    mean = reference + float(timeline.kept_training.slowdown.sum()) / steps if steps else reference
+    measured = [("mean", mean)] if median_ns is None else [("mean", mean), ("median", median_ns)]
+    shown = " and ".join(f"{name} {value / 1e9:.6g} s" for name, value in measured)
+    ahead = 1 - min(value for _, value in measured) / reference
     return Diagnostic.of(
         "reference_too_slow",
-        f"steps are faster than the reference step time of {float(reference_ns) / 1e9:.6g} s ({observed}): goodput "
-        "is overstated and training_slowdown negative",
+        f"steps beat the reference step time of {reference / 1e9:.6g} s by {100 * ahead:.2g} % (measured: {shown}): "
+        "goodput is overstated by as much, and training_slowdown may be negative",
+        mild=ahead < _SLIGHTLY,
     )
 
 

@@ -5,6 +5,7 @@ The strings hold text of the log as it is: a renderer escapes them in the way of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -71,14 +72,24 @@ def attempts_text(analysis: Analysis) -> str:
 def progress_text(analysis: Analysis) -> str:
     """Disruptions, kept steps, how the job ended, runs and log formats."""
     job = analysis.job
-    kept = f"{plural(round(job.kept_steps, 3), 'step')} kept"
-    parts = [plural(job.disruptions, "disruption"), kept + kept_range_text(job)]
+    parts = [
+        plural(job.disruptions, "disruption"),
+        f"{plural(shown_steps(analysis), 'step')} kept{kept_range_text(job)}",
+    ]
     parts.append(ending_text(job))
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
+
+
+def shown_steps(analysis: Analysis) -> float:
+    """Kept steps as people count them. Over a whole job without exclusions a last step that ended early is a step too;
+    otherwise steps count in part (docs/accounting.md, Stretches of step logs)."""
+    job, window = analysis.job, analysis.window
+    whole = (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns) and not window.excluded_ns
+    return math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 3)
 
 
 def kept_range_text(job: Job) -> str:
@@ -221,7 +232,7 @@ def threshold_line(threshold: Threshold) -> str:
 
 def _restores_are_inferred(analysis: Analysis) -> bool:
     """Checkpoint logs have a restore's end but not its start (accounting §2); with the recorder's steps it is none."""
-    from goodput_cli.events.schema import REFERENCE_LIBRARY  # `--help` reads this module, and needs no columns
+    from goodput_cli.events.schema import REFERENCE_LIBRARY  # numpy comes with it, which no --help needs
 
     formats = analysis.job.log_formats
     recorded = any(one.other_system == REFERENCE_LIBRARY for one in formats)

@@ -10,7 +10,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.find import disruptions_inside
+from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
@@ -74,7 +74,7 @@ def summarise(job: EventLog, timeline: Timeline, start: int, end: int, runs: int
         formats=job.format_names[0],
         attempts=attempts,
         runs=runs,
-        disruptions=len(disruptions_inside(timeline, start, end)),
+        disruptions=count_disruptions(timeline, start, end),
         ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],
         goodput_ns=productive if counted > 0 else None,
         goodput_percent=100 * productive / counted if counted > 0 else None,

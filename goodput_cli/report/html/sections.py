@@ -105,8 +105,7 @@ def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
     rows = [("attempts", str(job.attempts)), ("disruptions", str(job.disruptions))]
     if found is not None and found.mtbf_seconds is not None:
         rows.append(("MTBF", duration(round(found.mtbf_seconds * 1e9))))
-    kept = number(round(job.kept_steps, 3))
-    rows.append(("steps kept", kept + facts.kept_range_text(job)))
+    rows.append(("steps kept", number(facts.shown_steps(analysis)) + facts.kept_range_text(job)))
     if analysis.saves is not None:
         rows.append(("saves", _saves_text(analysis.saves)))
     if analysis.steps.ideal_seconds is not None:
