@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
 from typing import NoReturn
 
-_NEW_OBJECTS = 100_000
-"""After so many the collector looks for cycles. Classes and rows hold few: to look every 700 was 4 % of a run."""
-
 
 def main() -> NoReturn:
     """Run the command. Ctrl-C while it is still being imported ends it as later: a word, and exit code 130."""
-    gc.set_threshold(_NEW_OBJECTS)
     from goodput_cli.cli.interrupts import INTERRUPTED, end_at_once
 
     end_at_once()
@@ -31,8 +26,8 @@ def main() -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process at once. Everything is written and closed by now; to take the memory of a large log apart object
-    by object would be a twentieth of the whole run."""
+    """End the process at once. Everything is written and closed by now, and to take modules and columns apart object by
+    object would be a part of every run that people feel (`make bench`, "without ending at once")."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()

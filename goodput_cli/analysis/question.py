@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
-from goodput_cli.accounting.rules import HOW, WHEN, DataLoading, Method
+from goodput_cli.accounting.rules import HOW, WHEN, Method, MethodOptions
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.option import declared, option
 from goodput_cli.vocabulary.when import Span, When, parse_span, parse_when
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 WHAT = "What"
 Time = str | datetime | int | When
@@ -59,14 +59,15 @@ class Question:
     )
     """One run of a job name: a number from 1, or "last"; None for all."""
     timezone: str = option(
-        "UTC",
+        AUTO,
         WHAT,
-        "Zone of times that name none, in logs and on the command line.",
+        "Zone of times that name none, in logs and on the command line; auto: as entries of Cloud Logging show, else "
+        "UTC.",
         metavar="ZONE",
         read=_read_zone,
         settings={"show_default": True},
     )
-    """The zone of times that name none."""
+    """The zone of times that name none; "auto" for what the entries around them show, else UTC."""
     reference_step_time: Fraction | Literal["auto"] | None = option(
         None,
         HOW,
@@ -112,7 +113,7 @@ class Question:
     """The present, ns since 1970 UTC."""
 
 
-class AccountingOptions(TypedDict, total=False):
+class AccountingOptions(MethodOptions, total=False):
     """How to account, and in which window, for editors and type checkers: the arguments that a `Question` is made of.
 
     What is left out or None is as by default. Each is described at the field of `Question` or `Method` of its name.
@@ -120,12 +121,7 @@ class AccountingOptions(TypedDict, total=False):
 
     timezone: str
     reference_step_time: str | float | Fraction | None
-    data_loading: DataLoading
-    async_saves: bool
-    stall_factor: float
     exclude: Sequence[str | Span]
-    exclude_stopped: bool
-    no_hindsight: bool
     start: Time | None
     end: Time | None
     as_of: Time | None

@@ -138,7 +138,6 @@ class _Reader:
         from goodput_cli.events.read import decode_batches
         from goodput_cli.sources.base import ReadContext, source_for
         from goodput_cli.sources.single import single_answer
-        from goodput_cli.vocabulary.zones import load_zone
 
         diagnostics: list[Diagnostic] = []
         how = replace(self._reading, job_name=planned.job_name)
@@ -148,7 +147,7 @@ class _Reader:
             from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
 
             return summary_of_saved(answer, planned.source)
-        return decode_batches([batches], load_zone(self._question.timezone), context, diagnostics)
+        return decode_batches([batches], self._question.timezone, context, diagnostics)
 
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
         from goodput_cli.analysis.account import analyze_log

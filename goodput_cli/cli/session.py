@@ -13,7 +13,6 @@ import click
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.api.options import JobOptions
 from goodput_cli.cli.console import say, say_all, tell
-from goodput_cli.cli.memory import keep_freed_memory
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
@@ -99,7 +98,6 @@ def open_session(
     load: from a format's name to the function that writes the command's answer in it.
     jobs: those named, in comparisons.
     """
-    keep_freed_memory()
     output = line.output
     sources = sources_of(line, jobs)
     return Session(

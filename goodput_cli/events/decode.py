@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import tzinfo
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,8 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.templates import Columns
-from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, EnvelopeReader, Identity, identities_of
+from goodput_cli.events.entry_zones import EntryZones
+from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, SAYS_NOTHING, EnvelopeReader, Identity, identities_of
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
@@ -26,6 +26,7 @@ from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
 from goodput_cli.events.schema import NONE, EventLog, LogFormat
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.sources.base import Record
+from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 MANY_SHAPES = 64
 """With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
@@ -36,19 +37,24 @@ _CACHE_SIZE = 4096
 class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
-    def __init__(self, zone: tzinfo) -> None:
+    def __init__(self, timezone: str) -> None:
+        """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
         self._entries: Interner[Identity] = Interner()
         self._rows = RowBuilder()
-        self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(zone))
+        self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(load_zone(timezone)))
+        self._zones = EntryZones() if timezone == AUTO else None
+        self._output = replace(self._output, zones=self._zones)
         self._envelopes = EnvelopeReader()
         self._formats = {one: Traits.of(one) for one in all_formats(self.notes)}
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }
-        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE}).union(*(one.keys for one in self._formats))
+        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING}).union(
+            *(one.keys for one in self._formats)
+        )
         self._format_of: dict[Hashable, Format | None] = {}
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
@@ -101,7 +107,10 @@ class Decoder:
             entries=entries,
         )
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
-        return EventLog(table, formats, self.notes.diagnostics(sources, entries))
+        diagnostics = self.notes.diagnostics(sources, entries)
+        if self._zones is not None:
+            table, diagnostics = self._zones.applied(table, diagnostics)
+        return EventLog(table, formats, diagnostics)
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""
@@ -133,7 +142,8 @@ class Decoder:
     def _decode_shape(self, group: Records) -> None:
         for log_format, records in self._by_format(group):
             if log_format is None:
-                self._unrecognised(records, np.arange(len(records)))
+                if not records.keys & SAYS_NOTHING:
+                    self._unrecognised(records, np.arange(len(records)))
                 continue
             named = self._with_jobs(records, log_format)
             if not len(named):

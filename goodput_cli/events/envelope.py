@@ -12,6 +12,9 @@ from goodput_cli.arrays import I64, Characters
 from goodput_cli.events.timestamps import Instants, TimestampReader
 
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
+SAYS_NOTHING = frozenset({"logging.googleapis.com/diagnostic"})
+"""Keys of records that a writer's own library adds, and that say nothing about a job: Google's client library writes
+its name and version once a process."""
 NO_STAMP = -1
 """In place of an envelope's timestamp that is not there, or is none."""
 

@@ -11,7 +11,7 @@ from goodput_cli.events.documents import Documents
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import ReadContext, Wanted
 from goodput_cli.sources.follow import follow
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.zones import AUTO
 
 
 class LiveLog:
@@ -25,13 +25,13 @@ class LiveLog:
         self,
         uris: Sequence[str],
         *,
-        timezone: str = "UTC",
+        timezone: str = AUTO,
         wanted: Wanted | None = None,
         notice: Callable[[str], None] | None = None,
     ) -> None:
         self._notices: dict[tuple[str, str], Diagnostic] = {}
         self._context = ReadContext(self._report, wanted=wanted or Wanted(), notice=notice)
-        self._decoder = Decoder(load_zone(timezone))
+        self._decoder = Decoder(timezone)
         self._followers = follow(uris, self._context)
         self._documents = Documents()
         self._failing: set[str] = set()  # said already

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import tzinfo
 from typing import BinaryIO
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -12,13 +11,13 @@ from goodput_cli.events.documents import Documents
 from goodput_cli.events.schema import EventLog
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, ReadContext, Wanted, source_for
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 
 def read_events(
     uris: Sequence[str],
     *,
-    timezone: str = "UTC",
+    timezone: str = AUTO,
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
     wanted: Wanted | None = None,
@@ -33,20 +32,20 @@ def read_events(
 
     Raises SourceError if one of the sources cannot be read, UsageError for an unknown time zone or kind of source.
     """
-    zone = load_zone(timezone)
+    load_zone(timezone)
     notices: list[Diagnostic] = []
     context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
     found = [source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(found))
-    return decode_batches(found, zone, context, notices)
+    return decode_batches(found, timezone, context, notices)
 
 
 def decode_batches(
-    found: Iterable[Iterator[Batch]], zone: tzinfo, context: ReadContext, notices: list[Diagnostic]
+    found: Iterable[Iterator[Batch]], timezone: str, context: ReadContext, notices: list[Diagnostic]
 ) -> EventLog:
-    """The events in the batches of some sources. zone: of timestamps without one. notices: what the sources report
+    """The events in the batches of some sources. timezone: of timestamps without one. notices: what the sources report
     to `context` while they are read."""
-    decoder = Decoder(zone)
+    decoder = Decoder(timezone)
     with garbage_collection_paused():
         for batches in found:
             for source, parsed in Documents().read_all(batches):

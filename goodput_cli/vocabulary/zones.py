@@ -10,11 +10,15 @@ from goodput_cli.errors import UsageError
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 
+AUTO = "auto"
+"""In place of a zone: what the log itself shows, else UTC."""
+
+
 def load_zone(name: str) -> tzinfo:
     """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
     from zoneinfo import ZoneInfo
 
-    if name.upper() in ("UTC", "Z"):
+    if name.upper() in ("UTC", "Z", AUTO.upper()):
         return UTC
     offset = _OFFSET.fullmatch(name)
     try:

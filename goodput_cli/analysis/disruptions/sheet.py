@@ -118,6 +118,8 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
 def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
     if rows:
         yield "lost: steps that had to be trained again, and wasted the time they had taken"
+        if any(row.ended == "silent" and row.steps_lost is not None for row in rows):
+            yield "steps lost in a silent death are at least so many: its last lines may be missing"
         yield "regained: from the last sign of life until training was past the old last step again"
     if any(row.undetermined_ns for row in rows):
         yield (

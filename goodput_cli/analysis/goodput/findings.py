@@ -14,7 +14,10 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.accounting.training.lineage import ALL_KEPT
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.events.schema import NONE, NS_PER_SECOND
 
+_AT_ONCE_NS = 10 * NS_PER_SECOND
+"""Starts without a rank that follow each other within this time may be one start of several hosts."""
 _SLIGHTLY = 0.01
 """A reference that is beaten by less is as good as right."""
 
@@ -62,6 +65,7 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
         attempts.begin_row[unseen[unseen > 0]],
         "attempts that no start line opened: steps went back, or life went on after an end line",
     )
+    yield from _starts_without_rank(timeline)
     if attempts.step_log:
         claimed = attempts.closing[of_kind(table.kind[attempts.closing], CLEAN_KINDS)]
         crashed = timeline.endings.how[attempts.of_row[claimed]] != End.CLEAN
@@ -80,6 +84,22 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
             f"the job name was used for {len(starts)} runs, and what the earlier ones did counts as wasted; "
             "--run N or --run last analyses one",
         )
+
+
+def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Attempts that did nothing and ended without a word before another start came at once."""
+    table, attempts = timeline.table, timeline.attempts
+    before = np.arange(max(len(attempts) - 1, 0))
+    row, next_row = attempts.begin_row[before], attempts.begin_row[before + 1]
+    idle = (attempts.last_recorded[before] < 0) & (timeline.endings.how[before] == End.NOT_LOGGED)
+    bare = attempts.started[before] & attempts.started[before + 1]
+    bare &= (table.rank[row] == NONE) & (table.rank[next_row] == NONE)
+    at_once = attempts.begin[before + 1] - attempts.begin[before] <= _AT_ONCE_NS
+    chosen = np.flatnonzero(idle & bare & at_once)
+    if len(chosen):
+        rows = np.concatenate((row[chosen], next_row[chosen]))
+        message = "start lines without a rank, directly followed by another one: one start of several hosts?"
+        yield diagnostic_at("starts_without_rank", table, rows, message, len(chosen))
 
 
 def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:

@@ -17,6 +17,7 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
 from goodput_cli.events.columnar.numbers import Numerals
 from goodput_cli.events.columnar.templates import Columns
+from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.growing import constant
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.timestamps import TimestampReader
@@ -87,6 +88,8 @@ class Output:
     labels: Interner[str]
     details: Interner[tuple[Any, ...]]
     clock: TimestampReader
+    zones: EntryZones | None = None
+    """Takes lines whose zone their entries may show; None where the zone was given."""
 
     def report(self, code: str, message: str, records: Records, which: Mask | Sequence[int]) -> None:
         """A finding about the records chosen by a mask or by positions."""

@@ -94,7 +94,11 @@ def _times(records: Records, good: Mask, output: Output) -> I64:
 def _report_local(records: Records, instants: Instants, good: Mask, output: Output) -> None:
     zone = output.clock.zone
     message = f"timestamps without a zone, read as {zone}; --timezone says which zone they are in"
-    output.report("naive_timestamps", message, records, instants.naive & good)
+    naive = instants.naive & good
+    output.report("naive_timestamps", message, records, naive)
+    stamped = naive & (records.stamp >= 0)
+    if output.zones is not None and stamped.any():
+        output.zones.add(records.origin, records.stamp, instants.ns, stamped)
     for code, places in instants.odd.items():
         output.report(code, f"{_ODDITIES[code]} (zone {zone})", records, sorted(places))
 
