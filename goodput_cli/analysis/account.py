@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,11 +17,14 @@ from goodput_cli.analysis.pick import pick_ordered, pick_run
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import as_known_at, default_window, rolling
-from goodput_cli.diagnostics.diagnostic import merge
+from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
+from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import Anchors
 from goodput_cli.vocabulary.zones import load_zone
+
+_LONG_SILENCE_NS = 86_400 * 10**9
 
 
 def analyze_log(
@@ -36,12 +39,25 @@ def analyze_log(
     known = timeline if question.method.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.window else None
-    noticed = analysis.diagnostics
+    noticed = (*analysis.diagnostics, *_silence(ordered, timeline, question, name))
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
     analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
+
+
+def _silence(ordered: Ordered, timeline: Timeline, question: Question, name: str) -> Iterator[Diagnostic]:
+    """`--as-of` long behind the last line of a job that nothing ended: most of the window is silence."""
+    silent = timeline.end - int(ordered.table.end.max())
+    if question.as_of is None or timeline.ended or silent < _LONG_SILENCE_NS:
+        return
+    logged, start, end = account_for(ordered, replace(question, as_of=None, start=None, end=None), name)
+    percent = analyse_window(logged, name, (), start, end, ()).goodput_percent
+    yield Diagnostic.of(
+        "long_silence",
+        f"no line for {duration(silent)}: the job has probably ended; without --as-of its goodput is {percent:.2f} %",
+    )
 
 
 def _rolling(timeline: Timeline, question: Question, start: int, end: int) -> Rolling:

@@ -336,6 +336,12 @@ _HOSTS = {
         "None, unless a start was lost: then the burst seems to be over too early.",
         "Check whether the job was meant to run on fewer hosts.",
     ),
+    "long_silence": Code(
+        "warning",
+        "The answer is as of an instant more than a day behind the last line of a job whose end was not logged.",
+        "The silence is part of the window: goodput falls with every day.",
+        "Leave --as-of out if the job has ended; otherwise look whether its log still arrives.",
+    ),
     "starts_without_rank": Code(
         "warning",
         "Start lines without a rank follow each other at once: several hosts may each have written theirs.",
@@ -359,7 +365,59 @@ _COMPARING = {
     ),
 }
 
-CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING}
+_ADVICE = {
+    "replay_differs": Code(
+        "warning",
+        "The record of the job, replayed as it was, does not give the record.",
+        "No replay is shown, and what rests on one is not recorded; the curve, and levers that are exact, hold.",
+        "If the message gives an amount, report it with the log: it is a bug. A job that has just lost most of what it "
+        "did is advised later.",
+    ),
+    "save_cost_unknown": Code(
+        "info",
+        "No line says how long a save blocks.",
+        "No interval is advised.",
+        "Log step_finished beside checkpoint_saved, use Orbax' structured log, or give --save-seconds.",
+    ),
+    "few_failures": Code(
+        "info",
+        "Fewer than three failures ended training.",
+        "The rate of failures is little more than a guess: the advice is never to change.",
+        "Ask again when the job has run longer, or give the cluster's --mtbf.",
+    ),
+    "early_failures": Code(
+        "info",
+        "More failures came soon after a start than a constant rate of failures gives by chance in one case of 100.",
+        "The formulas of Young and Daly do not hold; the curve, which takes the failures as they came, does.",
+        "Look why starts do not hold: the same bad host, or an error that comes with every start.",
+    ),
+    "older_restored": Code(
+        "info",
+        "A newer checkpoint was complete, and an older one was restored.",
+        "More was lost than the interval of saves costs: newest_checkpoint says how much.",
+        "Look whether the newer checkpoint could not be read, or going back was meant.",
+    ),
+    "saved_unseen": Code(
+        "info",
+        "Training went on from a checkpoint that no line shows.",
+        "What such a failure loses is kept as it was at every interval: it says nothing about how often to save.",
+        "Log every save, those on the way out and of other tiers too.",
+    ),
+    "never_ends": Code(
+        "warning",
+        "With such failures the job does not come to its end, however often it saves.",
+        "No interval is advised; what the levers save is known.",
+        "Look at what the failures have in common, first of all at those soon after a start.",
+    ),
+    "save_latency_unknown": Code(
+        "info",
+        "Saves go on behind their blocking part, and no line says until when.",
+        "They are taken to be usable at once: the interval that is advised may be a little short.",
+        "Log checkpoint_saved when a save is complete.",
+    ),
+}
+
+CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING, **_ADVICE}
 """Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")

@@ -1,0 +1,76 @@
+"""`python -m benchmarks.advice`: is the advice honest, and are replays quick? Prints both tables."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.advice_jobs import Job, best_interval, record_of_job, true_goodput
+from goodput_cli.analysis.advice.curve import exposure_of
+from goodput_cli.analysis.advice.interval import interval_advice
+from goodput_cli.analysis.advice.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay import replay
+
+JOBS = 80
+
+
+def honesty(job: Job, today: int, best: int, jobs: int = JOBS, seed: int = 1) -> dict[str, float]:
+    """Of records of one job that saves every `today` steps: shares (percent) told to change and to keep, the mean and
+    the worst true gain (points) where told to change, and how often the 95 % range touches the true plateau."""
+    random = np.random.default_rng(seed)
+    told, kept, gains, touched = 0, 0, [], 0
+    top, good = true_goodput(job, best), true_goodput(job, best, 4000) - 0.1
+    plateau = [every for every in range(1, 6 * best) if true_goodput(job, every, 4000) >= good]
+    before = true_goodput(job, today)
+    for _ in range(jobs):
+        record = record_of_job(replace(job, every=today), random)
+        advice = interval_advice(record, exposure_of(record)).advice
+        told += advice.verdict == "change"
+        kept += advice.verdict == "keep"
+        if advice.verdict == "change" and advice.every_steps is not None:
+            gains.append(true_goodput(job, advice.every_steps) - before)
+        if advice.ci95_steps is not None and advice.ci95_steps[1] is not None:
+            touched += advice.ci95_steps[0] <= plateau[-1] and advice.ci95_steps[1] >= plateau[0]
+    return {
+        "change": 100 * told / jobs, "keep": 100 * kept / jobs, "touches": 100 * touched / jobs, "best": top,
+        "gain": float(np.mean(gains)) if gains else 0.0, "worst": min(gains, default=0.0),
+    }  # fmt: skip
+
+
+def print_honesty() -> None:
+    """The table of docs/advice.md."""
+    print(f"{'lives':<14}{'failures':>9}{'today':>16}{'change':>9}{'keep':>9}{'gain':>8}{'worst':>8}{'touches':>9}")
+    for shape, name in ((1.0, "exponential"), (0.6, "Weibull 0.6"), (0.4, "Weibull 0.4")):
+        best = best_interval(Job(shape))
+        for failures in (4, 10, 30):
+            for factor, words in ((1.0, "already best"), (3.5, "3.5 x the best"), (0.2, "0.2 x the best")):
+                today = max(round(best * factor), 1)
+                row = honesty(Job(shape, failures=failures), today, best)
+                print(
+                    f"{name:<14}{failures:>9}{words:>16}{row['change']:>8.0f}%{row['keep']:>8.0f}%{row['gain']:>+8.2f}"
+                    f"{row['worst']:>+8.2f}{row['touches']:>8.0f}%"
+                )
+
+
+def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
+    """A hundred replays of a million steps."""
+    step = 1.0
+    job = Job(1.0, mean=steps * step / lives, cost=5.0, step=step, failures=lives, every=200)
+    record = record_of_job(job, np.random.default_rng(3))
+    begun = time.process_time()
+    exact = replay(record, AsRecorded(record)).ns == record.window
+    intervals = sorted({round(1.1**power) for power in range(1, 130)})[:100]
+    begun_all = time.process_time()
+    for every in intervals:
+        replay(record, Every(record, every))
+    ended = time.process_time()
+    print(f"{record.end} steps, {len(record.lives)} lives, exact: {exact}")
+    print(f"the record {begun_all - begun:.3f} s of processor time, {len(intervals)} intervals", end=" ")
+    print(f"{ended - begun_all:.2f} s (target 2 s)")
+
+
+if __name__ == "__main__":
+    print_speed()
+    print_honesty()

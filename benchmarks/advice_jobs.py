@@ -1,0 +1,103 @@
+"""Simulated jobs for advice: lives of a known distribution, steps and saves of constant length. What the best interval
+of such a job is, is known; what one record of it says is judged against that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goodput_cli.analysis.advice.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.endings import with_endings
+from goodput_cli.analysis.advice.record import PARTS, Amounts, Life, Record, SaveColumns, latest_extra
+from goodput_cli.analysis.advice.sums import FLAT, ramp
+
+NS = 10**9
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is simulated. Seconds; shape: of Weibull lives of this mean (1: exponential)."""
+
+    shape: float
+    mean: float = 9442.0
+    cost: float = 13.7
+    step: float = 9.0
+    gap: float = 300.0
+    failures: int = 10
+    every: int = 50
+
+    def lives(self, random: np.random.Generator) -> list[int]:
+        """So many lives, and a last one that is cut somewhere; ns."""
+        scale = self.mean / math.gamma(1 + 1 / self.shape)
+        drawn = scale * random.weibull(self.shape, self.failures + 1)
+        drawn[-1] *= random.random()
+        return [max(round(float(life) * NS), NS) for life in drawn]
+
+
+def record_of_job(job: Job, random: np.random.Generator) -> Record:
+    """One record of a job that saves every `job.every` steps."""
+    step, cost, gap = (round(value * NS) for value in (job.step, job.cost, job.gap))
+    lives: list[Life] = []
+    traces: list[Trace] = []
+    position, clock = 0, gap
+    budgets = job.lives(random)
+    for index, budget in enumerate(budgets):
+        censored = index == len(budgets) - 1
+        life, seen = _lived(position, clock, budget, step, cost, job.every)
+        position = int(life.saves.made_at[-1]) if len(life.saves) else life.first
+        lives.append(life if censored else replace(life, resumed=position))
+        death = clock + budget
+        traces.append(Trace(seen, 0, death, seen if censored else death, death, not censored, True, 1))
+        clock = (seen if censored else death) + gap
+    course = Course(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
+    lives = [settled(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
+    lives = [
+        replace(life, kept=step * ((life.stop if life.resumed is None else life.resumed) - life.first))
+        for life in lives
+    ]
+    productive = sum(life.kept for life in lives)
+    end = max(life.stop for life in lives)
+    last = max(index for index, life in enumerate(lives) if life.stop == end)
+    none = dict.fromkeys(PARTS, (0,) * len(lives))
+    return with_endings(
+        Record(
+            name="simulated", window=clock - gap, productive=productive, step_log=True, shift=0, every=job.every,
+            cost=job.cost, cost_given=False, latency=0, asynchronous=False, shows_saves=True, unit=step, start=0,
+            lives=tuple(lives), end=end, last=last, kept_steps=lives[-1].stop,
+            amounts=Amounts(none, (), 0, 0, 0, None, None, None, {}, job.failures, 0, ()),
+        )
+    )  # fmt: skip
+
+
+def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int) -> tuple[Life, int]:
+    """One life from a position on, and when (ns) its last complete step or save ended."""
+    period = every * step + cost
+    to_save = (every - (first - 1) % every) if first else every + 1  # steps until the first save is due
+    steps, saves = budget // step, 0
+    if steps >= to_save:
+        left = budget - to_save * step - cost
+        saves = 0 if left < 0 else 1 + left // period
+        rest = left - (saves - 1) * period if saves else budget - to_save * step
+        steps = to_save + (saves - 1) * every + min(rest // step, every) if saves else to_save
+    made = first + to_save + every * np.arange(saves, dtype=np.int64)
+    work = ramp(np.arange(steps), np.ones(steps, np.int64), np.full(steps, step), step)
+    columns = SaveColumns(made, np.full(saves, cost), np.zeros(saves, np.int64))
+    life = Life(0, first, first + steps, begin, 0, 0, 0, step, work, FLAT, columns, False, None, 0)
+    return life, begin + steps * step + saves * cost
+
+
+def true_goodput(job: Job, every: int, lives: int = 40_000, seed: int = 99) -> float:
+    """Share (percent) of life time and gaps that is kept progress, over very many lives of the same job."""
+    random = np.random.default_rng(seed)
+    scale = job.mean / math.gamma(1 + 1 / job.shape)
+    drawn = scale * random.weibull(job.shape, lives)
+    kept = np.floor(drawn / (every * job.step + job.cost)) * every * job.step
+    return 100 * float(kept.sum() / (drawn.sum() + lives * job.gap))
+
+
+def best_interval(job: Job) -> int:
+    """The interval (steps) of the highest true goodput, among round ones."""
+    intervals = sorted({round(1.1**power) for power in range(70)})
+    return max(intervals, key=lambda every: true_goodput(job, every))

@@ -1,0 +1,181 @@
+"""Advice on one job: the interval, the levers and a scenario, from its record (docs/advice.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from goodput_cli.analysis.advice.curve import Exposure, exposure_of
+from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
+from goodput_cli.analysis.advice.levers import Price, Question, bound, levers
+from goodput_cli.analysis.advice.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.record import FAILURES, Death, Kind, Record
+from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.results import (
+    Advice,
+    CurvePoint,
+    Fidelity,
+    IntervalAdvice,
+    Recorded,
+    RecordFacts,
+    SaveFacts,
+)
+from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+_LEAST_REPLAYED = 0.9
+_SPARE_NS = 60 * 10**9
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may say about the job. mtbf: s, of life time. spare_ns: until a spare takes over."""
+
+    mtbf: float | None = None
+    spare_ns: int = _SPARE_NS
+    price: Price = field(default_factory=Price)
+    plan: Plan | None = None
+
+
+def advise(record: Record, options: Options = Options(), others: Mapping[Death, Record] | None = None) -> Advice:
+    """others: the records for each assumed moment of death, where none was logged."""
+    exposure = exposure_of(record, options.mtbf)
+    fidelity = check_replay(record)
+    interval = interval_advice(record, exposure)
+    question = Question(record, exposure, interval, fidelity.ok, options.spare_ns)
+    plan = options.plan
+    return Advice(
+        job=record.name,
+        recorded=Recorded(100 * record.productive / record.window, record.window / 1e9, record.productive / 1e9),
+        record=_facts(record, exposure, fidelity),
+        saves=_saves(record, exposure),
+        interval=_replayed(record, interval, fidelity.ok),
+        curve=_curve(record, interval, fidelity.ok),
+        levers=levers(question, options.price),
+        bound=bound(question, options.price),
+        scenario=None if plan is None else scenario(record, exposure, plan, options.price, fidelity.ok),
+        deaths=_deaths(record, options, others),
+        diagnostics=tuple(_diagnostics(record, exposure, interval, fidelity)),
+    )
+
+
+def check_replay(record: Record) -> Fidelity:
+    """The record replayed as it was must give the record: its length, where each life died and the next began, and
+    what saves cost."""
+    before_tail = record.window - record.tail
+    if before_tail < _LEAST_REPLAYED * record.window:
+        return Fidelity(False, None, (
+            f"only {100 * before_tail / record.window:.0f} % of the job lie before the step it has come to: too little "
+            "to replay (replay_too_short)"
+        ))  # fmt: skip
+    done = replay(record, AsRecorded(record))
+    if done.ns is None:
+        return Fidelity(False, None, "the record replayed as it was never ends")
+    difference = done.ns - record.window
+    path = tuple((end.died, life.resumed) for life, end in zip(record.lives, record.ends, strict=True))[: record.last]
+    if difference:
+        return Fidelity(False, difference, f"the record replayed as it was differs by {difference / 1e9:g} s")
+    if done.path != path:
+        pairs = zip((*done.path, None), (*path, None), strict=False)
+        wrong = next(index for index, (one, other) in enumerate(pairs) if one != other)
+        return Fidelity(False, difference, f"in the record replayed as it was life {wrong + 1} ends elsewhere")
+    return Fidelity(True, 0, None)
+
+
+def _facts(record: Record, exposure: Exposure, fidelity: Fidelity) -> RecordFacts:
+    kinds = Counter(end.kind for end in record.ends)
+    return RecordFacts(
+        lives=len(record.lives),
+        failures=sum(kinds[kind] for kind in FAILURES),
+        disruptions=record.amounts.disruptions,
+        kinds={str(kind): kinds[kind] for kind in (*FAILURES, Kind.STOP)},
+        life_seconds=exposure.budgets,
+        mtbf_seconds=exposure.mtbf,
+        work_seconds=exposure.work,
+        gap_seconds=exposure.gaps,
+        fixed_seconds=exposure.fixed,
+        extra_seconds=exposure.extra,
+        pace_seconds=exposure.pace,
+        early=early_deaths(exposure),
+        replay=fidelity,
+        death=record.deaths if any(life.unseen_death for life in record.lives) else None,
+    )
+
+
+def _saves(record: Record, exposure: Exposure) -> SaveFacts:
+    return SaveFacts(
+        cost_seconds=record.cost,
+        cost_origin=None if record.cost is None else "given" if record.cost_given else "recorded",
+        count=sum(len(life.saves) for life in record.lives),
+        every_steps=record.every,
+        every_seconds=None if record.every is None else record.every * exposure.pace,
+        latency_seconds=record.latency / 1e9,
+    )
+
+
+def _replayed(record: Record, interval: Interval, replays: bool) -> IntervalAdvice:
+    advice = interval.advice
+    if not replays or advice.every_steps is None:
+        return advice
+    return replace(advice, replayed=replay_facts(record, replay(record, Every(record, advice.every_steps))))
+
+
+def _curve(record: Record, interval: Interval, replays: bool) -> tuple[CurvePoint, ...]:
+    curve, spread = interval.curve, interval.spread
+    if curve is None or spread is None:
+        return ()
+    goodput = curve.goodput(curve.average)
+    points = []
+    for place, every in enumerate(curve.intervals.tolist()):
+        own = replay_facts(record, replay(record, Every(record, every))).goodput_percent if replays else None
+        low, high = spread.goodput[:, place].tolist()
+        points.append(CurvePoint(every, every * curve.exposure.pace, float(goodput[place]), (low, high), own))
+    return tuple(points)
+
+
+def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | None) -> Mapping[Death, float] | None:
+    """Today's average goodput (percent) for each assumed moment of death."""
+    if not others or not any(life.unseen_death for life in record.lives):
+        return None
+    found: dict[Death, float] = {}
+    for death, other in others.items():
+        today = interval_advice(other, exposure_of(other, options.mtbf)).today
+        if today is not None:
+            found[death] = float(today.goodput(today.average)[0])
+    return found or None
+
+
+def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
+    found = []
+    if not fidelity.ok:
+        found.append(Diagnostic.of("replay_differs", f"{fidelity.reason}; no replay is shown"))
+    advice = interval.advice
+    if record.every is not None and record.cost is None:
+        found.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
+    if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
+        message = f"{exposure.failures} failures: the rate of failures is little more than a guess"
+        found.append(Diagnostic.of("few_failures", message))
+    early = early_deaths(exposure)
+    if early is not None and early.unusual:
+        message = (
+            f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where "
+            f"{early.expected:.1f} are expected: the formulas of Young and Daly do not hold, but the curve does"
+        )
+        found.append(Diagnostic.of("early_failures", message, early.count))
+    found += _of_kind(
+        record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
+    )
+    found += _of_kind(record, Kind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows")
+    if advice.reason == "never_ends":
+        found.append(Diagnostic.of("never_ends", str(advice.say)))
+    if record.background:
+        message = "saves go on in the background and no line says until when: their latency is taken as 0"
+        found.append(Diagnostic.of("save_latency_unknown", message))
+    return found
+
+
+def _of_kind(record: Record, kind: Kind, code: str, message: str) -> list[Diagnostic]:
+    behind = [record.lives[index + 1].began_at for index, end in enumerate(record.ends) if end.kind == kind]
+    places = tuple(place for place in behind if place is not None)
+    return [Diagnostic.of(code, message, len(behind), places)] if behind else []

@@ -1,0 +1,196 @@
+"""Goodput against the interval, on average over lives a little shorter and longer than the recorded ones
+(docs/advice.md, *The curve*). All real; seconds.
+
+The best interval is never taken from replays of the record: a replay knows when each failure comes, so that its best
+interval is the one that saves just before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.advice.record import COUNTED, FAILURES, Kind, Record
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+_GROWTH = 1.1
+_FARTHEST = 20
+_NS = 1e9
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What the curve is made of (s). lives: x, budgets of the failures whose loss depends on the interval. budgets: A,
+    of all lives. work: U. gaps: G, behind failures. fixed: V, which no failure brings. extra: E, lost whatever the
+    interval. pace: mean time of a step. productive, window: P and T of the record. rate: with a known MTBF (s), the
+    failures that A should have seen; None: as many as it saw.
+    """
+
+    lives: F64
+    budgets: float
+    work: float
+    gaps: float
+    fixed: float
+    extra: float
+    pace: float
+    productive: float
+    window: float
+    mtbf_given: float | None = None
+
+    @property
+    def failures(self) -> int:
+        """n."""
+        return len(self.lives)
+
+    @property
+    def mtbf(self) -> float | None:
+        """M, in life time; None without a failure."""
+        if self.mtbf_given is not None:
+            return self.mtbf_given
+        return self.budgets / self.failures if self.failures else None
+
+    @cached_property
+    def weight(self) -> float:
+        """By how much more often failures come than recorded, if the MTBF is known; else 1."""
+        if self.mtbf_given is None or not self.failures:
+            return 1.0
+        return self.budgets / self.mtbf_given / self.failures
+
+
+def exposure_of(record: Record, mtbf: float | None = None) -> Exposure:
+    """Sums over the lives of a record."""
+    lives, ends = record.lives, record.ends
+    steps = sum(life.steps for life in lives)
+    pace = sum(life.trained for life in lives) / _NS / steps if steps else 0.0
+    behind = [
+        life.hang + record.gaps[index + 1] + lives[index + 1].startup
+        for index, (life, end) in enumerate(zip(lives, ends, strict=True))
+        if end.kind in FAILURES
+    ]
+    budgets, gaps = sum(life.budget for life in lives), sum(behind)
+    return Exposure(
+        lives=np.array([life.budget for life, end in zip(lives, ends, strict=True) if end.kind in COUNTED]) / _NS,
+        budgets=budgets / _NS,
+        work=sum(life.kept for life in lives) / _NS,
+        gaps=gaps / _NS,
+        fixed=(record.window - budgets - gaps) / _NS,
+        extra=_extra_steps(record) * pace,
+        pace=pace,
+        productive=record.productive / _NS,
+        window=record.window / _NS,
+        mtbf_given=mtbf,
+    )
+
+
+def _extra_steps(record: Record) -> int:
+    """Steps lost that no interval would have saved."""
+    lost = 0
+    for life, end in zip(record.lives, record.ends, strict=True):
+        if life.resumed is None:
+            continue
+        if end.kind == Kind.OLDER:
+            lost += end.newest - life.resumed
+        elif end.kind in (Kind.BEYOND, Kind.STOP):
+            lost += max(end.died - life.resumed, 0)
+    return lost
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a save costs and how long it then takes until it can be used (s)."""
+
+    cost: float
+    latency: float = 0.0
+
+
+def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I64:
+    """The intervals (steps) that are looked at: about ten per cent apart."""
+    longest = float(exposure.lives.max()) if exposure.failures else exposure.budgets
+    far = _FARTHEST * max(today, round(longest / exposure.pace) if exposure.pace else 0)
+    most = max(2, min(steps, far))
+    found, power = [], 0
+    while (interval := round(_GROWTH**power)) <= most:
+        found.append(interval)
+        power += 1
+    intervals = np.unique(np.array(found, dtype=np.int64))
+    if saving.latency:
+        intervals = intervals[intervals * exposure.pace >= saving.latency]
+    return intervals
+
+
+class Curve:
+    """T(N) of some intervals. lost: R, [n, intervals], what the end of each failed life loses; half: what that of a
+    life as long as the record would lose, [intervals]."""
+
+    def __init__(self, exposure: Exposure, intervals: Sequence[int] | I64, saving: Saving) -> None:
+        self.exposure, self.saving = exposure, saving
+        self.intervals = np.asarray(intervals, dtype=np.int64)
+        self._training = self.intervals * exposure.pace
+        self.periods: F64 = np.asarray(self._training + saving.cost, dtype=np.float64)
+        self.lost = lost_at_end(exposure.lives[:, None], self.periods[None, :], saving.latency)
+        self.half = lost_at_end(np.array([[exposure.budgets]]), self.periods[None, :], saving.latency)[0]
+
+    def lengths(self, lost: F64, gaps: float | F64) -> F64:
+        """T (s; infinite where the job never ends). lost: sums of R, [..., intervals]. gaps: G, [...]."""
+        one = self.exposure
+        share = self._training / np.maximum(self.periods, 1e-300)
+        kept = share * (1 - lost / one.budgets) - one.extra / one.budgets
+        with np.errstate(divide="ignore", invalid="ignore"):
+            length = one.fixed + one.work / kept * (1 + np.asarray(gaps)[..., None] / one.budgets)
+        return np.where(kept > 0, length, np.inf)
+
+    @cached_property
+    def average(self) -> F64:
+        """T (s) of each interval, as it is shown."""
+        one = self.exposure
+        if one.mtbf_given is not None and not one.failures:
+            return self._exponential(one.mtbf_given)
+        return self.lengths(self.lost.sum(axis=0) * one.weight, one.gaps * one.weight)
+
+    @cached_property
+    def chosen_by(self) -> F64:
+        """T (s) with the next failure on its way: half a failure more. With a known MTBF there is none to guess."""
+        one = self.exposure
+        if one.mtbf_given is not None:
+            return self.average
+        return self.lengths(self.lost.sum(axis=0) + self.half / 2, one.gaps)
+
+    def _exponential(self, mtbf: float) -> F64:
+        """Exponential lives: no failure was seen, but how often they come is known."""
+        one = self.exposure
+        with np.errstate(over="ignore"):
+            kept = self._training / mtbf / np.expm1(self.periods / mtbf) - one.extra / one.budgets
+        with np.errstate(divide="ignore"):
+            return np.where(kept > 0, one.fixed + one.work / kept * (1 + one.gaps / one.budgets), np.inf)
+
+    def goodput(self, length: F64) -> F64:
+        """P / T in percent; 0 where the job never ends."""
+        return np.asarray(100 * self.exposure.productive / length)
+
+
+def lost_at_end(life: F64, period: F64, latency: float = 0.0) -> F64:
+    """R: what the end of a life of `life` seconds loses, on average over lives of half to one and a half times that."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lost = _loss(1.5 * life, period) - _loss(0.5 * life, period)
+        if latency:
+            lost = lost + _waiting(1.5 * life, period, latency) - _waiting(0.5 * life, period, latency)
+        return np.where(life > 0, lost / life, 0.0)
+
+
+def _loss(life: F64, period: F64) -> F64:
+    """F: the integral of the time since the last save."""
+    whole = np.floor(life / period)
+    rest = life - whole * period
+    return np.asarray(whole * period**2 / 2 + rest**2 / 2)
+
+
+def _waiting(life: F64, period: F64, latency: float) -> F64:
+    """L: the same of the time in which the newest save could not be used yet."""
+    whole = np.floor(life / period)
+    rest = life - whole * period
+    return np.asarray(period * (np.maximum(whole - 1, 0) * latency + (whole >= 1) * np.minimum(rest, latency)))

@@ -1,0 +1,230 @@
+"""How often to save: the advised interval, how sure it is, and the verdict (docs/advice.md, *How sure*)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import comb, exp, log
+
+import numpy as np
+
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
+from goodput_cli.analysis.advice.formulas import Formulas, formulas
+from goodput_cli.analysis.advice.posterior import Spread, spread
+from goodput_cli.analysis.advice.record import Record
+from goodput_cli.analysis.advice.results import EarlyDeaths, IfCost, IntervalAdvice, Verdict
+
+PLATEAU_POINTS = 0.1
+LEAST_FAILURES = 3
+_SURE = 0.95
+LEAST_STEPS = 20
+_EARLY = 0.1
+_CHANCE = 0.01
+_COSTS = (1.0, 5.0, 15.0, 60.0)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best interval of a curve (steps), the ends of what is as good, and the roundest number between them."""
+
+    best: int
+    plateau: tuple[int, int]
+    advised: int
+
+
+def optimum(curve: Curve) -> Optimum | None:
+    """None where no interval lets the job end."""
+    lengths = curve.chosen_by
+    if len(lengths) == 0 or not np.isfinite(lengths).any():
+        return None
+    place = int(np.argmin(lengths))
+    goodput = curve.goodput(lengths)
+    good = np.flatnonzero(goodput >= goodput[place] - PLATEAU_POINTS)
+    best, low, high = (int(curve.intervals[at]) for at in (place, good[0], good[-1]))
+    return Optimum(best, (low, high), roundest(low, high, best))
+
+
+def roundest(low: int, high: int, best: int) -> int:
+    """The integer from low to high with the fewest significant digits, then the nearest to `best` in ratio, then the
+    smaller."""
+    for digits in range(1, len(str(high)) + 1):
+        found: set[int] = set()
+        for power in range(len(str(high)) - digits, -1, -1):
+            unit = 10**power
+            found |= {unit * factor for factor in _near(-(-low // unit), high // unit, best / unit)}
+        found = {number for number in found if len(str(number).rstrip("0")) <= digits}
+        if found:
+            return min(found, key=lambda number: (abs(log(number / best)), number))
+    return best
+
+
+def _near(low: int, high: int, wanted: float) -> set[int]:
+    """Of the integers from low to high the ends, and those on both sides of what is wanted."""
+    if low > high:
+        return set()
+    middle = int(wanted)
+    return {min(max(number, low), high) for number in (low, high, middle - 1, middle, middle + 1, middle + 2)}
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The advice, and what it rests on: the curve over all candidates, today's point of it, and the draws. None where
+    nothing could be computed. optimum: None with no failure seen."""
+
+    advice: IntervalAdvice
+    curve: Curve | None = None
+    today: Curve | None = None
+    optimum: Optimum | None = None
+    spread: Spread | None = None
+
+
+def interval_advice(record: Record, exposure: Exposure) -> Interval:
+    """How often to save."""
+    refused = _refused(record)
+    if refused is not None:
+        costs = _if_cost(record, exposure) if refused[0] == "save_cost_unknown" else ()
+        return Interval(replace(_nothing(exposure, "refused", *refused), if_cost=costs))
+    assert record.cost is not None
+    assert record.every is not None
+    saving = Saving(record.cost, record.latency / 1e9)
+    intervals = candidates(exposure, record.kept_steps, record.every, saving)
+    curve, today = Curve(exposure, intervals, saving), Curve(exposure, [record.every], saving)
+    found = optimum(curve)
+    if found is None or not np.isfinite(curve.average).any():
+        return Interval(_nothing(exposure, "refused", "never_ends", _NEVER), curve, today)
+    shown = formulas(record.cost, exposure.mtbf)
+    if not exposure.failures and exposure.mtbf_given is None:
+        return _bound_only(record, exposure, curve, today, shown)
+    return _chosen(record, exposure, curve, today, found, shown)
+
+
+def _chosen(
+    record: Record, exposure: Exposure, curve: Curve, today: Curve, found: Optimum, shown: Formulas
+) -> Interval:
+    assert record.every is not None
+    advised = Curve(exposure, [found.advised], curve.saving)
+    drawn = spread(curve, advised, today)
+    new, old = float(advised.goodput(advised.average)[0]), float(today.goodput(today.average)[0])
+    verdict, reason, say = _verdict(record.every, exposure, found, drawn)
+    recorded = 100 * record.productive / record.window
+    advice = IntervalAdvice(
+        verdict=verdict,
+        reason=reason,
+        say=say,
+        every_steps=found.advised,
+        every_seconds=found.advised * exposure.pace,
+        best_steps=found.best,
+        plateau_steps=found.plateau,
+        ci95_steps=drawn.best,
+        goodput_percent=new,
+        today_percent=old,
+        luck_points=recorded - old,
+        gain_points=new - old,
+        gain_ci95_points=drawn.gain,
+        probability=drawn.probability,
+        failures=exposure.failures,
+        replayed=None,
+        formulas=shown,
+        if_cost=(),
+    )
+    return Interval(advice, curve, today, found, drawn)
+
+
+def _verdict(today: int, exposure: Exposure, found: Optimum, drawn: Spread) -> tuple[Verdict, str | None, str | None]:
+    """keep, change or unclear, and why."""
+    if found.plateau[0] <= today <= found.plateau[1]:
+        return "keep", None, None
+    known = exposure.mtbf_given is not None
+    if not known and exposure.failures < LEAST_FAILURES:
+        return "unclear", "few_failures", f"{exposure.failures} failures say too little; {_MORE}"
+    if drawn.probability is not None and drawn.probability >= _SURE:
+        return "change", None, None
+    return "unclear", "not_sure", f"another interval may be better, but that is not sure; {_MORE}"
+
+
+def _bound_only(record: Record, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
+    """Without a failure only a bound is known: how often it is not worth while to save."""
+    drawn = spread(curve, None, None)
+    old = float(today.goodput(today.average)[0])
+    hours = exposure.budgets / 3600
+    say = (
+        f"no failure was seen: not more often than every {drawn.best[0]} steps, as far as {hours:.1f} h without one "
+        f"can tell; {_MORE}"
+    )
+    nothing = _nothing(exposure, "unclear", "no_failure", say)
+    recorded = 100 * record.productive / record.window
+    advice = replace(
+        nothing, ci95_steps=(drawn.best[0], None), today_percent=old, luck_points=recorded - old, formulas=shown
+    )
+    return Interval(advice, curve, today, None, drawn)
+
+
+def _nothing(exposure: Exposure, verdict: Verdict, reason: str, say: str) -> IntervalAdvice:
+    return IntervalAdvice(
+        verdict, reason, say, None, None, None, None, None, None, None, None, None, None, None,
+        exposure.failures, None, Formulas(None, None, None), (),
+    )  # fmt: skip
+
+
+def _refused(record: Record) -> tuple[str, str] | None:
+    """Why no interval can be advised: a code, and what to log."""
+    if record.every is None:
+        return "no_saves", "the log shows no save; log them: Orbax' structured log, or `checkpoint_saved`"
+    if record.cost is None:
+        return "save_cost_unknown", (
+            "no line says how long a save blocks; log `step_finished` before `checkpoint_saved`, or give --save-seconds"
+        )
+    if record.kept_steps < LEAST_STEPS:
+        return "too_short", f"{record.kept_steps} steps were kept; {LEAST_STEPS} are needed"
+    if len(record.lives) < 2 and record.kept_steps < 2 * record.every:
+        return "too_short", (
+            f"one attempt of {record.kept_steps} steps, saved every {record.every}: two intervals, or a second "
+            "attempt, are needed"
+        )
+    return None
+
+
+_NEVER = "with these failures the job never ends, whatever the interval: only the levers below help"
+_MORE = "log more failures, or give --mtbf"
+
+
+def _if_cost(record: Record, exposure: Exposure) -> tuple[IfCost, ...]:
+    """The best interval for some costs of a save, those that are shorter than half an interval."""
+    today = record.every
+    assert today is not None
+    made = []
+    for cost in _COSTS:
+        saving = Saving(cost, record.latency / 1e9)
+        if cost >= today * exposure.pace / 2 or not exposure.failures:
+            continue
+        found = optimum(Curve(exposure, candidates(exposure, record.kept_steps, today, saving), saving))
+        if found is not None:
+            made.append(IfCost(cost, found.advised, found.plateau))
+    return tuple(made)
+
+
+def early_deaths(exposure: Exposure) -> EarlyDeaths | None:
+    """Lives shorter than a tenth of the MTBF, against what a constant hazard gives. None without a failure."""
+    if not exposure.failures:
+        return None
+    limit = _EARLY * exposure.budgets / exposure.failures
+    early = exposure.lives[exposure.lives < limit]
+    share, total = 1 - exp(-_EARLY), exposure.failures
+    probability = _binomial_tail(len(early), total, share)
+    longest = float(early.max()) if len(early) else None
+    return EarlyDeaths(len(early), total * share, probability, probability < _CHANCE, longest)
+
+
+def _binomial_tail(count: int, total: int, share: float) -> float:
+    """Probability of `count` or more of `total`."""
+    odds, term, below = share / (1 - share), (1 - share) ** total, 0.0
+    if term == 0.0:  # so many that only logarithms hold it
+        terms = [exp(_log_binomial(total, k) + k * log(share) + (total - k) * log(1 - share)) for k in range(count)]
+        return max(1 - sum(terms), 0.0)
+    for k in range(count):
+        below += term
+        term *= odds * (total - k) / (k + 1)
+    return max(1 - below, 0.0)
+
+
+def _log_binomial(total: int, count: int) -> float:
+    return log(comb(total, count))

@@ -1,0 +1,289 @@
+"""Levers: what would have bought goodput, each with how it was computed and what it assumes (docs/advice.md, *Levers*).
+They overlap, so that they do not add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from statistics import median
+
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
+from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
+from goodput_cli.analysis.advice.policy import AsRecorded
+from goodput_cli.analysis.advice.record import FAILURES, RESTART, Kind, Record
+from goodput_cli.analysis.advice.replay import Changes, replay
+from goodput_cli.analysis.advice.results import How, Lever
+
+LEAST_SHARE = 0.0005
+"""Of the job's time: a lever that buys less is left out."""
+_STILL_BLOCKS = 0.1
+_LABEL_SHARE = 0.01
+_OUTAGE_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Price:
+    """What an hour of the job holds and costs; None where that is not known."""
+
+    accelerators: float | None = None
+    per_hour: float | None = None
+
+    def hours(self, seconds: float) -> float | None:
+        """Accelerator hours in so many seconds of the job."""
+        return None if self.accelerators is None else self.accelerators * seconds / 3600
+
+    def cost(self, seconds: float) -> float | None:
+        """What these cost."""
+        hours = self.hours(seconds)
+        return None if hours is None or self.per_hour is None else hours * self.per_hour
+
+
+@dataclass(frozen=True)
+class Found:
+    """A lever before it is put against the whole job. ns: of exact ones; seconds and the two goodputs (percent) of
+    averages. None as amount: the log does not show it."""
+
+    name: str
+    label: str
+    text: str
+    assumption: str
+    how: How
+    ns: int | None = None
+    seconds: float | None = None
+    before: float | None = None
+    after: float | None = None
+    settings: Mapping[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What levers are computed from. replays: whether the record replays as it was."""
+
+    record: Record
+    exposure: Exposure
+    interval: Interval
+    replays: bool
+    spare_ns: int
+
+
+def levers(question: Question, price: Price) -> tuple[Lever, ...]:
+    """All that buy something, the most first."""
+    made = [_made(found, question.record, price) for found in all_levers(question)]
+    some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
+    return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
+
+
+def bound(question: Question, price: Price) -> Lever | None:
+    """What no way of checkpointing can beat."""
+    amounts = question.record.amounts
+    found = Found(
+        "checkpoint_bound", "by checkpoints at most", "no save blocks and no step is trained twice",
+        "a bound: no checkpointing can buy more", "bound", ns=amounts.saved + amounts.wasted,
+    )  # fmt: skip
+    return _made(found, question.record, price)
+
+
+def points_of(record: Record, seconds: float) -> tuple[float, float]:
+    """Points of goodput, and the goodput (percent), of a job that is shorter by so much."""
+    productive, window = record.productive / 1e9, record.window / 1e9
+    goodput = 100 * productive / (window - seconds)
+    return goodput - 100 * productive / window, goodput
+
+
+def _made(found: Found, record: Record, price: Price) -> Lever | None:
+    seconds = found.ns / 1e9 if found.ns is not None else found.seconds
+    window = record.window / 1e9
+    if seconds is None or seconds >= window:
+        return None
+    if found.before is not None and found.after is not None:
+        points, goodput = found.after - found.before, found.after
+    else:
+        points, goodput = points_of(record, seconds)
+    return Lever(
+        found.name, found.label, found.text, found.assumption, found.how, seconds, found.ns, 100 * seconds / window,
+        points, goodput, price.hours(seconds), price.cost(seconds), found.settings,
+    )  # fmt: skip
+
+
+def share_saved(total: int, factor: Fraction) -> int:
+    """What is saved (ns) of an amount of which a `factor`-th is left, rounded once, half to even."""
+    return round(total * (1 - 1 / factor))
+
+
+_TWICE = Fraction(2)
+
+
+def half(total: int) -> int:
+    """Half an amount (ns)."""
+    return share_saved(total, _TWICE)
+
+
+def all_levers(question: Question) -> Iterator[Found]:
+    """Every lever that the record has something for, small ones too."""
+    for find in _FINDERS:
+        yield from find(question)
+
+
+def _interval(question: Question) -> Iterator[Found]:
+    advice, exposure = question.interval.advice, question.exposure
+    today, found = question.interval.today, question.interval.optimum
+    if advice.verdict in ("keep", "refused") or today is None or found is None:
+        return
+    advised = Curve(exposure, [found.advised], today.saving)
+    yield _average(
+        question, advised, today, "interval", f"save every {found.advised} steps",
+        f"a save every {found.advised} steps instead of every {int(today.intervals[0])}",
+        "same cost of a save, same failures in kind and number", {"every_steps": found.advised},
+    )  # fmt: skip
+
+
+def _async_saves(question: Question) -> Iterator[Found]:
+    record, exposure, today = question.record, question.exposure, question.interval.today
+    if record.asynchronous or not record.cost or today is None or record.every is None:
+        return
+    saving = Saving(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
+    if exposure.failures == 0 and exposure.mtbf_given is None:
+        return
+    found = optimum(Curve(exposure, candidates(exposure, record.kept_steps, record.every, saving), saving))
+    if found is None:
+        return
+    yield _average(
+        question, Curve(exposure, [found.advised], saving), today, "async_saves", "saves in background",
+        f"asynchronous saves, every {found.advised} steps", f"a tenth of {record.cost:.1f} s still blocks",
+        {"every_steps": found.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
+    )  # fmt: skip
+
+
+def _average(
+    question: Question, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
+    settings: Mapping[str, float | str],
+) -> Found:  # fmt: skip
+    after, before = float(new.average[0]), float(old.average[0])
+    seconds = question.record.window / 1e9 * (1 - after / before)
+    goodputs = [float(curve.goodput(curve.average)[0]) for curve in (old, new)]
+    return Found(
+        name, label, text, assumption, "average", seconds=seconds, before=goodputs[0], after=goodputs[1],
+        settings=settings,
+    )  # fmt: skip
+
+
+def _newest_checkpoint(question: Question) -> Iterator[Found]:
+    record = question.record
+    if not question.replays or not any(end.kind == Kind.OLDER for end in record.ends):
+        return
+    shorter = replay(record, AsRecorded(record), Changes(newest=True)).ns
+    if shorter is not None:
+        yield Found(
+            "newest_checkpoint", "newest checkpoint used", "the newest complete checkpoint is restored, none older",
+            "newer checkpoints could be read, and going back was not meant", "replay", ns=record.window - shorter,
+        )  # fmt: skip
+
+
+def _failures(question: Question) -> Iterator[Found]:
+    lost = question.record.amounts.lost
+    yield Found(
+        "failures", "failures half as often", "every second disruption does not happen", "each as likely as another",
+        "exact", ns=half(lost), settings={"factor": 2},
+    )  # fmt: skip
+
+
+def _starts_that_hold(question: Question) -> Iterator[Found]:
+    record, early = question.record, early_deaths(question.exposure)
+    if early is None or not early.unusual or early.longest_seconds is None:
+        return
+    limit = round(early.longest_seconds * 1e9)
+    short = [
+        life.startup + life.budget + life.hang + gap - life.kept
+        for life, end, gap in zip(record.lives, record.ends, record.gaps[1:], strict=False)
+        if end.kind in FAILURES and life.budget <= limit
+    ]
+    held = {life.attempt + 1 for life, end in zip(record.lives, record.ends, strict=True)
+            if end.kind in FAILURES and life.budget <= limit}  # fmt: skip
+    alone = [ns for attempt, ns in record.amounts.failed_starts if not _in_gap_of(attempt, held, record)]
+    yield Found(
+        "starts_that_hold", "starts that hold", f"no attempt dies within {early.longest_seconds:.0f} s of training",
+        f"{early.count} of {question.exposure.failures} lives did; starts without a step count", "exact",
+        ns=sum(short) + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
+    )  # fmt: skip
+
+
+def _in_gap_of(attempt: int, held: set[int], record: Record) -> bool:
+    """Whether a start without a step lies in the gap behind one of the lives whose next attempts are `held`."""
+    before = [life.attempt for life in record.lives if life.attempt < attempt]
+    return bool(before) and before[-1] + 1 in held
+
+
+def _restart(question: Question) -> Iterator[Found]:
+    amounts = question.record.amounts
+    yield Found(
+        "restart", "restart twice as fast", "initialisation, preparation, restore, loading and compilation take half",
+        "after every disruption", "exact", ns=half(sum(sum(amounts.before[part]) for part in RESTART)),
+        settings={"factor": 2},
+    )  # fmt: skip
+    yield Found(
+        "restore", "restore twice as fast", "restoring a checkpoint takes half", "part of `restart`", "exact",
+        ns=half(amounts.restore), settings={"factor": 2},
+    )  # fmt: skip
+
+
+def _downtime(question: Question) -> Iterator[Found]:
+    amounts, spare = question.record.amounts, question.spare_ns
+    yield Found(
+        "downtime", "downtime halved", "a failure is noticed and the job scheduled twice as fast",
+        "after every disruption", "exact", ns=half(sum(amounts.before["down"])), settings={"factor": 2},
+    )  # fmt: skip
+    yield Found(
+        "spares", f"spares after {spare / 1e9:g} s", "a spare takes over, and nothing is queued",
+        f"after {spare / 1e9:g} s; a start that led nowhere counts as downtime", "exact",
+        ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
+        settings={"spare_seconds": spare / 1e9},
+    )  # fmt: skip
+
+
+def is_eval(label: str) -> bool:
+    """Whether a custom event is an evaluation."""
+    return "EVAL" in label
+
+
+def _custom(question: Question) -> Iterator[Found]:
+    custom, window = question.record.amounts.custom, question.record.window
+    evals = sorted(label for label in custom if is_eval(label))
+    groups = {"evals": evals} if evals else {}
+    groups |= {f"custom:{label}": [label] for label in sorted(custom) if label not in evals}
+    for name, labels in groups.items():
+        total, label = sum(custom[one] for one in labels), f"half as many {', '.join(labels)}"
+        if total > _LABEL_SHARE * window:
+            yield Found(
+                name, label, label, "each as long as before", "exact", ns=half(total), settings={"factor": 2},
+            )  # fmt: skip
+
+
+def _steady(question: Question) -> Iterator[Found]:
+    amounts = question.record.amounts
+    for name, label, text, ns in (
+        ("data_loading", "no waiting for data", "no data is loaded while no step is in flight", amounts.data),
+        ("stalls", "no stalls", "no step stalls", amounts.stalls),
+        ("slow_steps", "no slow steps", "steps take the usual time throughout", amounts.slow),
+    ):
+        if ns is not None and ns > 0:
+            yield Found(
+                name, label, text, "at the same failures: a lower bound, since shorter work meets fewer", "exact", ns=ns
+            )
+
+
+def _longest_outage(question: Question) -> Iterator[Found]:
+    record = question.record
+    gaps = [gap for gap, end in zip(record.gaps[1:], record.ends, strict=False) if end.kind in FAILURES]
+    beyond = max(gaps) - round(median(gaps)) if gaps else 0
+    if beyond > _OUTAGE_SHARE * record.window:
+        yield Found(
+            "longest_outage", "longest outage as others", "the longest outage is as long as the median one", "once",
+            "exact", ns=beyond,
+        )  # fmt: skip
+
+
+_FINDERS: tuple[Callable[[Question], Iterator[Found]], ...] = (
+    _interval, _async_saves, _newest_checkpoint, _failures, _starts_that_hold, _restart, _downtime, _custom, _steady,
+    _longest_outage,
+)  # fmt: skip

@@ -1,0 +1,63 @@
+"""The engine against an oracle that shares no code with it, on generated step logs: lives, replays and the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
+from goodput_cli.analysis.advice.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.record import Record
+from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.timeline_record import record_of
+from goodput_cli.errors import NotEnoughData
+from tests.accounting.test_properties import analyse, slowly
+from tests.oracle import advice as oracle
+from tests.oracle import advice_replay as plainly
+from tests.strategies import messy_logs, step_logs
+
+INTERVALS = (1, 2, 3, 5)
+few = settings(slowly, max_examples=60)
+
+
+def engine(lines: Sequence[str]) -> Record | None:
+    analysis = analyse(lines)
+    try:
+        return None if analysis is None else record_of(analysis.timeline, "j")
+    except NotEnoughData:
+        return None
+
+
+@few
+@given(st.one_of(step_logs(), messy_logs()))
+def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
+    found, expected = engine(lines), oracle.record(lines)
+    if found is None or not found.step_log or expected is None:
+        return
+    assert lives_of(found) == [
+        (life.first, life.stop, life.startup, life.hang, life.budget, end.kind)
+        for life, end in zip(expected.lives, plainly.ends(expected), strict=True)
+    ]
+    assert (found.end, found.last, found.shift) == (expected.end, expected.last, expected.shift)
+    done = replay(found, AsRecorded(found))
+    assert (done.ns, list(done.path)) == plainly.replay(expected, plainly.as_recorded(expected))
+    if found.cost is None:
+        return
+    for interval in INTERVALS:
+        done = replay(found, Every(found, interval))
+        ns, path = plainly.replay(expected, plainly.every(expected, interval, found.cost_ns))
+        assert (done.ns, done.ns and list(done.path)) == (ns, ns and path)
+    if sum(len(life.times) for life in expected.lives) and sum(life.gross for life in expected.lives):
+        curve = Curve(exposure_of(found), INTERVALS, Saving(found.cost))
+        plain = [plainly.average(expected, interval, found.cost) for interval in INTERVALS]
+        assert curve.average.tolist() == pytest.approx(plain, rel=1e-9)
+
+
+def lives_of(record: Record) -> list[tuple[object, ...]]:
+    return [
+        (life.first, life.stop, life.startup, life.hang, life.budget, end.kind)
+        for life, end in zip(record.lives, record.ends, strict=True)
+    ]

@@ -1,0 +1,175 @@
+"""Parts of advice by hand: formulas, random numbers, round intervals, medians, the lever arithmetic, what-if."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
+from goodput_cli.analysis.advice.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.formulas import daly, exact, formulas, young
+from goodput_cli.analysis.advice.interval import roundest
+from goodput_cli.analysis.advice.posterior import uniforms
+from goodput_cli.analysis.advice.record import Life, SaveColumns
+from goodput_cli.analysis.advice.sums import FLAT, jumps, median_share, ramp, sparse_ramp
+from goodput_cli.analysis.advice.what_if import Cut, parse_plan
+from goodput_cli.errors import UsageError
+
+SECOND = 10**9
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("mtbf", "expected"),
+    [(24 * HOUR, (7200, 7001.39, 7001.40)), (6 * HOUR, (3600, 3402.78, 3402.84)), (900.0, (734.85, 548.46, 549.99))],
+)
+def test_formulas(mtbf: float, expected: tuple[float, float, float]) -> None:
+    """Daly's figures 3 to 5 say 117, 57 and 9.1 min for a save of 5 min."""
+    assert (young(300, mtbf), daly(300, mtbf), exact(300, mtbf)) == pytest.approx(expected, abs=0.006)
+
+
+def test_young_is_not_shown_where_it_is_far_off() -> None:
+    assert formulas(300, 900).young is None
+    assert formulas(300, 24 * HOUR).young == pytest.approx(7200)
+    assert daly(300, 100) == 100
+    assert formulas(13.7, None).daly is None
+
+
+def test_random_numbers_are_the_same_everywhere() -> None:
+    assert uniforms(3).tolist() == [0.566561575172281, 0.7457817572627012, 0.9710027535867963]
+    assert uniforms(5)[3:].tolist() == uniforms(2, skip=3).tolist()
+
+
+def exposure(lives: list[float], **changes: float) -> Exposure:
+    values = {"budgets": sum(lives), "work": 0.9 * sum(lives), "gaps": 0.0, "fixed": 0.0, "extra": 0.0, "pace": 1.0}
+    values |= {"productive": 0.9 * sum(lives), "window": sum(lives)} | changes
+    return Exposure(lives=np.array(lives), **values)
+
+
+def test_the_end_of_a_life_loses_what_was_not_saved() -> None:
+    """00-tiny: saves every 4 steps of 10 s, 5 s each; one life of 85 s: (2728.125 - 903.125) / 85."""
+    curve = Curve(exposure([85.0], pace=10.0, budgets=160.0), [4], Saving(5.0))
+    assert curve.lost[0, 0] == pytest.approx(1825 / 85)
+
+
+@pytest.mark.parametrize("period", [300, 522, 900])
+def test_exponential_lives_meet_the_exact_curve(period: int) -> None:
+    mean, cost = 9442.0, 13.7
+    lives = (-mean * np.log1p(-(np.arange(2000) + 0.5) / 2000)).tolist()
+    one = exposure(lives, work=1.0, productive=1.0)
+    kept = 1 / float(Curve(one, [period - 14], Saving(14.0)).average[0])
+    whole = sum(lives) / 2000
+    assert kept == pytest.approx((period - 14) / whole / math.expm1(period / whole), abs=1e-4)
+    assert cost < mean
+
+
+def test_constant_long_lives_want_young() -> None:
+    """Of lives of all lengths round one mean the best period is the square root of 2 C M, within the grid."""
+    mean, cost = 100_000.0, 20.0
+    intervals = sorted({round(1.1**power) for power in range(100)})
+    curve = Curve(exposure([mean] * 10), intervals, Saving(cost))
+    best = float(curve.periods[int(np.argmin(curve.average))])
+    assert best == pytest.approx(math.sqrt(2 * cost * mean), rel=0.1)
+
+
+def test_a_job_that_never_ends() -> None:
+    """Saves that cost nothing are made always; lives shorter than a save lead nowhere."""
+    free = Curve(exposure([1000.0]), [1, 10, 100], Saving(0.0)).average
+    assert np.argmin(free) == 0
+    assert Curve(exposure([10.0] * 9), [1], Saving(1e5)).average[0] == math.inf
+
+
+def test_the_same_lives_many_times_are_the_same_curve() -> None:
+    once, often = exposure([500.0, 900.0, 1500.0]), exposure([500.0, 900.0, 1500.0] * 20)
+    curves = [Curve(one, [10, 50, 200], Saving(5.0)) for one in (once, often)]
+    shares = [curve.average / curve.exposure.budgets for curve in curves]
+    assert shares[0].tolist() == pytest.approx(shares[1].tolist())
+
+
+@given(st.integers(1, 3000), st.integers(0, 3000), st.data())
+def test_the_roundest_interval(low: int, width: int, data: st.DataObject) -> None:
+    best = data.draw(st.integers(low, low + width))
+
+    def digits(number: int) -> int:
+        return len(str(number).rstrip("0"))
+
+    wanted = min(range(low, low + width + 1), key=lambda n: (digits(n), abs(math.log(n / best)), n))
+    assert roundest(low, low + width, best) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 40)), min_size=1, max_size=9), st.booleans())
+def test_the_median_of_shares(stretches: list[tuple[int, int]], skip: bool) -> None:
+    single = [ns * (step + 1) // count - ns * step // count for count, ns in stretches for step in range(count)][skip:]
+    count, amount = (np.array(column) for column in zip(*stretches, strict=True))
+    found = median_share(count, amount, skip)
+    assert found == (round(float(np.median(single))) if single else None)
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 30)), min_size=1, max_size=8), st.integers(0, 40))
+def test_a_ramp_is_the_sum_of_its_steps(stretches: list[tuple[int, int]], place: int) -> None:
+    single = [ns * (step + 1) // count - ns * step // count for count, ns in stretches for step in range(count)]
+    count, amount = (np.array(column) for column in zip(*stretches, strict=True))
+    total = ramp(np.cumsum(count) - count, count, amount, beyond=7)
+    assert total.upto(place) == sum(single[:place]) + 7 * max(place - len(single), 0)
+
+
+def test_evals_and_saves_by_position() -> None:
+    evals = sparse_ramp(np.array([3, 4, 9]), np.array([4, 5, 10]), np.array([70, 71, 72]))
+    assert [evals.upto(position) for position in (0, 3, 4, 5, 8, 10, 99)] == [0, 0, 70, 141, 141, 213, 213]
+    saves = jumps(np.array([5, 9]), np.array([20, 30]))
+    assert (saves.upto(4), saves.upto(5), saves.upto(9)) == (0, 20, 50)
+    assert (saves.last(0, 8), saves.last(5, 8), saves.last(5, 9)) == (5, None, 9)
+
+
+def life(steps: int, first: int = 0) -> Life:
+    """Steps of 10 s, none saved, from second 100 on."""
+    none = np.zeros(0, np.int64)
+    work = ramp(np.arange(steps), np.ones(steps, np.int64), np.full(steps, 10 * SECOND), 10 * SECOND)
+    return Life(0, first, first + steps, 100 * SECOND, 0, 0, 0, 10 * SECOND, work, FLAT, SaveColumns(none, none, none),
+                False, first, 0)  # fmt: skip
+
+
+@pytest.mark.parametrize(("behind", "hang"), [(4, 0), (9.999999999, 0), (10, 1e-9), (310, 300 + 1e-9)])
+def test_a_hang_at_the_end(behind: float, hang: float) -> None:
+    """A step of 10 s that was in flight for longer than that hung: it must not be completed in a replay."""
+    one, seen = life(3), 130 * SECOND
+    death = seen + round(behind * SECOND)
+    trace = Trace(seen, 0, death, death, death, True, True, 1)
+    done = settled(one, trace, Course(True, (), 99, FLAT, 0, "middle"))
+    assert (done.hang, done.budget + done.hang) == (round(hang * SECOND), death - 100 * SECOND)
+
+
+@pytest.mark.parametrize(("choice", "lived"), [("earliest", 30), ("middle", 80), ("latest", 130 - 1e-9)])
+def test_death_in_checkpoint_logs(choice: str, lived: float) -> None:
+    """Three steps seen, the next save ten further on: had it lived for 100 s more, that would have been seen."""
+    trace = Trace(130 * SECOND, 0, None, 130 * SECOND, 900 * SECOND, False, True, 3)
+    done = settled(life(3), trace, Course(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
+    assert (done.budget, done.hang) == (round(lived * SECOND), 0)
+
+
+def test_what_was_logged_beyond_the_next_save_is_a_hang() -> None:
+    trace = Trace(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
+    done = settled(life(3), trace, Course(False, (13,), 99, FLAT, 0, "middle"))
+    assert done.hang == 270 * SECOND + 1
+
+
+@given(st.lists(st.integers(0, 100), max_size=9), st.integers(1, 7))
+def test_a_cut_is_rounded_once(amounts: list[int], factor: int) -> None:
+    saved = Cut(Fraction(factor), 0).saved(amounts)
+    assert sum(saved) == round(sum(amounts) * (1 - Fraction(1, factor)))
+    assert all(0 <= one <= amount for one, amount in zip(saved, amounts, strict=True))
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["restart", "restart=", "restart=/0.5", "restart=/0", "pace=/2", "failures=3", "save-every=0", "save-every=x",
+     "restart-from=older", "async=", "save-cost=/x", "spares=soon"],
+)  # fmt: skip
+def test_changes_that_make_no_sense(change: str) -> None:
+    with pytest.raises(UsageError):
+        parse_plan([change])

@@ -1,0 +1,323 @@
+"""An oracle for advice: the lives of a job in plain, slow Python, from the text of docs/advice.md alone.
+
+Every step stands for itself: a life is a list of step times, and `advice_replay` walks over them one by one. It takes
+attempts, stretches and claims from the accounting oracle, and nothing from `goodput_cli`. Without exclusions, given
+costs or chosen moments of death.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+from .amounts import Books
+from .attempts import median
+from .canvas import RANK, Canvas, Claim, painted
+from .claims import claims_beside_training
+from .events import Event, read
+from .job import Job, Options, understand
+from .life import Pairing, lost_end
+from .lineage import TrainingSpan, lineage, strides
+from .training import WASTED, Training, train
+
+Span = tuple[int, int]
+
+
+@dataclass
+class Life:
+    """One life; ns. times: net by place; evals: by position; saves: position -> cost; ready: position -> when it was
+    usable, on the clock. resumed: where the next one began."""
+
+    attempt: int
+    first: int
+    begin: int
+    times: list[int] = field(default_factory=list)
+    evals: dict[int, int] = field(default_factory=dict)
+    saves: dict[int, int] = field(default_factory=dict)
+    ready: dict[int, int] = field(default_factory=dict)
+    startup: int = 0
+    hang: int = 0
+    budget: int = 0
+    death: int = 0
+    seen: int = 0
+    usual: int = 0
+    clean: bool = False
+    complete: bool = True
+    resumed: int | None = None
+
+    @property
+    def stop(self) -> int:
+        return self.first + len(self.times)
+
+    @property
+    def gross(self) -> int:
+        return sum(self.times) + sum(self.evals.values())
+
+
+@dataclass
+class Record:
+    """All lives, and the job around them. shift: from where a save is made to what it stores."""
+
+    job: Job
+    lives: list[Life]
+    end: int
+    last: int
+    shift: int
+
+    @property
+    def window(self) -> int:
+        return self.job.t1 - self.job.t0
+
+
+def record(lines: Iterable[str]) -> Record | None:
+    """None where nothing was trained, or the log spans no time."""
+    events = read(lines, "UTC")
+    try:
+        job = understand(events, None, Options(None, (), False, False, Fraction(5), 10**9))
+    except ValueError:
+        return None
+    return Reader(job).record() if job.t1 > job.t0 else None
+
+
+class Reader:
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.training: Training = train(job)
+        self.measure()
+        self.books = Books(job, self.training)
+        self.behind = 1 if job.is_step_log else 0
+
+    def measure(self) -> None:
+        """Net time of every stretch, of wasted ones as if they were kept."""
+        claims = [claim for claim in claims_beside_training(self.job, self.training) if claim.owner != WASTED]
+        for number, stretch in enumerate(self.training.spans):
+            claims.append(Claim(RANK["kept"], stretch.start, stretch.end, number))
+        totals = painted(claims, self.job.t0, self.job.t1, self.job.options.tick).totals()
+        for number, stretch in enumerate(self.training.spans):
+            stretch.net = totals.get(number, 0)
+
+    def record(self) -> Record | None:
+        if not self.job.is_step_log:
+            return None
+        lives = [life for index in range(len(self.job.attempts)) if (life := self.life(index)) is not None]
+        if not lives:
+            return None
+        for life, following in pairwise(lives):
+            life.resumed = following.first
+            life.clean = self.job.clean[life.attempt] is not None
+        self.end_position(lives)
+        for life in lives:
+            self.settle(life, lives)
+        last, end = self.end_position(lives)
+        return Record(self.job, lives, end, last, self.shift(lives))
+
+    def stretches(self, index: int) -> list[TrainingSpan]:
+        return [stretch for stretch in self.training.spans if stretch.attempt == index]
+
+    def life(self, index: int) -> Life | None:
+        """Its steps one by one; what a stretch of several takes is dealt out evenly, rounded down step by step."""
+        steps = self.job.attempts[index].steps
+        if not steps:
+            return None
+        life = Life(index, steps[0].number, steps[0].time)
+        life.death = self.death(index)
+        for stretch in self.stretches(index):
+            if stretch.role == "plain":
+                self.add(
+                    life, self.saves_of(index, life.death), stretch, stretch.start, stretch.end, int(stretch.steps)
+                )
+        self.last_step(life, steps[-1])
+        self.note_saves(life)
+        return life
+
+    def death(self, index: int) -> int:
+        if index == self.job.last:
+            return self.job.t1
+        return min(self.training.life(self.job, index), self.job.next_begin(index))
+
+    def saves_of(self, index: int, death: int) -> dict[int, list[Span]]:
+        """Completed saves of an attempt: step -> the time that each host's line covers."""
+        found: dict[int, list[Span]] = {}
+        broken = set()
+        for event in self.job.attempts[index].events:
+            if event.kind == "save":
+                found.setdefault(event.number, []).append((event.time, event.end))
+                if event.end > death:
+                    broken.add(event.number)
+        begin = self.job.attempts[index].steps[0].time
+        first = self.job.attempts[index].steps[0].number
+        whole = {step: spans for step, spans in found.items() if step not in broken and step >= first}
+        return {step: [span for span in spans if span[0] >= begin] for step, spans in whole.items()}
+
+    def own_saves(self, life: Life) -> dict[int, list[Span]]:
+        """Of steps that it completed; earlier ones are needed before that is known."""
+        return {s: spans for s, spans in self.saves_of(life.attempt, life.death).items() if spans and s < life.stop}
+
+    def add(
+        self, life: Life, saves: dict[int, list[Span]], stretch: TrainingSpan | None, start: int, end: int, count: int
+    ) -> None:
+        """Steps of [start, end): without saves, start-up and evals; and their evals."""
+        saved = [span for step, spans in saves.items() if step <= self.highest(life.attempt) for span in spans]
+        evals = covered(self.evals() + saved, start, end) - covered(saved, start, end)
+        startup = 0
+        if stretch is not None and stretch.first and not stretch.reinit and len(self.stretches(life.attempt)) > 0:
+            startup = self.books.startup(stretch)
+        if startup:
+            life.startup = startup
+        plain = end - start - covered(saved, start, end) - startup - evals
+        for step in range(count):
+            life.evals[life.stop] = evals * (step + 1) // count - evals * step // count
+            life.times.append(plain * (step + 1) // count - plain * step // count)
+        life.seen = end
+
+    def highest(self, index: int) -> int:
+        """The highest step whose end may be seen in an attempt."""
+        steps = self.job.attempts[index].steps
+        credited = [stretch for stretch in self.stretches(index) if stretch.role in ("credited", "final")]
+        extra = int(sum(stretch.steps for stretch in credited)) if credited else 0
+        return steps[-1].number + max(extra - 1, 0)
+
+    def last_step(self, life: Life, step: Event) -> None:
+        """It is complete if it was credited, if it is the job's last, or if its save shows its end."""
+        index = life.attempt
+        ends = {stretch.role: stretch for stretch in self.stretches(index)}
+        saves = self.saves_of(index, life.death)
+        if index == self.job.last:
+            self.job_s_last_step(life, step, saves)
+            return
+        credited = ends.get("credited")
+        resumed_at = self.training.credited_end.get(index)
+        count = self.credited_steps(index) if resumed_at is not None else 1
+        shown = [begin for begin, _ in saves.get(step.number + count - 1, []) if begin >= step.time]
+        if resumed_at is None and not shown:
+            life.complete, life.seen = False, step.time
+            return
+        end = min(shown) if shown else (credited.end if credited is not None else resumed_at or step.time)
+        self.add(life, saves, None, step.time, end, count)
+
+    def credited_steps(self, index: int) -> int:
+        """How many steps the last record stands for: up to where the lineage resumed, if it came so far."""
+        attempts = self.job.attempts
+        spans = [(one.steps[0].number, one.steps[-1].number) if one.steps else None for one in attempts]
+        stride = strides(attempts)
+        resumed, last = lineage(spans, stride).get(index), attempts[index].steps[-1].number
+        assert resumed is not None
+        return resumed - last if last >= resumed - stride[index] else 1
+
+    def job_s_last_step(self, life: Life, step: Event, saves: dict[int, list[Span]]) -> None:
+        final = next((s for s in self.stretches(life.attempt) if s.role == "final"), None)
+        if final is None:
+            self.add(life, saves, None, step.time, step.time, 1)
+            return
+        _, kept = self.books.split(final)
+        claims = [c for c in claims_beside_training(self.job, self.training) if c.owner != WASTED]
+        claims.append(Claim(RANK["kept"], final.start, final.end, 0))
+        canvas: Canvas = painted(claims, self.job.t0, self.job.t1, 10**9)
+        end = max(canvas.instant_after(0, kept), final.start) if kept else final.start
+        self.add(life, saves, None, final.start, end, int(final.steps))
+
+    def note_saves(self, life: Life) -> None:
+        """What each save blocks: an instant is counted once, for the save that began first."""
+        spans = sorted((b, e, step) for step, spans in self.own_saves(life).items() for b, e in spans)
+        reach = 0
+        for begin, end, step in spans:
+            life.saves[step + 1] = life.saves.get(step + 1, 0) + max(end - max(begin, reach), 0)
+            reach = max(reach, end)
+
+    def evals(self) -> list[Span]:
+        """All custom events of the job."""
+        found = []
+        for interval in Pairing().run(self.job.attempts):
+            if interval.kind != "custom":
+                continue
+            end = interval.end
+            if end is None:
+                t1 = self.job.t1 if interval.owner == self.job.last else None
+                end = lost_end(
+                    interval, self.job.attempts[interval.owner], self.training.life(self.job, interval.owner), t1
+                )
+            if end is not None and end > interval.start:
+                found.append((interval.start, end))
+        return found
+
+    def settle(self, life: Life, lives: list[Life]) -> None:
+        """Usual time, hang and budget."""
+        middle = median([Fraction(time) for time in life.times[1:] or life.times])
+        life.usual = (round(middle) if middle is not None else 0) or self.unit()
+        saved = sum(life.saves.values())
+        if life.resumed is None:
+            open_ = 0 if life.complete else self.training.wasted_end.get(life.attempt, life.seen) - life.seen
+            life.budget = life.gross + saved + open_
+            return
+        blocked = [span for spans in self.own_saves(life).values() for span in spans]
+        behind = life.death - life.seen - covered(blocked, life.seen, life.death)
+        if life.complete:
+            life.hang = behind
+        else:
+            step = max(life.usual + latest(lives, life.stop), 1)
+            life.hang = max(behind - (step - 1), 0)
+        life.budget = life.death - life.begin - life.startup - life.hang
+
+    def unit(self) -> int:
+        """Usual step time of the job."""
+        plain = [s for s in self.training.spans if s.is_sample]
+        timed = [s for s in self.training.spans if s.role == "plain"]
+        for chosen in ([s for s in plain if not s.first], plain, timed):
+            paces = [Fraction(s.net) / s.steps for s in chosen]
+            if paces:
+                return max(round(median(paces) or 0), 1)
+        return 1
+
+    def end_position(self, lives: list[Life]) -> tuple[int, int]:
+        """The life that came farthest, and the position behind its last kept step."""
+        last, end = len(lives) - 1, lives[-1].stop
+        if not lives[-1].times:
+            kept = [life for life in lives if any(s.kept for s in self.stretches(life.attempt))]
+            if kept:
+                last = lives.index(kept[-1])
+                end = self.kept_stop(kept[-1])
+        farthest = [life.stop for life in lives[:last]]
+        if farthest and max(farthest) > end:
+            end = max(farthest)
+            last = max(index for index, stop in enumerate(farthest) if stop == end)
+        return last, end
+
+    def kept_stop(self, life: Life) -> int:
+        position = life.first
+        for stretch in self.stretches(life.attempt):
+            credited = stretch.role == "credited"
+            position += self.credited_steps(life.attempt) if credited else int(stretch.kept)
+        return position
+
+    def shift(self, lives: list[Life]) -> int:
+        """From restores of steps that were saved; the commonest, of equals the smaller."""
+        saved = {event.number for event in self.job.events if event.kind == "save" and event.step is not None}
+        offsets = []
+        for life in lives:
+            restores = [
+                event.number for event in self.job.attempts[life.attempt].events
+                if event.kind == "restore" and event.step in saved and event.time <= life.begin
+            ]  # fmt: skip
+            if restores:
+                offsets.append(life.first - restores[-1])
+        return min(offsets, key=lambda one: (-offsets.count(one), one)) - 1 if offsets else 0
+
+
+def covered(spans: list[Span], start: int, end: int) -> int:
+    """How much of [start, end) the spans cover."""
+    total, reach = 0, start
+    for begin, stop in sorted(spans):
+        begin, stop = max(begin, reach), min(stop, end)
+        if stop > begin:
+            total, reach = total + stop - begin, stop
+    return total
+
+
+def latest(lives: list[Life], position: int) -> int:
+    """Evals of a step, as the latest life had them that trained it."""
+    for life in reversed(lives):
+        if life.first <= position < life.stop:
+            return life.evals.get(position, 0)
+    return 0
