@@ -25,13 +25,12 @@ SHELL = pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="needs a shell"
 def goodput(
     *arguments: str | Path, data: bytes | None = None, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GOODPUT_")}
-    settings = {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(ROOT)}
+    settings = {"PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-m", "goodput_cli", *map(str, arguments)],
         input=data,
         capture_output=True,
-        env=inherited | settings | environment,
+        env=os.environ | settings | environment,
         cwd=ROOT,
         check=False,
     )

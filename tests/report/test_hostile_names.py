@@ -56,11 +56,6 @@ def hostile_log(folder: Path, name: str) -> Path:
     return file
 
 
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", NAMES)
 def test_no_name_acts_in_any_format(
