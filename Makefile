@@ -7,10 +7,11 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BROWSER := $(VENV)/.installed-browser
+FRAMEWORKS := .venv-frameworks
 SOURCES := goodput_cli loggen tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-browser screenshots lint format bench bench-full clean
+.PHONY: help install demo test test-browser test-frameworks screenshots lint format bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -26,6 +27,9 @@ test: lint ## Set up, run the linters and the tests
 test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
 	$(BIN)/python -m pytest tests/browser
 
+test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (2 GB, in a venv of its own)
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+
 screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
 	$(BIN)/python tests/browser/screenshots.py
 
@@ -33,6 +37,7 @@ lint: $(INSTALLED_DEV) ## Run the linters
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 --follow-imports skip -p goodput_cli.record
 	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(INSTALLED_DEV) ## Format the code
@@ -61,6 +66,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 $(INSTALLED_BROWSER): $(INSTALLED_DEV)
 	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[browser,dev]'
+	@touch $@
+
+$(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,frameworks]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)

@@ -6,11 +6,12 @@ docs/architecture.md shows one of each, and the entry points by which they are f
 from __future__ import annotations
 
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.events.formats.base import Format, Output, Records
 from goodput_cli.events.schema import Edge, Kind
-from goodput_cli.report.base import Page, Renderer
+from goodput_cli.report.base import OutputFormat, Page, Renderer, SheetRenderer
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Source
 from goodput_cli.vocabulary.text import safe, safe_lines
 
@@ -25,7 +26,10 @@ __all__ = [
     "Batch",
     "RawBatch",
     "RecordBatch",
+    "OutputFormat",
     "Renderer",
+    "SheetRenderer",
+    "Sheet",
     "Page",
     "Analysis",
     "safe",

@@ -37,6 +37,13 @@ _READING = {
         "The lines do not count. If they were events, what they said is missing.",
         "Look at the first places; if a writer was killed in the middle of a line, one line is lost, no more.",
     ),
+    "not_a_log": Code(
+        "info",
+        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text "
+        "without a line of JSON.",
+        "None: they are not read.",
+        "Name such a file if it is a log all the same.",
+    ),
     "truncated_file": Code(
         "error",
         "A packed file ends or breaks before its end.",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from goodput_cli.diagnostics.codes import SEVERITIES, Severity, severity_of
-from goodput_cli.vocabulary.text import well_formed
 
 
 @dataclass(frozen=True)
@@ -71,14 +70,3 @@ def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         places = (before.where + diagnostic.where)[:MAX_PLACES]
         merged[key] = replace(before, count=before.count + diagnostic.count, where=places)
     return tuple(merged.values())
-
-
-def diagnostic_dict(diagnostic: Diagnostic) -> dict[str, Any]:
-    """A diagnostic as every JSON answer writes it."""
-    return {
-        "code": diagnostic.code,
-        "severity": diagnostic.severity,
-        "count": diagnostic.count,
-        "message": well_formed(diagnostic.message),
-        "where": [well_formed(place) for place in diagnostic.where],
-    }

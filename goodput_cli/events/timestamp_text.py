@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
-
 import numpy as np
 
-from goodput_cli.arrays import I64, blocks
+from goodput_cli.arrays import I64
 
-_AT_ONCE = 1024
 _UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
-
-
-def each_iso(instants: I64) -> Iterator[str]:
-    """`isos` of a column of any length, a part of it at a time."""
-    return chain.from_iterable(isos(instants[start:stop]) for start, stop in blocks(len(instants), _AT_ONCE))
 
 
 def isos(instants: I64) -> list[str]:

@@ -19,6 +19,7 @@ from goodput_cli.analysis.disruptions.answer import DisruptionsAnswer
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.jobs.answer import JobsAnswer
 from goodput_cli.analysis.reconcile.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
+from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.rolling.answer import RollingAnswer
 from goodput_cli.analysis.steps.answer import StepsAnswer
 from goodput_cli.analysis.timeline.answer import TimelineAnswer
@@ -49,39 +50,43 @@ def schema() -> Schema:
     }
 
 
-def _declared(name: str) -> type[msgspec.Struct]:
-    return next(kind for kind in _structs() if kind.__name__ == name)
+def _declared(name: str) -> type:
+    return next(kind for kind in _types() if kind.__name__ == name)
 
 
-def _structs() -> Iterator[type[msgspec.Struct]]:
-    left: list[type[msgspec.Struct]] = [Answer, Part]
+def _types() -> Iterator[type]:
+    """Everything that answers are made of."""
+    yield Method
+    left: list[type] = [Answer, Part]
     while left:
         yield (kind := left.pop())
         left += kind.__subclasses__()
 
 
-def _describe(component: Schema, declared: type[msgspec.Struct]) -> None:
+def _describe(component: Schema, declared: type) -> None:
     """The strings under the class and under its fields as descriptions."""
     del component["title"]
     component["description"] = " ".join((inspect.cleandoc(declared.__doc__ or "")).split())
     if not component["description"]:
         del component["description"]
-    for base in reversed(declared.__mro__):
-        if issubclass(base, Answer | Part):
-            for field, words in _field_strings(base):
+    for base in (Answer, declared):
+        for field, words in _field_strings(base):
+            if field in component["properties"]:
                 component["properties"][field]["description"] = words
-    optional = [field.name for field in msgspec.structs.fields(declared) if field.default is msgspec.UNSET]
+    optional = []
+    if issubclass(declared, msgspec.Struct):
+        optional = [field.name for field in msgspec.structs.fields(declared) if field.default is msgspec.UNSET]
     component["required"] = [name for name in component["properties"] if name not in optional]
 
 
-def _field_strings(declared: type[msgspec.Struct]) -> Iterator[tuple[str, str]]:
+def _field_strings(declared: type) -> Iterator[tuple[str, str]]:
     """Each field of the class with the string that stands under it."""
     (definition,) = ast.parse(dedent(inspect.getsource(declared))).body
     assert isinstance(definition, ast.ClassDef)
     for field, below in zip(definition.body, definition.body[1:], strict=False):
         if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
             continue
-        if isinstance(below, ast.Expr) and field.target.id in declared.__struct_fields__:
+        if isinstance(below, ast.Expr):
             yield field.target.id, " ".join(ast.literal_eval(below.value).split())
 
 

@@ -26,6 +26,10 @@ ROOT = Path(__file__).parent.parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
+CALLED_BY = {"lightning", "pytorch_lightning", "transformers"}
+"""Frameworks whose callbacks the recorder has: a program that has none of them never imports those."""
+
+
 def pins(python: str) -> dict[str, str]:
     """The version of each package, by its name, that is installed for a Python such as 3.11."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
@@ -73,7 +77,8 @@ def test_whatever_the_package_imports_is_installed_by_default() -> None:
     ]
     declared = {canonicalize_name(Requirement(text).name) for text in listed}
     installed = packages_distributions()
-    for name in sorted(imported_modules(ROOT / "goodput_cli") - set(sys.stdlib_module_names) - {"goodput_cli"}):
+    ours_and_pythons = {*sys.stdlib_module_names, "goodput_cli"}
+    for name in sorted(imported_modules(ROOT / "goodput_cli") - ours_and_pythons - CALLED_BY):
         providers = {canonicalize_name(provider) for provider in installed.get(name, [name])}
         assert providers & declared, f"{name} is imported and not declared"
 
@@ -186,8 +191,20 @@ def python(folder: Path, *arguments: str) -> str:
 
 def test_the_makefile_has_its_targets() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("install", "demo", "test", "lint", "format", "bench", "clean"):
+    for target in ("install", "demo", "test", "test-frameworks", "lint", "format", "bench", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     sample = re.search(r"sample_logs/\S+", makefile)
     assert sample is not None
     assert (ROOT / sample[0]).exists()
+
+
+def test_the_recorders_wheel_needs_nothing_and_runs_on_older_pythons() -> None:
+    """What `make lint` types and lints it as is what its wheel says."""
+    wheel = tomllib.loads((ROOT / "recorder" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    oldest = wheel["requires-python"].removeprefix(">=")
+    assert wheel["dependencies"] == []
+    imported = imported_modules(ROOT / "goodput_cli" / "record") - set(sys.stdlib_module_names)
+    assert imported <= {*CALLED_BY, "google", "goodput_cli"}  # all three where they are needed, never at the top
+    target = PROJECT["tool"]["ruff"]["per-file-target-version"]["goodput_cli/record/**"]
+    assert target == "py" + oldest.replace(".", "")
+    assert f"--python-version {oldest}" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.events.timestamp_text import each_iso
+from goodput_cli.events.timestamp_text import isos
 from goodput_cli.vocabulary.json_text import one_line
 from goodput_cli.vocabulary.text import (
     duration,
@@ -163,7 +163,7 @@ def test_long_text_loses_its_middle() -> None:
 @given(st.lists(st.tuples(st.integers(-(2**62), 2**63 - 1), st.sampled_from((1, 10**3, 10**6, 10**9)))))
 def test_a_column_of_instants_is_written_as_each_of_them(given: list[tuple[int, int]]) -> None:
     instants = [ns // size * size for ns, size in given]
-    assert list(each_iso(np.array(instants, dtype=np.int64))) == [iso(ns) for ns in instants]
+    assert isos(np.array(instants, dtype=np.int64)) == [iso(ns) for ns in instants]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from goodput_cli.analysis.answer import (
 )
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.compare.sheet import UNITS, shares
-from goodput_cli.analysis.goodput.answer import MethodPart
+from goodput_cli.analysis.results import Method
 from goodput_cli.vocabulary.text import iso
 
 
@@ -59,7 +59,7 @@ class ComparedSide(Part):
     window: SideWindow
     goodput: SideGoodput
     reference: SideReference
-    method: MethodPart | None
+    method: Method | None
     """how the accounting was made; null: the saved answer does not say"""
 
 
@@ -172,7 +172,7 @@ def _side(side: Side) -> ComparedSide:
         ),
         goodput=SideGoodput(ns=summary.goodput_ns, percent=float(side.percent)),
         reference=SideReference(step_time_seconds=summary.reference_seconds, origin=summary.origin),
-        method=None if summary.method is None else MethodPart(**asdict(summary.method)),
+        method=summary.method,
     )
 
 

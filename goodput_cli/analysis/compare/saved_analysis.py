@@ -13,8 +13,8 @@ from msgspec import Struct, ValidationError, convert
 
 from goodput_cli.analysis.answer import Amount, Count, DiagnosticEntry
 from goodput_cli.analysis.disruptions.answer import ReliabilityPart
-from goodput_cli.analysis.goodput.answer import AnalysisAnswer, MethodPart, SavesPart, StepsPart, WindowPart
-from goodput_cli.analysis.results import Method, Saves, StepStatistics, Window
+from goodput_cli.analysis.goodput.answer import AnalysisAnswer, SavesPart, StepsPart, WindowPart
+from goodput_cli.analysis.results import Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -114,7 +114,7 @@ def _summary(answer: AnalysisAnswer) -> Summary:
         ),
         reference_seconds=reference.step_time_seconds,
         origin=None if reference.step_time_seconds is None else reference.origin or "given",
-        method=_method(answer.method),
+        method=answer.method,
         diagnostics=_diagnostics(answer.diagnostics),
     )
 
@@ -172,18 +172,6 @@ def _longest(part: ReliabilityPart) -> float | None:
 
 def _saves(part: SavesPart) -> Saves | None:
     return None if part.count is None else Saves(part.count, part.interval_seconds)
-
-
-def _method(part: MethodPart | None) -> Method | None:
-    if part is None:
-        return None
-    return Method(
-        data_loading=part.data_loading,
-        async_saves=part.async_saves,
-        stall_factor=part.stall_factor,
-        exclude_stopped=part.exclude_stopped,
-        hindsight=part.hindsight,
-    )
 
 
 def _diagnostics(parts: Sequence[DiagnosticEntry]) -> tuple[Diagnostic, ...]:

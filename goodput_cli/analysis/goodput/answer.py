@@ -23,7 +23,17 @@ from goodput_cli.analysis.disruptions.answer import (
     disruption_rows,
     reliability_part,
 )
-from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Ending, Job, Reference, Window
+from goodput_cli.analysis.results import (
+    Analysis,
+    AtRisk,
+    CategoryTime,
+    Elastic,
+    Ending,
+    Job,
+    Method,
+    Reference,
+    Window,
+)
 from goodput_cli.analysis.rolling.answer import RollingRows, rolling_rows
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import finite, iso
@@ -126,21 +136,6 @@ class ReferencePart(Part):
     """checkpoints saved"""
 
 
-class MethodPart(Part):
-    """how the accounting was made, as far as the user chooses it; the reference step time is in reference"""
-
-    data_loading: Literal["overlapped", "blocking"]
-    """whether data loading inside steps is badput"""
-    async_saves: bool
-    """--async-saves"""
-    stall_factor: Amount
-    """--stall-factor; 0 is off"""
-    exclude_stopped: bool
-    """--exclude-stopped"""
-    hindsight: bool
-    """false with --no-hindsight"""
-
-
 class StepsPart(Part):
     count: Count
     """step times recorded"""
@@ -207,7 +202,8 @@ class AnalysisAnswer(Answer, kw_only=True):
     """time that overlaps training and is not badput"""
     at_risk: AtRiskPart = field(default_factory=AtRiskPart)
     reference: ReferencePart
-    method: MethodPart | None = None
+    method: Method | None = None
+    """how the accounting was made, as far as the user chooses it; the reference step time is in reference"""
     steps: StepsPart
     saves: SavesPart = field(default_factory=SavesPart)
     elastic: ElasticPart = field(default_factory=ElasticPart)
@@ -233,7 +229,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         overlapped=[Overlapped(category=row.category, seconds=row.seconds, ns=row.ns) for row in analysis.overlapped],
         at_risk=_at_risk(analysis.at_risk),
         reference=_reference(analysis.reference),
-        method=MethodPart(**asdict(analysis.method)),
+        method=analysis.method,
         steps=StepsPart(**asdict(analysis.steps)),
         saves=SavesPart() if saves is None else SavesPart(**asdict(saves)),
         elastic=_elastic(analysis.elastic),

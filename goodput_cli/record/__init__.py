@@ -1,0 +1,29 @@
+"""The recorder: writes the events of a training job, and never costs it a step.
+
+    from goodput_cli.record import Recorder          # or, from the small wheel: from goodput_record import Recorder
+
+    recorder = Recorder("llm-7b")
+    with recorder.run():
+        for step in recorder.steps(range(1000)):
+            train(step)
+
+Standard library only, and nothing else of goodput-cli: it is also built as the wheel `goodput-record`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .recorder import Recorder
+
+__version__ = "0.1.0"
+__all__ = ["Recorder", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """Import the recorder when it is asked for: a reader of logs needs only the table in `native`."""
+    if name == "Recorder":
+        from .recorder import Recorder
+
+        return Recorder
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,224 @@
+"""One life of the job in one process: its lines, and how it ends."""
+
+from __future__ import annotations
+
+import os
+
+from . import ends
+from .clock import microseconds
+from .heartbeat import Heart
+from .lines import SPARE, STEP, VITAL, stamp
+from .native import REASON_CHARACTERS
+from .sinks.cloud_logging import WRITER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .writer import Writer
+
+_FORGET_US = 600 * 10**6
+"""A signal or a notice after which steps still begin for so long did not end the attempt."""
+
+
+class Attempt:
+    """Begins with its lines `attempt` and `job_start_time`, at a time (µs) that is given or now.
+
+    side: this is another process than the one that writes the steps. sigterm: what SIGTERM says: "terminated" or
+    "preempted". failed_step: the step that an exception came out of.
+    """
+
+    def __init__(self, writer: Writer, rank: int, world_size: int | None, *, sigterm: str, at: object) -> None:
+        self.writer = writer
+        self.side = rank != 0
+        self.ended = False
+        self.failed_step: object = None
+        self._rank = rank
+        self._sigterm = sigterm
+        self._heart: Heart | None = None
+        self._last_step: int | None = None
+        self._step_us = 0
+        self._written = 0
+        self._going: tuple[str, int] | None = None
+        self._thread_failure: type[BaseException] | None = None
+        us = self.time_us(at)
+        host = os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME")
+        who: dict[str, Any] = {
+            "rank": rank,
+            "world_size": world_size,
+            "host": host,
+            "pid": os.getpid(),
+            "writer": WRITER,
+        }
+        self.native("attempt", us, run_id=writer.run_id, **who)
+        if self.side:
+            self.native("started", us, rank=rank)
+        else:
+            writer.write(writer.lines.fact("job_start_time", us), VITAL, us)
+
+    def watch(self, signals: Iterable[str], excepthook: bool, at_exit: bool, heartbeat: float) -> None:
+        """From now on: be told how the process ends, and say that it lives after `heartbeat` seconds without a line."""
+        ends.watch(self, signals, excepthook, at_exit)
+        if heartbeat > 0:
+            self._heart = Heart(heartbeat, lambda: self._written, self._beat)
+
+    def close(self) -> None:
+        """Deliver what waits."""
+        if self._heart is not None:
+            self._heart.stop()
+        ends.unwatch(self)
+        self.writer.close()
+
+    def warn(self, sentence: str) -> None:
+        """Say something to the person who runs the program, once."""
+        self.writer.warn_once(sentence)
+
+    # Lines.
+
+    def time_us(self, at: object) -> int:
+        """What is given, else now."""
+        if at is None:
+            return self.writer.now_us()
+        us = microseconds(at)
+        if us is None:
+            self.warn(f"{type(at).__name__} is no time; the time of the call is recorded")
+            return self.writer.now_us()
+        return us
+
+    def whole(self, number: Any) -> int | None:
+        """A step or a count as an int; None, said once, if it is none."""
+        try:
+            return int(number)
+        except Exception:
+            self.warn(f"{type(number).__name__} is no whole number; such events are not recorded")
+            return None
+
+    def step(self, number: Any, at: object) -> None:
+        """A step begins."""
+        whole = number if type(number) is int else self.whole(number)
+        if whole is None:
+            return
+        writer = self.writer
+        us = writer.now_us() if at is None else self.time_us(at)
+        self._last_step, self._step_us, self.ended = whole, us, False
+        if not self.side:
+            self._written += 1
+            writer.write(writer.lines.step(whole, us), STEP, us)
+
+    def record(self, fields: dict[str, object], kind: int, us: int) -> None:
+        """A line of another library's format; only the process that writes the steps writes it."""
+        if not self.side:
+            self._written += 1
+            self.writer.write(self.writer.lines.record(fields), kind, us)
+
+    def edge(self, key: str, label: tuple[str, str] | None, kind: int, at: object) -> None:
+        """One end of a phase."""
+        us = self.time_us(at)
+        fields: dict[str, object] = {} if label is None else {label[0]: label[1]}
+        fields[key] = stamp(us)
+        self.record(fields, kind, us)
+
+    def native(self, event: str, us: int, kind: int = VITAL, **fields: object) -> None:
+        """A line of the native format."""
+        self._written += 1
+        self.writer.write(self.writer.lines.native(event, us, fields), kind, us)
+
+    def event(self, event: str, at: object, **fields: object) -> None:
+        """An event of the native format: which of several processes it is from is said."""
+        rank = self._rank if self.side else None
+        self.native(event, self.time_us(at), VITAL, **fields, rank=rank)
+
+    def metrics(self, step: int, at: object, given: dict[str, Any]) -> None:
+        """Numbers by name."""
+        numbers = {name: number for name, number in given.items() if self._is_finite(name, number)}
+        if not self.side:
+            us = self.time_us(at)
+            self.native("metrics", us, SPARE, run_id=self.writer.run_id, step=step, **numbers)
+
+    def _is_finite(self, name: str, number: Any) -> bool:
+        try:
+            if number - number == 0:
+                return True
+        except Exception:
+            pass
+        self.warn(f"metric {name!r} is no finite number; it is left out")
+        return False
+
+    def _beat(self) -> None:
+        rank = self._rank if self.side else None
+        now = self.writer.now_us()
+        self.native("heartbeat", now, SPARE, run_id=self.writer.run_id, step=self._last_step, rank=rank)
+
+    # How it ends. `ends` calls signalled, failed, failed_in_thread and left.
+
+    def end(self, at: object) -> None:
+        """The program is done, or it leaves because a signal or a notice came."""
+        if self.ended:
+            return
+        self.ended = True
+        going = self._going_now()
+        if going is not None:
+            self.event("terminated", at, reason=_cut(going))
+        elif not self.side:
+            us = self.time_us(at)
+            self.writer.write(self.writer.lines.fact("job_end_time", us), VITAL, us)
+
+    def end_badly(self, kind: type[BaseException], at: object) -> None:
+        """An exception ends it."""
+        if self.ended:
+            return
+        self.ended = True
+        going = self._going_now()
+        if going is not None or issubclass(kind, KeyboardInterrupt | SystemExit):
+            self.event("terminated", at, reason=_cut(going or kind.__name__))
+        else:
+            step = None if self.failed_step is None else self.whole(self.failed_step)
+            self.event("crashed", at, reason=_cut(kind.__name__), step=step)
+
+    def stopped(self, reason: str, at: object) -> None:
+        """A planned stop."""
+        self.event("stopped", at, reason=_cut(reason))
+        self.ended = True
+
+    def notice(self, reason: str, at: object, signal: str | None = None) -> None:
+        """The machine will be taken away."""
+        us = self.time_us(at)
+        self._going = (signal or "preempted", us)
+        rank = self._rank if self.side else None
+        self.native("preemption_notice", us, signal=signal, reason=_cut(reason), rank=rank)
+
+    def signalled(self, name: str, last: bool) -> None:
+        """A signal came; `last`: the process ends by it."""
+        if self._sigterm == "preempted" and name == "SIGTERM":
+            self.notice("", None, name)
+        self._going = (name, self.writer.now_us())
+        if last:
+            self.left()
+            self.close()
+
+    def failed(self, kind: type[BaseException]) -> None:
+        """Nobody caught an exception."""
+        self.end_badly(kind, None)
+
+    def failed_in_thread(self, kind: type[BaseException]) -> None:
+        """Another thread has died, which ends nothing by itself: it is the reason if the process ends without one."""
+        self._thread_failure = kind
+
+    def left(self) -> None:
+        """The process ends, and nobody said how."""
+        if self._thread_failure is not None and self._going_now() is None:
+            self.end_badly(self._thread_failure, None)
+        elif not self.ended:
+            self.ended = True
+            self.event("terminated", None, reason=_cut(self._going_now() or "exit"))
+
+    def _going_now(self) -> str | None:
+        """The signal or notice that the end is due to; None: there was none, or it is long past."""
+        if self._going is None or self._step_us - self._going[1] > _FORGET_US:
+            return None
+        return self._going[0]
+
+
+def _cut(reason: str) -> str | None:
+    return str(reason)[:REASON_CHARACTERS] or None

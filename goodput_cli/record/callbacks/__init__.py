@@ -1,0 +1,1 @@
+"""Hooks of training frameworks; each module is imported by name, and only then its framework."""

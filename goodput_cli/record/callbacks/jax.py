@@ -1,0 +1,81 @@
+"""Orbax: `manager = monitored(CheckpointManager(...), recorder)`. It imports nothing.
+
+Where Orbax itself logs into the same place (its cloud logger), its lines are enough: use one of the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..recorder import Recorder
+
+
+class monitored:  # noqa: N801  # people call it like a function
+    """A `CheckpointManager` whose saves and restores are recorded. Everything else is the manager's own.
+
+    An asynchronous save is recorded for as long as it blocks, and as complete once the manager has waited for it.
+    """
+
+    def __init__(self, manager: Any, recorder: Recorder) -> None:
+        self._manager = manager
+        self._recorder = recorder
+        self._unfinished: int | None = None
+
+    def save(self, step: int, *args: Any, **named: Any) -> Any:
+        """As the manager's. A step that it chooses not to save is no save."""
+        span = self._recorder.checkpoint_save(step, self._directory(), synchronous=False)
+        span.__enter__()
+        try:
+            saved = self._manager.save(step, *args, **named)
+        except BaseException as error:
+            span.__exit__(type(error), error, None)
+            raise
+        if saved is False:
+            return saved
+        self._finished()  # the manager has waited for the one before
+        span.__exit__(None, None, None)
+        self._unfinished = step
+        if not self._in_progress():
+            self._finished()
+        return saved
+
+    def restore(self, step: int | None = None, *args: Any, **named: Any) -> Any:
+        """As the manager's."""
+        found = self._manager.latest_step() if step is None else step
+        with self._recorder.checkpoint_restore(found or 0, self._directory()):
+            return self._manager.restore(step, *args, **named)
+
+    def wait_until_finished(self, *args: Any, **named: Any) -> Any:
+        """As the manager's."""
+        done = self._manager.wait_until_finished(*args, **named)
+        self._finished()
+        return done
+
+    def close(self) -> Any:
+        """As the manager's: it waits first."""
+        done = self._manager.close()
+        self._finished()
+        return done
+
+    def __enter__(self) -> monitored:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+    def _finished(self) -> None:
+        step, self._unfinished = self._unfinished, None
+        if step is not None:
+            self._recorder.checkpoint_saved(step)
+
+    def _in_progress(self) -> bool:
+        """Whether the manager goes on saving in the background."""
+        ask = getattr(self._manager, "is_saving_in_progress", None)
+        return bool(ask()) if callable(ask) else False
+
+    def _directory(self) -> str:
+        return str(getattr(self._manager, "directory", ""))

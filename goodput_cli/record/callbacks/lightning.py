@@ -1,0 +1,125 @@
+# ruff: noqa: ARG002  # a hook has the signature that the framework calls
+"""Lightning: `Trainer(callbacks=[GoodputCallback(recorder)])`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+try:
+    from lightning.pytorch import Callback
+except ImportError:
+    try:
+        from pytorch_lightning import Callback
+    except ImportError:
+        raise ImportError("goodput's callback for Lightning needs it: pip install lightning") from None
+
+if TYPE_CHECKING:
+    from ..recorder import Recorder
+    from ..spans import Phase, Run
+
+
+class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the framework's, typed only where it is there
+    """Records the run of `fit`, its steps, evaluations, saves and restores.
+
+    A save is recorded around `trainer.save_checkpoint`: `on_save_checkpoint` comes before there is a file. With an
+    asynchronous `CheckpointIO` that is the part that blocks, and when the checkpoint is complete is not known.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._run: Run | None = None
+        self._prep: Phase | None = None
+        self._phase: Phase | None = None
+        self._step: int | None = None
+        self._save: Any = None
+
+    def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """The run and its preparation begin."""
+        if stage != "fit" or self._run is not None:
+            return
+        self._recorder.assume_rank(trainer.global_rank, trainer.world_size)
+        self._run = self._recorder.run()
+        self._run.__enter__()
+        self._prep = self._recorder.phase("training_prep")
+        self._prep.__enter__()
+        self._step = None
+        self._wrap(trainer)
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """The preparation ends."""
+        self._end_prep()
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        """A step begins; with accumulated gradients several batches are one."""
+        if trainer.global_step != self._step:
+            self._step = trainer.global_step
+            self._recorder.begin_step(self._step)
+
+    def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
+        """Trying the validation before training."""
+        self._begin("sanity_check")
+
+    def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
+        """It has been tried."""
+        self._end()
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        """An evaluation begins."""
+        if self._run is not None and not trainer.sanity_checking:
+            self._begin("eval")
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        """An evaluation ends."""
+        if not trainer.sanity_checking:
+            self._end()
+
+    def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
+        """The state of a checkpoint is restored."""
+        if self._run is not None:
+            self._recorder.checkpoint_loaded(checkpoint.get("global_step", 0))
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """An exception ends the run."""
+        self._finish(exception)
+
+    def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
+        """The run ends."""
+        self._finish(None)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """The trainer gets its own `save_checkpoint` back."""
+        if self._save is not None:
+            trainer.save_checkpoint = self._save
+            self._save = None
+
+    def _wrap(self, trainer: Any) -> None:
+        save = self._save = trainer.save_checkpoint
+
+        def recorded(filepath: Any, *args: Any, **named: Any) -> Any:
+            synchronous = "Async" not in type(trainer.strategy.checkpoint_io).__name__
+            with self._recorder.checkpoint_save(trainer.global_step, filepath, synchronous):
+                return save(filepath, *args, **named)
+
+        trainer.save_checkpoint = recorded
+
+    def _begin(self, name: str) -> None:
+        self._end()
+        self._phase = self._recorder.phase(name)
+        self._phase.__enter__()
+
+    def _end(self) -> None:
+        phase, self._phase = self._phase, None
+        if phase is not None:
+            phase.__exit__()
+
+    def _end_prep(self) -> None:
+        prep, self._prep = self._prep, None
+        if prep is not None:
+            prep.__exit__()
+
+    def _finish(self, exception: BaseException | None) -> None:
+        self._end()
+        self._end_prep()
+        run, self._run = self._run, None
+        if run is not None:
+            run.__exit__(None if exception is None else type(exception), exception, None)

@@ -1,0 +1,103 @@
+# ruff: noqa: ARG002  # a hook has the signature that the framework calls
+"""Transformers: `Trainer(callbacks=[GoodputCallback(recorder)])`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+try:
+    from transformers import TrainerCallback
+except ImportError:
+    raise ImportError("goodput's callback for Transformers needs it: pip install transformers") from None
+
+if TYPE_CHECKING:
+    from ..recorder import Recorder
+    from ..spans import Checkpoint, Phase, Run
+
+
+class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # the framework's, typed where it is there
+    """Records the run from the trainer's making on: its preparation, steps, evaluations, saves and a restore.
+
+    The trainer says when an evaluation and a save are over, and before that only that they will come: an evaluation
+    begins at the end of the step, a save after that or after the evaluation.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._run: Run | None = None
+        self._prep: Phase | None = None
+        self._eval: Phase | None = None
+        self._save: Checkpoint | None = None
+        self._will_save = False
+
+    def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The trainer is made."""
+        self._begin(args)
+        self._prep = self._recorder.phase("training_prep")
+        self._prep.__enter__()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The preparation ends."""
+        self._begin(args)
+        if state.global_step:
+            self._recorder.checkpoint_loaded(state.global_step)
+        self._end_prep()
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A step begins."""
+        self._recorder.begin_step(state.global_step)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """An evaluation or a save may come."""
+        self._expect(args, state, control)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """An evaluation or a save may come."""
+        self._expect(args, state, control)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """An evaluation is over; a save may be next."""
+        phase, self._eval = self._eval, None
+        if phase is not None:
+            phase.__exit__()
+        if self._will_save:
+            self._begin_save(args, state)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """A save is over."""
+        save, self._save = self._save, None
+        if save is not None:
+            save.__exit__(None, None, None)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The run ends."""
+        self._end_prep()
+        run, self._run = self._run, None
+        if run is not None:
+            run.__exit__(None, None, None)
+
+    def _begin(self, args: Any) -> None:
+        if self._run is None:
+            self._recorder.assume_rank(args.process_index, args.world_size)
+            self._run = self._recorder.run()
+            self._run.__enter__()
+
+    def _expect(self, args: Any, state: Any, control: Any) -> None:
+        self._will_save = control.should_save
+        if control.should_evaluate:
+            self._eval = self._recorder.phase("eval")
+            self._eval.__enter__()
+        elif control.should_save:
+            self._begin_save(args, state)
+
+    def _begin_save(self, args: Any, state: Any) -> None:
+        self._will_save = False
+        directory = os.path.join(args.output_dir, f"checkpoint-{state.global_step}")
+        self._save = self._recorder.checkpoint_save(state.global_step, directory)
+        self._save.__enter__()
+
+    def _end_prep(self) -> None:
+        prep, self._prep = self._prep, None
+        if prep is not None:
+            prep.__exit__()

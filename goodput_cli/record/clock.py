@@ -1,0 +1,88 @@
+"""Stamps that never go back within an attempt, and what a caller may give in their place."""
+
+from __future__ import annotations
+
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NS = 10**9
+_APART_NS = NS
+"""How far the wall clock may be from the stamps before it counts as set."""
+_ELAPSED_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def elapsed_ns() -> int:
+    """Time since the machine started; where the system knows it, with the time that it slept."""
+    return time.clock_gettime_ns(_ELAPSED_CLOCK)
+
+
+class Clock:
+    """Calling it gives ns since 1970 UTC: the wall clock at the first call, plus the time that has passed since.
+
+    A wall clock that is ahead by more than a second (a machine that was suspended) moves the stamps forward; one that
+    is behind (it was set back) leaves them alone. Either is kept in `step_ns` until `take_step` asks for it.
+    wall, elapsed: where the two come from (ns).
+    """
+
+    __slots__ = ("_anchor", "_behind", "_elapsed", "_step", "_wall", "stepped")
+
+    def __init__(self, wall: Callable[[], int] = time.time_ns, elapsed: Callable[[], int] = elapsed_ns) -> None:
+        self._wall = wall
+        self._elapsed = elapsed
+        self._anchor = wall() - elapsed()
+        self._behind = 0
+        self._step = 0
+        self.stepped = False
+
+    def __call__(self) -> int:
+        """The stamp of now."""
+        stamp = self._anchor + self._elapsed()
+        apart = self._wall() - stamp
+        if -_APART_NS <= apart <= _APART_NS:
+            if self._behind:
+                self._said(-self._behind)
+                self._behind = 0
+            return stamp
+        return self._moved(stamp, apart)
+
+    def _moved(self, stamp: int, apart: int) -> int:
+        if apart > 0:
+            self._anchor += apart
+            self._said(apart - self._behind)
+            self._behind = 0
+            return stamp + apart
+        if abs(apart - self._behind) > _APART_NS:
+            self._said(apart - self._behind)
+            self._behind = apart
+        return stamp
+
+    def _said(self, step: int) -> None:
+        self._step += step
+        self.stepped = True
+
+    def take_step(self) -> int:
+        """How far the wall clock was set since the last time this was asked (ns; back is negative)."""
+        step, self._step, self.stepped = self._step, 0, False
+        return step
+
+
+def microseconds(given: object) -> int | None:
+    """An instant that a caller gives, in microseconds since 1970 UTC; None if it is no instant.
+
+    A datetime (without a zone: local time of this machine, as `datetime.timestamp` has it) or epoch seconds.
+    """
+    if isinstance(given, int | float):
+        if isinstance(given, bool) or not 0 <= given < 1e12:  # a NaN neither
+            return None
+        whole = int(given)
+        return whole * 10**6 + round((given - whole) * 10**6)
+    from datetime import datetime, timedelta, timezone  # whoever gives one has imported it already
+
+    if not isinstance(given, datetime):
+        return None
+    aware = given if given.tzinfo is not None else given.astimezone()
+    us = (aware - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+    return us if us >= 0 else None

@@ -1,0 +1,99 @@
+"""One event, for launcher scripts: `goodput record TYPE`, and `python -m goodput_record TYPE` without goodput-cli."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .clock import microseconds
+from .lines import SPARE, VITAL
+from .names import default_job_name
+from .native import BY_RESILIENCY_NAME, EVENTS, RANK, REASON, REASON_CHARACTERS, STEP, native_name
+from .sinks.targets import check
+from .writer import Writer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_OF_A_RECORDER = frozenset(("attempt", "metrics", "dropped", "clock_step"))
+TYPES = tuple(name for name in EVENTS if name not in _OF_A_RECORDER)
+"""What can be recorded one by one."""
+
+
+def record_event(
+    name: str,
+    *,
+    job_name: str | None = None,
+    sinks: Sequence[str] = (),
+    step: int | None = None,
+    rank: int | None = None,
+    reason: str = "",
+    time: object = None,
+    grace: float = 10.0,
+) -> bool:
+    """Write one line of the native format; whether every sink took it within `grace` seconds.
+
+    name: of `TYPES`, or the resiliency library's name. sinks: default as in `Recorder`. time: a datetime or epoch
+    seconds; None: now. Raises ValueError for what makes no event.
+    """
+    event = native_name(name)
+    if event not in TYPES:
+        raise ValueError(f"{name!r} is no event; use one of {', '.join((*TYPES, *BY_RESILIENCY_NAME))}")
+    given = {STEP: step, RANK: rank, REASON: reason[:REASON_CHARACTERS] or None}
+    for key, value in given.items():
+        if value is not None and key not in EVENTS[event].keys:
+            raise ValueError(f"{event} has no {key}")
+    if step is None and event in ("step_finished", "checkpoint_saved", "checkpoint_loaded"):
+        raise ValueError(f"{event} needs a step")
+    for sink in sinks:
+        check(sink)
+    us = None if time is None else microseconds(time)
+    if time is not None and us is None:
+        raise ValueError(f"{time!r} is no time")
+    lost: list[str] = []
+    writer = Writer(job_name or default_job_name(), list(sinks) or None, grace=grace, warn=lost.append)
+    us = writer.now_us() if us is None else us
+    writer.write(writer.lines.native(event, us, given), SPARE if event == "heartbeat" else VITAL, us)
+    delivered = writer.flush()
+    writer.close()
+    for sentence in lost:
+        print(f"goodput record: {sentence}", file=sys.stderr)
+    return delivered and not lost
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command of the small wheel; returns its exit code: 0, or 1 if a sink did not take the line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m goodput_record", description="Record one event of a training job, from its launcher script."
+    )
+    parser.add_argument("type", metavar="TYPE", help=f"one of {', '.join(TYPES)}, or the resiliency library's name")
+    parser.add_argument("-j", "--job-name", help="default: as the recorder finds it")
+    parser.add_argument("--sink", action="append", default=[], help="file, folder, gs:// or cloud-logging:; repeatable")
+    parser.add_argument("--step", type=int)
+    parser.add_argument("--node-rank", type=int, help="which process of the job this is about")
+    parser.add_argument("--reason", default="", help="a word, such as the name of a signal")
+    parser.add_argument("--time", type=_time, help="ISO-8601 or epoch seconds; default: now")
+    options = parser.parse_args(arguments)
+    try:
+        delivered = record_event(
+            options.type,
+            job_name=options.job_name,
+            sinks=options.sink,
+            step=options.step,
+            rank=options.node_rank,
+            reason=options.reason,
+            time=options.time,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+    return 0 if delivered else 1
+
+
+def _time(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        from datetime import datetime
+
+        return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)

@@ -1,0 +1,1 @@
+"""Where the original has its modules."""

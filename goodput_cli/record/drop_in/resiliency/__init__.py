@@ -1,0 +1,1 @@
+"""In the place of `resiliency`: what measures goodput."""

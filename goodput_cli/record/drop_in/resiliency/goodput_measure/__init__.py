@@ -1,0 +1,5 @@
+"""In the place of `resiliency.goodput_measure`."""
+
+from . import constant, logging
+
+__all__ = ["constant", "logging"]

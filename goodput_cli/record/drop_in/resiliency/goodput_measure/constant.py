@@ -1,0 +1,11 @@
+"""Event types, as `resiliency.goodput_measure.constant` names them; every one that goodput-cli reads has a name."""
+
+USER_SCHEDULED = "user_scheduled"
+JOB_STARTED = "job_started"
+CHECKPOINT_LOADED = "checkpoint_loaded"
+STEP_FINISHED = "step_finished"
+CHECKPOINT_SAVED = "checkpoint_saved"
+JOB_TERMINATED = "job_terminated"
+JOB_CRASHED = "job_crashed"
+USER_TERMINATED = "user_terminated"
+JOB_FINISHED = "job_finished"

@@ -1,0 +1,149 @@
+"""How a process ends, as far as Python is told: exceptions, signals, exit. One set of hooks for all recorders of the
+process, each put in front of what was there before.
+
+A Python signal handler runs between two bytecodes of the main thread: in a long call into C it is late.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+
+from . import writer  # noqa: F401  # its hook at exit is registered before ours, so that it comes after ours
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import FrameType, TracebackType
+    from typing import Any, Protocol
+
+    class Watched(Protocol):
+        """A recorder. signalled: a signal came; `last` if the process ends by it. failed: an exception that nobody
+        caught has ended the main thread. failed_in_thread: one has ended another thread. left: the process exits."""
+
+        def signalled(self, name: str, last: bool) -> None: ...
+
+        def failed(self, kind: type[BaseException]) -> None: ...
+
+        def failed_in_thread(self, kind: type[BaseException]) -> None: ...
+
+        def left(self) -> None: ...
+
+        def warn(self, sentence: str) -> None: ...
+
+
+_exceptions: set[Watched] = set()
+_exits: set[Watched] = set()
+_signals: dict[int, set[Watched]] = {}
+_before: dict[int, Any] = {}
+"""The handlers that ours stand in front of."""
+_hooks: dict[str, Any] = {}
+
+
+def watch(recorder: Watched, signals: Iterable[str], excepthook: bool, at_exit: bool) -> None:
+    """Tell the recorder how the process ends, until `unwatch`."""
+    if excepthook:
+        _hook_exceptions()
+        _exceptions.add(recorder)
+    if at_exit:
+        _exits.add(recorder)
+    if threading.current_thread() is threading.main_thread():
+        for name in signals:
+            _watch_signal(recorder, name)
+
+
+def unwatch(recorder: Watched) -> None:
+    """Nothing more is to be told; a signal that nobody watches any more gets back the handler that it had."""
+    _exceptions.discard(recorder)
+    _exits.discard(recorder)
+    for number, recorders in _signals.items():
+        recorders.discard(recorder)
+        if not recorders and number in _before and threading.current_thread() is threading.main_thread():
+            _give_back(number)
+
+
+def _hook_exceptions() -> None:
+    if _hooks:
+        return
+    _hooks.update(main=sys.excepthook, thread=threading.excepthook)
+    sys.excepthook = _main_failed
+    threading.excepthook = _thread_failed
+
+
+def _main_failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    _tell(_exceptions, lambda recorder: recorder.failed(kind))
+    _hooks["main"](kind, error, trace)
+
+
+def _thread_failed(given: Any) -> None:
+    _tell(_exceptions, lambda recorder: recorder.failed_in_thread(given.exc_type))
+    _hooks["thread"](given)
+
+
+def _watch_signal(recorder: Watched, name: str) -> None:
+    number = getattr(signal, name, None)
+    if not isinstance(number, signal.Signals):
+        recorder.warn(f"{name} is no signal of this system")
+        return
+    before = signal.getsignal(number)
+    if before is None or (before is signal.SIG_DFL and _handled_in_c(number)):
+        recorder.warn(f"{name} is handled by a library in C: it is left alone, and no line will say that it came")
+    elif before is not signal.SIG_IGN:  # who ignores it goes on ignoring it
+        if before is not _on_signal:
+            _before[number] = before
+            signal.signal(number, _on_signal)
+        _signals.setdefault(number, set()).add(recorder)
+
+
+def _handled_in_c(number: int) -> bool:
+    """Whether the process catches a signal that Python knows no handler of, as JAX' notice of preemptions does."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as stream:
+            caught = next(line for line in stream if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+    except (OSError, ValueError, StopIteration):
+        return False
+
+
+def _give_back(number: int) -> None:
+    before = _before.pop(number)
+    if signal.getsignal(number) is _on_signal:
+        signal.signal(number, before)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    before = _before.get(number, signal.SIG_DFL)
+    last = before is signal.SIG_DFL
+    name = signal.Signals(number).name
+    _tell(_signals.get(number, set()), lambda recorder: recorder.signalled(name, last))
+    if last:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    elif callable(before):
+        before(number, frame)
+
+
+def _on_exit() -> None:
+    _tell(_exits, lambda recorder: recorder.left())
+
+
+def _forked() -> None:
+    """A child's end is not the job's: it ends as if nobody watched."""
+    for recorders in (_exceptions, _exits, *_signals.values()):
+        recorders.clear()
+
+
+def _tell(recorders: set[Watched], what: Callable[[Watched], None]) -> None:
+    for recorder in list(recorders):
+        try:
+            what(recorder)
+        except Exception as error:
+            recorder.warn(f"the end of the program could not be recorded ({type(error).__name__})")
+
+
+atexit.register(_on_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

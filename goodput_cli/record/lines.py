@@ -1,0 +1,77 @@
+"""A line of a log: how it is spelt, and how much it matters when not all can be kept."""
+
+from __future__ import annotations
+
+import math
+from json import JSONEncoder
+
+from .native import EVENT, JOB_NAME, TIME
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What goes first when a queue is full: the smaller, the sooner.
+SPARE, LOADING, STEP, PHASE, VITAL = range(5)
+"""SPARE: heartbeats and metrics. LOADING: data loading. PHASE: phases. VITAL: starts, ends, checkpoints."""
+
+MOST_BYTES = 64 << 10
+"""A longer line is not written."""
+LOADING_START = b'"data_loading_start_time"'
+SECOND = 10**6
+"""Microseconds."""
+
+_quote = JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+
+
+def quote(text: str) -> bytes:
+    """A JSON string in ASCII; what is no text (half of a surrogate pair) becomes U+FFFD."""
+    if not text.isascii():
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _quote(text).encode()
+
+
+def stamp(us: int) -> bytes:
+    """Epoch seconds with six decimals, from microseconds: not `repr(float)`, so that every language reads the same."""
+    return b"%d.%06d" % divmod(us, SECOND)
+
+
+def value(given: object) -> bytes:
+    """A JSON value. bytes are JSON already. Raises ValueError for a number that is not finite."""
+    if isinstance(given, bytes):
+        return given
+    if isinstance(given, str):
+        return quote(given)
+    if given is None or isinstance(given, bool | int):
+        return _quote(given).encode()
+    number = float(given)  # type: ignore[arg-type]  # what is no number raises TypeError
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return _quote(number).encode()
+
+
+class Lines:
+    """Makes the lines of one job. Keys come in the order in which they are given, `job_name` first."""
+
+    def __init__(self, job_name: str) -> None:
+        self._head = b'{"%s": %s' % (JOB_NAME.encode(), quote(job_name))
+        self._step = self._head + b', "step_count": '
+
+    def step(self, number: int, us: int) -> bytes:
+        """The start of a step: the line that a job writes most."""
+        return b'%s%d, "step_start_time": %d.%06d}\n' % (self._step, number, us // SECOND, us % SECOND)
+
+    def fact(self, key: str, us: int) -> bytes:
+        """A line that says only when."""
+        return b'%s, "%s": %s}\n' % (self._head, key.encode(), stamp(us))
+
+    def record(self, fields: Mapping[str, object]) -> bytes:
+        """A line of any keys; a value may be bytes, which are JSON already. Raises TypeError and ValueError for
+        what JSON has no word for."""
+        parts = [b", %s: %s" % (quote(key), value(given)) for key, given in fields.items()]
+        return b"%s%s}\n" % (self._head, b"".join(parts))
+
+    def native(self, event: str, us: int, fields: Mapping[str, object]) -> bytes:
+        """A line of the native format; fields that are None are left out."""
+        known = {key: given for key, given in fields.items() if given is not None}
+        return self.record({EVENT: event, TIME: stamp(us), **known})

@@ -1,0 +1,60 @@
+"""The native format: the facts that no other library writes, one a line. This table is the format's only declaration.
+
+A line has `job_name`, `goodput_event` (one of `EVENTS`), `goodput_time` (epoch seconds, a number) and the keys of its
+event. `goodput_time` is a number because ml-goodput-measurement takes the first key that contains "time" for the time
+of a line.
+"""
+
+from __future__ import annotations
+
+JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK, REASON = (
+    "job_name",
+    "goodput_event",
+    "goodput_time",
+    "run_id",
+    "step",
+    "rank",
+    "reason",
+)
+REASON_CHARACTERS = 200
+"""A reason is a class name or the name of a signal, never a message: messages hold paths and secrets."""
+
+
+class Event:
+    """An event of the format. keys: what it may carry beside the keys of every line. means: the event of the
+    resiliency library that says the same, or "" where that library has none. Anything else is said by `about`."""
+
+    __slots__ = ("about", "keys", "means")
+
+    def __init__(self, keys: tuple[str, ...], about: str, means: str = "") -> None:
+        self.keys = keys
+        self.about = about
+        self.means = means
+
+
+EVENTS: dict[str, Event] = {
+    "attempt": Event((RUN_ID, RANK, "world_size", "host", "pid", "writer"), "who writes; it starts nothing"),
+    "heartbeat": Event((RUN_ID, STEP, RANK), "a sign of life, and no progress"),
+    "scheduled": Event((RANK,), "the job waits for machines", "user_scheduled"),
+    "started": Event((RANK,), "a process of the job has started", "job_started"),
+    "step_finished": Event((STEP, RANK), "a step has ended", "step_finished"),
+    "checkpoint_saved": Event((STEP, RANK), "a checkpoint is complete", "checkpoint_saved"),
+    "checkpoint_loaded": Event((STEP, RANK), "a restore has ended", "checkpoint_loaded"),
+    "preemption_notice": Event(("signal", REASON, RANK), "the machine will be taken away; the attempt ends preempted"),
+    "terminated": Event((REASON, RANK), "the process has ended; it does not say why", "job_terminated"),
+    "crashed": Event((REASON, STEP, RANK), "an exception has ended the process", "job_crashed"),
+    "stopped": Event((REASON, RANK), "a planned stop", "user_terminated"),
+    "finished": Event((RANK,), "a clean end", "job_finished"),
+    "metrics": Event((RUN_ID, STEP), "numbers by name, of a step; they claim no time"),
+    "dropped": Event((RUN_ID, "lines", "steps", "from", "to", "sink", REASON), "lines that this sink did not get"),
+    "clock_step": Event((RUN_ID, "seconds"), "the machine's clock was set"),
+}
+"""Every event, by its name in `goodput_event`."""
+
+BY_RESILIENCY_NAME = {event.means: name for name, event in EVENTS.items() if event.means}
+"""The native name of an event of the resiliency library."""
+
+
+def native_name(name: str) -> str | None:
+    """The event of this format that `name` stands for, which may be the resiliency library's name; None: neither."""
+    return name if name in EVENTS else BY_RESILIENCY_NAME.get(name)

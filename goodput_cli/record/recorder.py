@@ -1,0 +1,298 @@
+"""The recorder for people who write a training loop; README of the wheel and docs/record.md show it at work."""
+
+from __future__ import annotations
+
+import threading
+
+from .attempt import Attempt
+from .lines import LOADING, PHASE, stamp
+from .names import default_job_name, variable
+from .ranks import find_rank
+from .sinks.files import FSYNC
+from .sinks.targets import check, split
+from .spans import Checkpoint, Phase, Run, Step, restore_fields, save_fields
+from .writer import Writer, print_to_stderr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, Literal, TypeVar
+
+    from .sinks.targets import Targets
+
+    Number = TypeVar("Number")
+
+_STEMS = {
+    "accelerator_init": "tpu_init",
+    "tpu_init": "tpu_init",
+    "training_prep": "training_prep",
+    "data_loading": "data_loading",
+}
+"""Phases with keys of their own. Any other is a custom event."""
+_CUSTOM = "custom_badput_event"
+
+
+class Recorder:
+    """Writes the events of a job: one recorder a process. No method raises or waits, but `flush` and `close`.
+
+    job_name: default GOODPUT_RECORDER_JOB_NAME, JOB_IDENTIFIER, SLURM_JOB_NAME, JOBSET_NAME, else the program's name.
+    to: a path, a folder, `gs://BUCKET/PREFIX`, `cloud-logging://PROJECT/LOG_ID`, `-`, `stderr:`, an object with
+        `write(line)`, or several of them; default GOODPUT_RECORDER_TO, else a file in ./goodput-logs.
+    rank, world_size: of this process, where they cannot be found. ranks: "first" (only rank 0 writes) or "all" (others
+        write that they live and how they end).
+    heartbeat: seconds without a line after which one is written, 0 for never. run_id: of this attempt.
+    signals: whose coming is recorded. sigterm: what SIGTERM says about the end: "terminated", or "preempted" on
+        machines that are taken away. excepthook, at_exit: whether unhandled exceptions and the exit are recorded.
+    fsync: "ends" (starts, ends and checkpoints, in the background) or "never". inline: write files in the caller's
+        thread; default: where the file system is local.
+    queue_lines, queue_bytes: how much may wait for a sink. grace: seconds that all sinks together get at the end.
+    clock: gives ns since 1970 UTC. warn: takes sentences for the person who runs the program.
+
+    Times may be given to every event by `at=`, and to the end of what has one by `until=`: a datetime (local time where
+    it has no zone) or epoch seconds. Raises ValueError for arguments that make no sense.
+    """
+
+    def __init__(
+        self,
+        job_name: str | None = None,
+        to: Targets = None,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        ranks: Literal["first", "all"] = "first",
+        heartbeat: float = 60.0,
+        run_id: str | None = None,
+        signals: Iterable[str] = ("SIGTERM",),
+        sigterm: Literal["terminated", "preempted"] = "terminated",
+        excepthook: bool = True,
+        at_exit: bool = True,
+        fsync: Literal["ends", "never"] = "ends",
+        inline: bool | None = None,
+        queue_lines: int = 10_000,
+        queue_bytes: int = 8 << 20,
+        grace: float = 5.0,
+        clock: Callable[[], int] | None = None,
+        warn: Callable[[str], None] = print_to_stderr,
+    ) -> None:
+        _one_of("ranks", ranks, ("first", "all"))
+        _one_of("sigterm", sigterm, ("terminated", "preempted"))
+        _one_of("fsync", fsync, FSYNC)
+        for target in split(to):
+            check(target)
+        self.job_name = str(job_name) if job_name else default_job_name()
+        self._rank = rank
+        self._world_size = world_size
+        self._everyone = ranks == "all"
+        self._sigterm = sigterm
+        self._warn = warn
+        self._watched: tuple[tuple[str, ...], bool, bool, float] = (
+            (signals,) if isinstance(signals, str) else tuple(signals),
+            excepthook,
+            at_exit,
+            heartbeat,
+        )
+        self._make_writer: Callable[[int], Writer] = lambda found: Writer(
+            self.job_name,
+            to,
+            run_id=run_id,
+            rank=found,
+            inline=inline,
+            fsync=fsync,
+            queue_lines=queue_lines,
+            queue_bytes=queue_bytes,
+            grace=grace,
+            clock=clock,
+            warn=warn,
+        )
+        self._lock = threading.RLock()
+        self._step = Step(self)
+        self._attempt: Attempt | None = None
+        self._off = False
+        self._running = False
+
+    # The job.
+
+    def run(self, *, at: object = None, until: object = None) -> Run:
+        """The job in this process: its start now, its end when it is left. An exception is recorded as a crash and goes
+        on; after the end, `close`."""
+        return Run(self, at, until)
+
+    def step(self, number: Any, *, at: object = None) -> Step:
+        """A step begins."""
+        step = self._step
+        step.number, step.at = number, at
+        return step
+
+    def steps(self, numbers: Iterable[Number]) -> Iterator[Number]:
+        """The numbers, each with the start of its step."""
+        for number in numbers:
+            self.begin_step(number)
+            yield number
+
+    def phase(self, name: str, *, at: object = None, until: object = None) -> Phase:
+        """`accelerator_init` (or `tpu_init`), `training_prep`, `data_loading`; any other is a custom event."""
+        if name in _STEMS:
+            return Phase(self, _STEMS[name], None, LOADING if name == "data_loading" else PHASE, at, until)
+        return Phase(self, _CUSTOM, (f"{_CUSTOM}_type", str(name)), PHASE, at, until)
+
+    def data_loading(self, *, at: object = None, until: object = None) -> Phase:
+        """Waiting for data."""
+        return self.phase("data_loading", at=at, until=until)
+
+    def metrics(self, step: Any, *, at: object = None, **numbers: Any) -> None:
+        """Numbers of a step, such as `mfu=41.2`. They claim no time."""
+        attempt = self.attempt(at)
+        number = attempt.whole(step) if attempt else None
+        if attempt and number is not None:
+            attempt.metrics(number, at, numbers)
+
+    # Checkpoints.
+
+    def checkpoint_save(
+        self, step: Any, directory: object = "", synchronous: bool = True, *, at: object = None, until: object = None
+    ) -> Checkpoint:
+        """A save blocks the program. An asynchronous one is complete when `checkpoint_saved` says so."""
+        done = "checkpoint_saved" if synchronous else None
+        return Checkpoint(self, save_fields, step, str(directory), synchronous, done, at, until)
+
+    def checkpoint_restore(
+        self, step: Any, directory: object = "", *, at: object = None, until: object = None
+    ) -> Checkpoint:
+        """A restore blocks the program."""
+        return Checkpoint(self, restore_fields, step, str(directory), True, "checkpoint_loaded", at, until)
+
+    def checkpoint_saved(self, step: Any, *, at: object = None) -> None:
+        """A checkpoint of this step is complete."""
+        self._of_step("checkpoint_saved", step, at)
+
+    def checkpoint_loaded(self, step: Any, *, at: object = None) -> None:
+        """The state of this step is restored."""
+        self._of_step("checkpoint_loaded", step, at)
+
+    # What happens to the job.
+
+    def scheduled(self, *, at: object = None) -> None:
+        """The job waits for machines."""
+        attempt = self.attempt(at)
+        if attempt:
+            attempt.event("scheduled", at)
+
+    def stopped(self, reason: str = "", *, at: object = None) -> None:
+        """The job is stopped as planned."""
+        attempt = self.attempt(at)
+        if attempt:
+            attempt.stopped(reason, at)
+
+    def preemption_notice(self, reason: str = "", *, at: object = None) -> None:
+        """The machine will be taken away."""
+        attempt = self.attempt(at)
+        if attempt:
+            attempt.notice(reason, at)
+
+    def elastic_wait(self, kind: str, *, at: object = None, until: object = None) -> Phase:
+        """Waiting for slices; a kind with `scale_up` is a planned one."""
+        return Phase(self, "elastic_wait", ("elastic_wait_event_type", str(kind)), PHASE, at, until)
+
+    def elastic_reinit(self, *, at: object = None, until: object = None) -> Phase:
+        """Setting up again with other slices."""
+        return Phase(self, "elastic_reinit", None, PHASE, at, until)
+
+    def slices(self, active: int, total: int, available: int, *, at: object = None) -> None:
+        """Slice counts from now on."""
+        attempt = self.attempt(at)
+        if attempt:
+            us = attempt.time_us(at)
+            given = {"active_slices": active, "total_slices": total, "available_slices": available}
+            counts: dict[str, object] = {name: attempt.whole(count) for name, count in given.items()}
+            if None not in counts.values():
+                attempt.record({**counts, "elastic_slice_counts_timestamp": stamp(us)}, PHASE, us)
+
+    # The recorder itself.
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all sinks have everything; False if they have not within `timeout` seconds (None: `grace`)."""
+        return self._attempt is None or self._attempt.writer.flush(timeout)
+
+    def close(self) -> None:
+        """Deliver what waits, within `grace`. What is recorded afterwards is not; `run` begins another attempt."""
+        with self._lock:
+            attempt, self._attempt, self._off = self._attempt, None, True
+        if attempt is not None:
+            attempt.close()
+
+    def disable(self) -> None:
+        """Record nothing any more."""
+        self.close()
+
+    def reopen(self) -> None:
+        """Make the recorder of a forked process write again: another attempt, with a connection or file of its own."""
+        self.close()
+        self._off = self._running = False
+
+    # What spans and callbacks call.
+
+    def assume_rank(self, rank: int, world_size: int) -> None:
+        """What a framework knows about this process. It counts where nothing else was given."""
+        if self._rank is None and not variable("RANK"):
+            self._rank, self._world_size = int(rank), int(world_size)
+
+    def attempt(self, at: object = None) -> Attempt | None:
+        """The attempt, which begins with its first event; None: nothing is recorded here."""
+        return self._attempt or (None if self._off else self._begin(at))
+
+    def begin_run(self, at: object) -> bool:
+        """Whether this is the outermost run; it begins the attempt."""
+        if self._running:
+            return False
+        if self._attempt is None:
+            self._off = False
+        self.attempt(at)
+        self._running = True
+        return True
+
+    def end_run(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        """Record how the run was left, and close."""
+        self._running = False
+        attempt = self._attempt
+        if attempt is not None:
+            if kind is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+                attempt.end(at)
+            else:
+                attempt.end_badly(kind, at)
+        self.close()
+
+    def begin_step(self, number: Any, at: object = None) -> None:
+        """The start of a step."""
+        attempt = self._attempt or self.attempt(at)
+        if attempt is not None:
+            attempt.step(number, at)
+
+    def _of_step(self, event: str, step: Any, at: object) -> None:
+        attempt = self.attempt(at)
+        number = attempt.whole(step) if attempt else None
+        if attempt and number is not None and not attempt.side:
+            attempt.event(event, at, step=number)
+
+    def _begin(self, at: object) -> Attempt | None:
+        with self._lock:
+            if self._attempt is None and not self._off:
+                try:
+                    self._open(at)
+                except Exception as error:
+                    self._off = True
+                    self._warn(f"nothing is recorded: {type(error).__name__}: {error}")
+            return self._attempt
+
+    def _open(self, at: object) -> None:
+        rank, size = find_rank(self._rank, self._world_size)
+        if rank and not self._everyone:
+            self._off = True
+            return
+        attempt = Attempt(self._make_writer(rank), rank, size, sigterm=self._sigterm, at=at)
+        self._attempt = attempt
+        attempt.watch(*self._watched)
+
+
+def _one_of(name: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")

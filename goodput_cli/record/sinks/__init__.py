@@ -1,0 +1,1 @@
+"""Where lines go: one module a kind of sink."""

@@ -1,0 +1,237 @@
+"""A local file: one `write(2)` a line, in the caller's thread: after SIGKILL each line whose call returned is there."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from contextlib import suppress
+
+from ..drops import Drops
+from ..lines import VITAL
+from ..workers import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..drops import SayDropped
+    from ..queues import Item
+
+SLOW_NS = 50_000_000
+SLOW_WRITES = 3
+"""After so many writes in a row that took longer than SLOW_NS, the file goes behind a queue."""
+_LOOK_NS = 5 * 10**9
+"""Between two looks at whether the file is still the one of that name."""
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
+FSYNC = ("ends", "never")
+
+
+class FileSink:
+    """Appends to a file, which is opened with the first line; folders are made. O_APPEND keeps lines whole with
+    several writers.
+
+    A line that cannot be written (a full disk) is counted, and said when a write succeeds again. A write that was cut
+    is ended by a line break before the next one, also one that was cut in an earlier life.
+    fsync: "ends" (after vital lines, in the background) or "never". follow: whether a symbolic link may be written
+    through. slow: called once, when writes have become slow.
+    """
+
+    batch_lines = 1
+    most_lines = 1000
+    most_bytes = 1 << 20
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        say_dropped: SayDropped,
+        warn: Callable[[str], None],
+        fsync: str = "ends",
+        follow: bool = True,
+        descriptor: int | None = None,
+    ) -> None:
+        self.name = "file"
+        self.path = path
+        self._say_dropped = say_dropped
+        self._warn = warn
+        self._flags = _FLAGS if follow else _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+        self._fsync = fsync == "ends" and descriptor is None
+        self._given = descriptor is not None
+        self._descriptor = -1 if descriptor is None else descriptor
+        self._look_ns = 0
+        self._torn = False
+        self._drops = Drops()
+        self._slow_writes = 0
+        self.slow: Callable[[FileSink], None] | None = None
+        self._lock = threading.RLock()
+        self._problem = ""
+        self._unsynced = False
+        self._syncing = False
+
+    def write(self, line: bytes, kind: int, us: int) -> None:
+        """Write a line now."""
+        if not self._attempt(line, kind):
+            self.lost(kind, us, self._problem)
+
+    def lost(self, kind: int, us: int, reason: str) -> None:
+        """A line that cannot be written at all."""
+        with self._lock:
+            self._drops.add(kind, us, reason)
+
+    def flush(self, _deadline: float) -> bool:
+        """Nothing waits here."""
+        return True
+
+    # Behind a queue: `Delivery`.
+
+    def latency(self) -> float:
+        """Seconds that a line waits for company."""
+        return 0.0
+
+    def send(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Write lines; raises Unavailable at the first that fails, with those before it done."""
+        for at, (_, _, kind, line) in enumerate(items):
+            if not self._attempt(line, kind):
+                raise Unavailable(self._problem, done=at)
+        return ()
+
+    def close(self, _deadline: float = 0.0) -> Drops:
+        """Close the file; returns what was lost and could not be said."""
+        if self._drops.lines and self._descriptor >= 0:
+            self._repair()
+        if self._unsynced and self._descriptor >= 0:
+            _quietly(_datasync, self._descriptor)
+        if self._descriptor >= 0 and not self._given:
+            descriptor, self._descriptor = self._descriptor, -1
+            _quietly(os.close, descriptor)
+        drops, self._drops = self._drops, Drops()
+        return drops
+
+    def _attempt(self, line: bytes, kind: int) -> bool:
+        """Whether the line was written, whole."""
+        begin = time.perf_counter_ns()
+        if begin >= self._look_ns:
+            self._look(begin)
+        if (self._torn or self._drops.lines) and not self._repair():
+            return False
+        try:
+            done = os.write(self._descriptor, line)
+        except OSError as error:
+            self._say(self._problem if self._descriptor < 0 else _reason(error))
+            return False
+        if done != len(line):
+            self._torn = True
+            self._say("a write was cut")
+            return False
+        if time.perf_counter_ns() - begin > SLOW_NS:
+            self._was_slow()
+        else:
+            self._slow_writes = 0
+        if kind == VITAL and self._fsync:
+            self._sync()
+        return True
+
+    def _look(self, now_ns: int) -> None:
+        """Open the file if it is not open, or if another one has its name by now."""
+        with self._lock:
+            self._look_ns = now_ns + _LOOK_NS
+            if self._given or (self._descriptor >= 0 and self._is_same()):
+                return
+            try:
+                os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
+                torn = _ends_in_the_middle(self.path)
+                descriptor = os.open(self.path, self._flags, 0o644)
+            except OSError as error:
+                self._say(_reason(error))
+                return
+            self._torn = torn
+            if self._descriptor < 0:
+                self._descriptor = descriptor
+            else:  # the number stays the same: another thread may be writing to it
+                os.dup2(descriptor, self._descriptor, inheritable=False)
+                os.close(descriptor)
+
+    def _is_same(self) -> bool:
+        try:
+            ours, named = os.fstat(self._descriptor), os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
+
+    def _repair(self) -> bool:
+        """End a line that was cut, and say what was lost; whether that went well."""
+        with self._lock:
+            if self._torn:
+                if not self._whole(b"\n"):
+                    return False
+                self._torn = False
+            drops, self._drops = self._drops, Drops()
+            if drops.lines and not self._whole(self._say_dropped(drops, self.name)):
+                drops.merge(self._drops)
+                self._drops = drops
+                return False
+            return True
+
+    def _whole(self, line: bytes) -> bool:
+        try:
+            done = os.write(self._descriptor, line)
+        except OSError:
+            return False
+        self._torn = self._torn or 0 < done < len(line)
+        return done == len(line)
+
+    def _say(self, problem: str) -> None:
+        if problem != self._problem:
+            self._warn(f"{self.path}: {problem}; lines that cannot be written are counted, and the log will say so")
+        self._problem = problem
+
+    def _was_slow(self) -> None:
+        self._slow_writes += 1
+        if self.slow is not None and self._slow_writes == SLOW_WRITES:
+            slow, self.slow = self.slow, None
+            self._warn(f"{self.path}: writes take long; lines go through a queue from now on")
+            slow(self)
+
+    def _sync(self) -> None:
+        self._unsynced = True
+        if self._syncing:
+            return
+        self._syncing = True
+        try:
+            threading.Thread(target=self._sync_now, name="goodput-record fdatasync", daemon=True).start()
+        except RuntimeError:  # the interpreter is ending: `close` does it
+            self._syncing = False
+
+    def _sync_now(self) -> None:
+        while self._unsynced:
+            self._unsynced = False
+            _quietly(_datasync, self._descriptor)
+        self._syncing = False
+
+
+_datasync = getattr(os, "fdatasync", os.fsync)
+
+
+def _quietly(call: Callable[[int], object], descriptor: int) -> None:
+    with suppress(OSError, ValueError):  # it is closed, or what can be done about it was done when it was written
+        call(descriptor)
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno) if error.errno else type(error).__name__
+
+
+def _ends_in_the_middle(path: str) -> bool:
+    """Whether the last line of a file has no end. Only a regular file is looked into: reading others has effects."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as stream:
+            stream.seek(-1, os.SEEK_END)
+            return stream.read(1) != b"\n"
+    except OSError:
+        return False  # it is empty, or not there

@@ -1,0 +1,128 @@
+"""From what a user names (a path, a URI, an object, or a list of them) to sinks."""
+
+from __future__ import annotations
+
+import os
+
+from ..mounts import is_local
+from ..names import default_folder, in_path, process_file, variable
+from ..workers import Worker
+from .files import FSYNC, FileSink
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..workers import Delivery
+    from .base import Context, Sink
+    from .others import Writable
+
+    Target = str | os.PathLike[str] | Writable
+    Targets = Target | list[Target] | tuple[Target, ...] | None
+
+_CLOUD_LOGGING, _STORAGE, _FILE = "cloud-logging:", "gs://", "file://"
+_STANDARD = {"-": 1, "stdout:": 1, "stderr:": 2}
+
+
+def split(to: Targets) -> list[Target]:
+    """The targets, one by one; those of GOODPUT_RECORDER_TO (commas between) where nothing is given."""
+    if to is None:
+        return [part.strip() for part in variable("TO").split(",") if part.strip()]
+    if isinstance(to, list | tuple):
+        return [*to]
+    return [to]
+
+
+def open_targets(targets: Sequence[Target], context: Context) -> list[Sink]:
+    """A sink a target, local files first; a file in the default folder where there are none.
+
+    Raises ValueError for a target that is no target: nothing is opened before the first line.
+    """
+    if not targets:
+        return [default_file(context)]
+    sinks = [open_target(target, context) for target in targets]
+    return sorted(sinks, key=lambda sink: not isinstance(sink, FileSink))
+
+
+def check(target: Target) -> None:
+    """Raises ValueError if the target is none."""
+    if isinstance(target, str | os.PathLike):
+        text = os.fspath(target)
+        if not text:
+            raise ValueError("an empty path is no place to record to")
+        scheme, colon, _ = text.partition("://")
+        if colon and f"{scheme}:" not in (_CLOUD_LOGGING, "gs:", "file:"):
+            raise ValueError(f"{scheme}:// is no place to record to; use a path, gs://, cloud-logging: or an object")
+    elif not callable(getattr(target, "write", None)):
+        raise ValueError(f"{type(target).__name__} is no place to record to: it has no method `write`")
+
+
+def open_target(target: Target, context: Context) -> Sink:
+    """The sink of one target."""
+    if not isinstance(target, str | os.PathLike):
+        from .others import Given
+
+        return behind_queue(Given(target), context)
+    check(target)
+    text = os.fspath(target)
+    if text in _STANDARD:
+        return _file(text, context, descriptor=_STANDARD[text])
+    if text.startswith(_STORAGE):
+        from .gcs import CloudStorage
+
+        bucket, _, prefix = text.removeprefix(_STORAGE).partition("/")
+        return behind_queue(CloudStorage(bucket, prefix, context), context)
+    if text.startswith(_CLOUD_LOGGING):
+        return _cloud_logging(text.removeprefix(_CLOUD_LOGGING), context)
+    return _path(text.removeprefix(_FILE), context)
+
+
+def default_file(context: Context) -> Sink:
+    """The job's file in the default folder; one of its own for each process where appending together is not safe."""
+    folder = default_folder()
+    plain = os.path.join(folder, f"{in_path(context.job_name)}.jsonl")
+    if context.rank or not is_local(plain):
+        plain = os.path.join(folder, process_file(context.job_name, context.run_id, context.rank))
+    return _file(plain, context, follow=False)
+
+
+def behind_queue(delivery: Delivery, context: Context) -> Worker:
+    """A sink that may block, made one that does not."""
+    return Worker(
+        delivery,
+        queue_lines=context.queue_lines,
+        queue_bytes=context.queue_bytes,
+        say_dropped=context.say_dropped,
+        warn=context.warn,
+    )
+
+
+def _cloud_logging(rest: str, context: Context) -> Sink:
+    from .cloud_logging import CloudLogging
+
+    project, _, log_id = rest.removeprefix("//").partition("/")
+    log_id = log_id or context.log_id or f"goodput_{context.job_name}"
+    return behind_queue(CloudLogging(project, log_id, context), context)
+
+
+def _path(text: str, context: Context) -> Sink:
+    if text.endswith(os.sep) or os.path.isdir(text):
+        text = os.path.join(text, process_file(context.job_name, context.run_id, context.rank))
+    return _file(text, context)
+
+
+def _file(path: str, context: Context, *, follow: bool = True, descriptor: int | None = None) -> Sink:
+    if context.fsync not in FSYNC:
+        raise ValueError(f"fsync is one of {', '.join(FSYNC)}, not {context.fsync!r}")
+    sink = FileSink(
+        path,
+        say_dropped=context.say_dropped,
+        warn=context.warn,
+        fsync=context.fsync,
+        follow=follow,
+        descriptor=descriptor,
+    )
+    inline = context.inline
+    if inline is None:
+        inline = descriptor is not None or is_local(path)
+    return sink if inline else behind_queue(sink, context)

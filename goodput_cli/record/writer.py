@@ -1,0 +1,196 @@
+"""From lines to sinks: what all recorders share. It never raises and never waits.
+
+Everything of an attempt that must be right at the end of the process, and in a fork of it, is here.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from contextlib import suppress
+
+from .clock import Clock
+from .lines import MOST_BYTES, VITAL, Lines, stamp
+from .names import new_run_id, shown
+from .sinks.base import Context
+from .sinks.files import FileSink
+from .sinks.targets import behind_queue, open_target, open_targets, split
+from .workers import Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .drops import Drops
+    from .sinks.base import Sink
+    from .sinks.targets import Target, Targets
+
+TOO_LONG = "line too long"
+
+
+def print_to_stderr(sentence: str) -> None:
+    """How a recorder speaks to the person who runs the program."""
+    with suppress(OSError, ValueError, AttributeError):  # it is closed, or there is none
+        print(f"goodput-record: {shown(sentence)}", file=sys.stderr, flush=True)
+
+
+class Writer:
+    """Hands lines to the sinks of one attempt.
+
+    also: targets beside those of `to`, or beside the default. clock: gives ns since 1970 UTC. grace: seconds that all
+    sinks together get at the end. batch_lines, latency, log_id: see `Context`; the others: see `Recorder`.
+    """
+
+    def __init__(
+        self,
+        job_name: str,
+        to: Targets,
+        *,
+        also: Sequence[Target] = (),
+        run_id: str | None = None,
+        rank: int = 0,
+        grace: float = 5.0,
+        inline: bool | None = None,
+        fsync: str = "ends",
+        queue_lines: int = 10_000,
+        queue_bytes: int = 8 << 20,
+        batch_lines: int = 100,
+        latency: float = 2.0,
+        log_id: str = "",
+        clock: Callable[[], int] | None = None,
+        warn: Callable[[str], None] = print_to_stderr,
+    ) -> None:
+        self.job_name = job_name
+        self.run_id = run_id or new_run_id()
+        self.lines = Lines(job_name)
+        self.clock = clock or Clock()
+        self._own_clock = self.clock if isinstance(self.clock, Clock) else None
+        self.grace = grace
+        self._warned: set[str] = set()
+        self._warn = warn
+        context = Context(
+            job_name,
+            self.run_id,
+            rank,
+            say_dropped=self._dropped,
+            warn=warn,
+            inline=inline,
+            fsync=fsync,
+            queue_lines=queue_lines,
+            queue_bytes=queue_bytes,
+            batch_lines=batch_lines,
+            latency=latency,
+            log_id=log_id,
+        )
+        self._context = context
+        self._sinks: tuple[Sink, ...] = (
+            *open_targets(split(to), context),
+            *(open_target(target, context) for target in also),
+        )
+        for sink in self._sinks:
+            if isinstance(sink, FileSink) and inline is None:
+                sink.slow = self._go_behind_a_queue
+        self.closed = False
+        _live.add(self)
+
+    def now_us(self) -> int:
+        """The stamp of now (µs), after saying whether the clock was set."""
+        us = (self.clock() + 500) // 1000
+        if self._own_clock is not None and self._own_clock.stepped:
+            self._say_clock_step(self._own_clock.take_step(), us)
+        return us
+
+    def write(self, line: bytes, kind: int, us: int) -> None:
+        """Hand a line of a kind and a time (µs) to all sinks."""
+        if len(line) > MOST_BYTES:
+            self._lose(kind, us, TOO_LONG)
+            return
+        for sink in self._sinks:
+            sink.write(line, kind, us)
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all sinks have what was written before; False if they have not within `timeout` (None: grace)."""
+        deadline = time.monotonic() + (self.grace if timeout is None else timeout)
+        waiting = [sink for sink in self._sinks if not sink.flush(deadline)]
+        return not waiting
+
+    def close(self, grace: float | None = None) -> None:
+        """Deliver what can be delivered in time, and end. What is left is said in the first file."""
+        sinks, self._sinks, self.closed = self._sinks, (), True
+        deadline = time.monotonic() + (self.grace if grace is None else grace)
+        files = [sink for sink in sinks if isinstance(sink, FileSink)]
+        waiting = [sink for sink in sinks if isinstance(sink, Worker)]
+        for sink in waiting:  # all begin to deliver, then each is waited for
+            sink.hurry()
+        for sink in waiting:
+            drops = sink.close(deadline)
+            if drops.lines:
+                self._say_left(sink.name, drops, files)
+        for file in files:
+            drops = file.close(deadline)
+            if drops.lines:
+                self._warn(f"{file.path}: {drops.lines} lines were lost ({drops.reason})")
+        _live.discard(self)
+
+    def silence(self) -> None:
+        """Forget all sinks without touching them: they belong to the process that this one was forked from."""
+        self._sinks, self.closed = (), True
+
+    def warn_once(self, sentence: str) -> None:
+        """Say a sentence the first time."""
+        if sentence not in self._warned and len(self._warned) < 100:
+            self._warned.add(sentence)
+            self._warn(sentence)
+
+    def _lose(self, kind: int, us: int, reason: str) -> None:
+        for sink in self._sinks:
+            sink.lost(kind, us, reason)
+        self.warn_once(f"a line of more than {MOST_BYTES} bytes is not written")
+
+    def _say_clock_step(self, step_ns: int, us: int) -> None:
+        fields = {"run_id": self.run_id, "seconds": step_ns / 1e9}
+        self.write(self.lines.native("clock_step", us, fields), VITAL, us)
+
+    def _dropped(self, drops: Drops, sink: str) -> bytes:
+        fields = {
+            "run_id": self.run_id,
+            "lines": drops.lines,
+            "steps": drops.steps,
+            "from": stamp(drops.first),
+            "to": stamp(drops.last),
+            "sink": sink,
+            "reason": drops.reason,
+        }
+        return self.lines.native("dropped", (self.clock() + 500) // 1000, fields)
+
+    def _say_left(self, name: str, drops: Drops, files: list[FileSink]) -> None:
+        if files:
+            files[0].write(self._dropped(drops, name), VITAL, drops.last)
+        else:
+            self._warn(f"{name}: {drops.lines} lines were not delivered ({drops.reason})")
+
+    def _go_behind_a_queue(self, slow: FileSink) -> None:
+        queued = behind_queue(slow, self._context)
+        self._sinks = tuple(queued if sink is slow else sink for sink in self._sinks)
+
+
+_live: set[Writer] = set()
+"""Those that are not closed, kept alive until they are: what waits in their queues must not be lost with the name."""
+
+
+def _close_all() -> None:
+    for writer in list(_live):
+        writer.close()
+
+
+def _silence_all() -> None:
+    for writer in list(_live):
+        writer.silence()
+    _live.clear()
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_silence_all)

@@ -1,0 +1,43 @@
+"""What the tests of the recorder share."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.record.record_server import Server
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server of its own for each test."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 and its key, made for this run."""
+    folder = tmp_path_factory.mktemp("tls")
+    made, key = folder / "certificate.pem", folder / "key.pem"
+    command = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    )
+    subprocess.run([*command.split(), "-keyout", key, "-out", made], check=True, capture_output=True)
+    return made, key
+
+
+@pytest.fixture(autouse=True)
+def outside_of_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees the cloud, the scheduler or the folder of the machine it runs on."""
+    for name in ("GOODPUT_RECORDER_TO", "GOODPUT_RECORDER_DIR", "GOODPUT_RECORDER_RANK", "GOODPUT_RECORDER_EXTRA"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("RANK", "SLURM_PROCID", "SLURM_JOB_NAME", "JOB_IDENTIFIER", "GOODPUT_USE_FILE_TRACKING"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.chdir(tmp_path)

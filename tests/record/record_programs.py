@@ -1,0 +1,85 @@
+"""Programs that record, as processes of their own, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent.parent
+_PRELUDE = "import os, signal, sys, time\nsys.path.insert(0, os.environ['RECORD_ROOT'])\n"
+_QUIET = ("GOODPUT_RECORDER_", "GOODPUT_LOGGING_", "GOOGLE_", "GCLOUD_", "GCE_", "STORAGE_EMULATOR", "JOB_", "SLURM_")
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """That of a machine outside of any cloud and scheduler."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(_QUIET) and name != "RANK"}
+    kept |= {"RECORD_ROOT": str(ROOT), "HOME": str(folder), "CLOUDSDK_CONFIG": str(folder), "NO_PROXY": "*"}
+    return {**kept, **more}
+
+
+def start(folder: Path, text: str, *arguments: str, python: str = sys.executable, **more: str) -> subprocess.Popen[str]:
+    """Start a program in a folder; its output can be read."""
+    path = folder / "program.py"
+    path.write_text(_PRELUDE + textwrap.dedent(text), encoding="utf-8")
+    command = [python, str(path), *arguments]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=environment(folder, **more), **pipes)
+
+
+def run(
+    folder: Path, text: str, *arguments: str, python: str = sys.executable, code: int = 0, **more: str
+) -> tuple[str, str]:
+    """Run a program to its end, which must be with this exit code; its output and what it said on standard error."""
+    process = start(folder, text, *arguments, python=python, **more)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == code, (process.returncode, out, err)
+    return out, err
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log, which must all be whole."""
+    content = path.read_bytes()
+    assert content.endswith(b"\n")
+    return [json.loads(line) for line in content.splitlines() if line]
+
+
+def events(path: Path) -> list[str]:
+    """What each line says, in a word."""
+    return [word(line) for line in lines(path)]
+
+
+def word(line: dict[str, Any]) -> str:
+    """What a line says: its native event, its Orbax event, its step, or the key of its time."""
+    if "goodput_event" in line:
+        return str(line["goodput_event"])
+    if "step_count" in line:
+        return f"step {line['step_count']}"
+    return str(line.get("event_type") or next(key for key in line if "_time" in key))
+
+
+def pythons() -> list[str]:
+    """The interpreters at hand that can run the recorder: this one, and one of every other version from 3.10 on."""
+    folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
+    for minor in range(10, 30):
+        version = f"3.{minor}"
+        candidates = [shutil.which(f"python{version}"), *map(str, sorted(folder.glob(f"{version}.*/bin/python3")))]
+        for candidate in filter(None, candidates):
+            if version not in found and _is(candidate, version):
+                found[version] = candidate
+    return [found[version] for version in sorted(found, key=lambda text: int(text.partition(".")[2]))]
+
+
+def _is(python: str, version: str) -> bool:
+    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        answer = subprocess.run([python, "-c", asked], capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return False
+    return answer.stdout.strip() == version

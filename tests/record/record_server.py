@@ -1,0 +1,185 @@
+"""A server on loopback for what the recorder sends: Cloud Logging's `entries:write` and Cloud Storage's uploads, in a
+process of its own, with faults on order. It ends when its standard input does.
+
+    python tests/record/record_server.py [CERTIFICATE KEY]   prints its port
+
+Besides the two APIs: POST /control sets the fault (JSON), GET /control tells what was received.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+
+class Server:
+    """Starts the server; use as a context manager. `url` is http://127.0.0.1:PORT, or https with a certificate."""
+
+    def __init__(self, certificate: Path | None = None, key: Path | None = None) -> None:
+        self._arguments = [] if certificate is None else [str(certificate), str(key)]
+        self._scheme = "http" if certificate is None else "https"
+        self._context = None if certificate is None else ssl.create_default_context(cafile=str(certificate))
+
+    def __enter__(self) -> Server:
+        command = [sys.executable, __file__, *self._arguments]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._process.stdout is not None
+        self.url = f"{self._scheme}://127.0.0.1:{self._process.stdout.readline().strip()}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(20)
+        self._process.stdout.close()
+
+    def fault(self, kind: str = "", status: int = 503, times: int = -1, refuse: str = "") -> None:
+        """From now on, `times` requests (-1: all) go wrong. kind: "status" (answer with it), "hang" (no answer), "lose"
+        (take it, then drop the connection), "refuse" (refuse the entries whose JSON contains a text); "": none."""
+        body = json.dumps({"kind": kind, "status": status, "times": times, "refuse": refuse}).encode()
+        self._ask(body)
+
+    def received(self) -> dict[str, Any]:
+        """entries: what Cloud Logging keeps (an insertId once), in order of arrival; objects: bodies by name, as text;
+        requests: how many; bodies: each request for entries, without them."""
+        answer: dict[str, Any] = json.loads(self._ask(None))
+        return answer
+
+    def payloads(self) -> list[dict[str, Any]]:
+        """The lines that Cloud Logging holds."""
+        return [entry["jsonPayload"] for entry in self.received()["entries"]]
+
+    def _ask(self, body: bytes | None) -> bytes:
+        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=20, context=self._context) as answer:
+            content: bytes = answer.read()
+            return content
+
+
+class _State:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.entries: dict[tuple[str, str], dict[str, Any]] = {}
+        self.objects: dict[str, str] = {}
+        self.bodies: list[dict[str, Any]] = []
+        self.requests = 0
+        self.fault: dict[str, Any] = {"kind": "", "times": 0}
+
+    def take_fault(self) -> dict[str, Any]:
+        with self.lock:
+            self.requests += 1
+            fault = self.fault
+            if not fault["kind"] or fault["times"] == 0:
+                return {"kind": ""}
+            fault["times"] -= fault["times"] > 0
+            return dict(fault)
+
+    def write(self, body: dict[str, Any], refuse: str) -> list[int]:
+        """Keep entries; returns the places of those that are refused."""
+        with self.lock:
+            entries = body.pop("entries")
+            self.bodies.append(body)
+            refused = [at for at, entry in enumerate(entries) if refuse and refuse in json.dumps(entry)]
+            for at, entry in enumerate(entries):
+                if at not in refused:
+                    self.entries.setdefault((entry["insertId"], entry["timestamp"]), entry)
+            return refused
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    state: _State
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        state = self.state
+        with state.lock:
+            self._answer(
+                200,
+                {
+                    "entries": list(state.entries.values()),
+                    "objects": state.objects,
+                    "requests": state.requests,
+                    "bodies": state.bodies,
+                },
+            )
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path == "/control":
+            with self.state.lock:
+                self.state.fault = json.loads(body)
+            self._answer(200, {})
+            return
+        fault = self.state.take_fault()
+        if fault["kind"] == "hang":
+            time.sleep(600)
+        elif fault["kind"] == "status":
+            self._answer(fault["status"], {"error": {"code": fault["status"]}})
+        elif self.path.startswith("/upload/"):
+            self._upload(body, fault)
+        else:
+            self._write(json.loads(body), fault)
+
+    def _write(self, body: dict[str, Any], fault: dict[str, Any]) -> None:
+        refused = self.state.write(body, fault.get("refuse", ""))
+        if fault["kind"] == "lose":
+            self.close_connection = True
+            self.connection.close()
+        elif refused:
+            errors = {str(at): {"code": 3, "message": "no"} for at in refused}
+            self._answer(400, {"error": {"code": 400, "details": [{"@type": "x", "logEntryErrors": errors}]}})
+        else:
+            self._answer(200, {})
+
+    def _upload(self, body: bytes, fault: dict[str, Any]) -> None:
+        parts = urlsplit(self.path)
+        query = parse_qs(parts.query)
+        name = f"{unquote(parts.path.split('/')[-2])}/{query['name'][0]}"
+        with self.state.lock:
+            exists = name in self.state.objects
+            if not exists:
+                self.state.objects[name] = body.decode()
+        if fault["kind"] == "lose":
+            self.close_connection = True
+            self.connection.close()
+        elif exists and query.get("ifGenerationMatch") == ["0"]:
+            self._answer(412, {"error": {"code": 412}})
+        else:
+            self._answer(200, {"name": name})
+
+    def _answer(self, status: int, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    _Handler.state = _State()
+    if len(sys.argv) > 1:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[1], sys.argv[2])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""A queue that is full: what goes, and that it is counted."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, Lines
+from goodput_cli.record.queues import Queue
+from goodput_cli.record.workers import Unavailable
+from goodput_cli.record.writer import Writer
+
+LINES = Lines("j")
+BEGIN, END = LINES.fact("data_loading_start_time", 1), LINES.fact("data_loading_end_time", 1)
+
+
+def put(queue: Queue, *kinds: int) -> None:
+    for kind in kinds:
+        queue.put(b"%d\n" % kind, kind, queue.number)
+
+
+def taken(queue: Queue) -> list[int]:
+    return [item[2] for item in queue.take(1000, 10**9)]
+
+
+def test_the_newest_of_the_least_important_go_first() -> None:
+    queue = Queue(4, 10**6)
+    put(queue, STEP, SPARE, STEP, VITAL)
+    put(queue, STEP)  # the heartbeat goes
+    put(queue, STEP)  # no more important than the others: it goes itself
+    put(queue, PHASE, VITAL)  # steps go, the newest first
+    assert (queue.drops.lines, queue.drops.steps) == (4, 3)
+    items = queue.take(1000, 10**9)
+    assert [(item[1], item[2]) for item in items] == [(0, STEP), (3, VITAL), (5, PHASE), (6, VITAL)] or [
+        item[2] for item in items
+    ] == [STEP, VITAL, PHASE, VITAL]
+
+
+def test_vital_lines_give_way_to_nothing() -> None:
+    queue = Queue(2, 10**6)
+    put(queue, VITAL, VITAL, PHASE, STEP, VITAL)
+    assert taken(queue) == [VITAL, VITAL]
+    assert queue.drops.lines == 3
+
+
+def test_loads_go_in_pairs() -> None:
+    queue = Queue(4, 10**6)
+    for line in (BEGIN, END, BEGIN):
+        queue.put(line, LOADING, 1)
+    put(queue, STEP, STEP)  # one line too many: the open load goes, and later its end
+    queue.put(END, LOADING, 1)
+    assert taken(queue) == [LOADING, LOADING, STEP, STEP]
+    assert queue.drops.lines == 2
+
+
+def test_the_end_of_a_load_that_was_sent_stays() -> None:
+    queue = Queue(2, 10**6)
+    queue.put(BEGIN, LOADING, 1)
+    queue.done(queue.take(1, 1000))
+    queue.put(END, LOADING, 1)
+    put(queue, STEP, STEP)
+    assert taken(queue) == [LOADING, STEP]
+
+
+@given(st.lists(st.sampled_from(["begin", "end", "step", "vital", "take"]), max_size=200))
+def test_nothing_is_lost_without_being_counted_and_no_load_is_halved(story: list[str]) -> None:
+    queue = Queue(5, 10**6)
+    written = opened = 0
+    delivered: list[tuple[int, int, int, bytes]] = []
+    for what in story:
+        if what == "take":
+            items = queue.take(2, 10**6)
+            queue.done(items)
+            delivered += items
+            continue
+        if what == "end" and not opened:
+            continue
+        opened += {"begin": 1, "end": -1}.get(what, 0)
+        line, kind = {"begin": (BEGIN, LOADING), "end": (END, LOADING), "step": (b"s\n", STEP)}.get(
+            what, (b"v\n", VITAL)
+        )
+        queue.put(line, kind, written)
+        written += 1
+        assert queue.lines <= 5 + opened + 1
+    items = queue.take(1000, 10**6)
+    queue.done(items)
+    delivered += items
+    assert len(delivered) + queue.drops.lines == written
+    assert [item[0] for item in delivered] == sorted(item[0] for item in delivered)
+    assert (queue.lines, queue.bytes) == (0, 0)
+    depth = 0
+    for *_, line in delivered:
+        depth += {BEGIN: 1, END: -1}.get(line, 0)
+        assert depth >= 0
+    assert depth <= opened
+
+
+class Gate:
+    """A sink that fails while it is shut."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.lines: list[dict[str, Any]] = []
+
+    def write(self, line: bytes) -> None:
+        if not self.open.is_set():
+            raise Unavailable("shut")
+        self.lines.append(json.loads(line))
+
+
+def test_what_a_dead_sink_did_not_get_is_said_when_it_lives_again() -> None:
+    gate = Gate()
+    said: list[str] = []
+    writer = Writer("j", gate, queue_lines=100, warn=said.append, grace=20)
+    for step in range(1000):
+        writer.write(writer.lines.step(step, step * 10**6), STEP, step * 10**6)
+    writer.write(writer.lines.fact("job_end_time", 10**9), VITAL, 10**9)
+    gate.open.set()
+    assert writer.flush()
+    writer.write(writer.lines.step(5000, 10**9), STEP, 10**9)
+    writer.close()
+    steps = [line["step_count"] for line in gate.lines if "step_count" in line]
+    (dropped,) = [line for line in gate.lines if "goodput_event" in line]
+    assert steps == [*range(99), 5000]
+    assert (dropped["lines"], dropped["steps"], dropped["sink"]) == (901, 901, "Gate")
+    assert (dropped["from"], dropped["to"]) == (99, 999)
+    assert dropped["reason"] == "queue full"
+    assert gate.lines.index(dropped) < len(gate.lines) - 1
+    assert any("queue is full" in sentence for sentence in said)
+
+
+def test_a_sink_that_raises_delays_no_other() -> None:
+    class Raises:
+        def write(self, _line: bytes) -> None:
+            raise ValueError("no")
+
+    gate = Gate()
+    gate.open.set()
+    writer = Writer("j", [Raises(), gate], warn=lambda _: None, grace=0.2)
+    for step in range(1000):
+        writer.write(writer.lines.step(step, 1), STEP, 1)
+    limit = time.monotonic() + 20
+    while len(gate.lines) < 1000 and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert len(gate.lines) == 1000
+    writer.close()
