@@ -33,6 +33,7 @@ COMMANDS = {
         "goodput_cli.cli.commands.disruptions", "List every disruption: what it lost, and the proof."
     ),
     "steps": Elsewhere("goodput_cli.cli.commands.steps", "Show step times: statistics, slowest steps, slow regimes."),
+    "advise": Elsewhere("goodput_cli.cli.commands.advise", "Say how often to save, and what would buy most goodput."),
     "compare": Elsewhere("goodput_cli.cli.commands.compare", "Show runs side by side, and what made the difference."),
     "jobs": Elsewhere("goodput_cli.cli.commands.jobs", "List every job in the logs, with its goodput."),
     "check": Elsewhere(
