@@ -46,6 +46,7 @@ COMMANDS = {
     "watch": Elsewhere(
         "goodput_cli.cli.commands.watch", "Follow a running job: the answer is drawn again as its log grows."
     ),
+    "record": Elsewhere("goodput_cli.cli.commands.record", "Write one event of a job, from its launcher script."),
 }
 """Every command, in the order in which `--help` shows them."""
 

@@ -23,7 +23,7 @@ from goodput_cli.analysis.answer import (
     named_job,
     row_of,
 )
-from goodput_cli.analysis.goodput.answer import MethodPart
+from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.table import json_rows
 from goodput_cli.vocabulary.text import finite
 
@@ -232,7 +232,7 @@ class AdviceAnswer(Answer, kw_only=True):
     kind: Literal["advice"] = "advice"
     job: NamedJob
     window: MeasuredWindow
-    method: MethodPart
+    method: Method
     recorded: RecordedPart
     record: LivesPart
     saves: SaveFactsPart
@@ -255,7 +255,7 @@ def advice_answer(advised: JobAdvice) -> AdviceAnswer:
     return AdviceAnswer(
         job=named_job(analysis),
         window=measured_window(analysis),
-        method=MethodPart(**asdict(analysis.method)),
+        method=analysis.method,
         recorded=RecordedPart(**asdict(advice.recorded)),
         record=_record(advice),
         saves=SaveFactsPart(**asdict(advice.saves)),
