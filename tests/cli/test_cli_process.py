@@ -74,7 +74,7 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
 
 
 def test_only_what_reads_or_writes_json_loads_msgspec(tmp_path: Path) -> None:
-    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "jobs", "check")
+    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "advise", "jobs", "check")
     program = (
         "import sys\nfrom goodput_cli.cli.main import run\n"
         f"for command in {commands!r}:\n"
