@@ -1,14 +1,15 @@
 """What the user can choose about the accounting.
 
-A new choice is a field of `Method`, and the place in the accounting that uses it: the command line, the arguments of
-the library, settings, JSON and the reports follow from the field. No NumPy here, as `--help` reads this.
+A new choice is a field of `Method` and a line of `MethodOptions`, and the place in the accounting that uses it: the
+command line, the arguments of the library, settings, JSON and the reports follow from the field. No NumPy here, as
+`--help` reads this.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypedDict
 
 from goodput_cli.vocabulary.amounts import bounded
 from goodput_cli.vocabulary.option import option
@@ -21,10 +22,8 @@ _read_factor = bounded(float, "is not a factor; write a number such as 5, or 0 t
 
 @dataclass(frozen=True)
 class Method:
-    """How the accounting is made: choices that are the same whatever the job, and part of every answer.
-
-    The reference step time is not among them: an answer says it in its own words (`results.Reference`).
-    """
+    """How the accounting is made, as far as the user chooses it, and whatever the job; the reference step time is in
+    `reference`."""
 
     data_loading: DataLoading = option(
         "overlapped",
@@ -70,7 +69,17 @@ class Method:
         label="hindsight",
         phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
     )
-    """A step that was redone after the window is wasted in it; without, all is as it was known when it ended."""
+    """A step that was redone after the window is wasted in it; false: all is as it was known at the window's end."""
+
+
+class MethodOptions(TypedDict, total=False):
+    """The same choices as arguments of the library, for editors and type checkers; None is the default."""
+
+    data_loading: DataLoading
+    async_saves: bool
+    stall_factor: float
+    exclude_stopped: bool
+    no_hindsight: bool
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
-from goodput_cli.accounting.rules import HOW, WHEN, DataLoading, Method
+from goodput_cli.accounting.rules import HOW, WHEN, Method, MethodOptions
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.option import declared, option
@@ -113,7 +113,7 @@ class Question:
     """The present, ns since 1970 UTC."""
 
 
-class AccountingOptions(TypedDict, total=False):
+class AccountingOptions(MethodOptions, total=False):
     """How to account, and in which window, for editors and type checkers: the arguments that a `Question` is made of.
 
     What is left out or None is as by default. Each is described at the field of `Question` or `Method` of its name.
@@ -121,12 +121,7 @@ class AccountingOptions(TypedDict, total=False):
 
     timezone: str
     reference_step_time: str | float | Fraction | None
-    data_loading: DataLoading
-    async_saves: bool
-    stall_factor: float
     exclude: Sequence[str | Span]
-    exclude_stopped: bool
-    no_hindsight: bool
     start: Time | None
     end: Time | None
     as_of: Time | None

@@ -69,7 +69,7 @@ class Reading:
     lookback_days: float | None = option(
         None,
         WHAT,
-        "How far back to read Cloud Logging, such as 7 or 36h.  [default: the job's start]",
+        "How far back to read Cloud Logging (7, 36h).  [default: the job's start]",
         names=("--lookback",),
         metavar="DAYS",
         read=_read_days,
@@ -121,13 +121,16 @@ def spelled_out(options: type) -> Callable[[Function], Function]:
     """Show the names and defaults in `**options` to `help()` and `inspect.signature`. options: the TypedDict."""
 
     def decorate(function: Function) -> Function:
-        defaults = {one.name: one.default for one in fields(Reading)}
-        defaults |= {one.keyword: False if one.option.negative else one.default for one in declared(Question)}
+        known = [*declared(Reading), *declared(Question)]
+        defaults = {one.keyword: False if one.option.negative else one.default for one in known}
+        defaults |= {one.name: one.default for one in fields(Reading)}
+        kinds = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
         own = inspect.signature(function)
         first = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
-            for name, kind in inspect.get_annotations(options).items()
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
+            for name, default in defaults.items()
+            if name in kinds
         ]
         function.__signature__ = own.replace(parameters=[*first, *more])  # type: ignore[attr-defined]
         return function

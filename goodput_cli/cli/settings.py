@@ -33,10 +33,12 @@ _WITHOUT = "; --no-config leaves it out"
 
 @dataclass(frozen=True)
 class Settings:
-    """A file of settings. shown: its path as people are told it. table: what it says, unchecked."""
+    """A file of settings."""
 
     shown: str
+    """Its path as messages show it."""
     table: Mapping[str, Any]
+    """What it says, unchecked."""
 
 
 def find_settings(folder: Path) -> Settings | None:
@@ -52,7 +54,7 @@ def find_settings(folder: Path) -> Settings | None:
 
 
 def named_settings(path: str) -> Settings:
-    """The file that was asked for. `UsageError` if there is none, or nothing in it is meant for goodput."""
+    """The file that was named. `UsageError` if there is none, or nothing in it is meant for goodput."""
     if not _is_file(Path(path)):
         raise UsageError(f"{path}: there is no such file of settings")
     settings = _read(Path(path))
@@ -77,13 +79,13 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     reader.check_names(tables)
     analyze = _analyze_command(context)
     shared = _sharing(command, analyze)
-    found = reader.read(top, "", analyze, shared)
+    defaults = reader.read(top, "", analyze, shared)
     own = tables.get(command.name or "", {})
-    found |= reader.read(own, f"{command.name}.", command, lambda _: True)
-    found |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
+    defaults |= reader.read(own, f"{command.name}.", command, lambda _: True)
+    defaults |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
     several = {option.name for option in _options(command) if option.multiple}
     return {
-        name: [value] if name in several and not isinstance(value, list) else value for name, value in found.items()
+        name: [value] if name in several and not isinstance(value, list) else value for name, value in defaults.items()
     }
 
 
@@ -104,11 +106,11 @@ class _Reader:
                 raise self._wrong(f"[{name}]", f"there is no such command{_did_you_mean(name, [*known, JOBS])}{hint}")
 
     def read(
-        self, table: Mapping[str, Any], prefix: str, owner: click.Command, wanted: Callable[[click.Option], bool]
+        self, table: Mapping[str, Any], prefix: str, owner: click.Command, counts: Callable[[click.Option], bool]
     ) -> dict[str, Any]:
-        """The options of `owner` that a table sets, all of them checked, as far as they are wanted."""
+        """The options of `owner` that a table sets: all are checked, those that count are given."""
         options = {name: option for option in _options(owner) for name in _long_names(option)}
-        found = {}
+        values = {}
         for key, value in table.items():
             option = options.get(key)
             if option is None:
@@ -116,9 +118,9 @@ class _Reader:
             if _only_typed(option):
                 raise self._wrong(prefix + key, "what is read and written is said on the command line, not in a file")
             checked = self._value(option, value, prefix + key)
-            if option.name is not None and wanted(option):
-                found[option.name] = checked
-        return found
+            if option.name is not None and counts(option):
+                values[option.name] = checked
+        return values
 
     def _value(self, option: click.Option, value: Any, key: str) -> Any:
         if option.is_flag:
@@ -150,40 +152,41 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
 
     Yields what a person should be told: the file, and which options it sets.
     """
-    given, _, _ = command.make_parser(context).parse_args(arguments)
-    if any(param.is_eager and param.name in given for param in command.get_params(context)):
+    typed, _, _ = command.make_parser(context).parse_args(arguments)
+    if any(param.is_eager and param.name in typed for param in command.get_params(context)):
         return  # --help
-    asked = {name: _asked(command, context, given, name) for name in ("config", "no_config", "job_name", "quiet")}
-    if asked["no_config"] and asked["config"]:
+    names = ("config", "no_config", "job_name", "quiet")
+    chosen = {name: _typed_value(command, context, typed, name) for name in names}
+    if chosen["no_config"] and chosen["config"]:
         raise UsageError("--config and --no-config exclude each other")
-    if asked["no_config"]:
+    if chosen["no_config"]:
         return
-    settings = named_settings(asked["config"]) if asked["config"] else find_settings(_working_folder())
+    settings = named_settings(chosen["config"]) if chosen["config"] else find_settings(_working_folder())
     if settings is None:
         return
-    found = defaults_for(command, context, settings, _one_job(asked["job_name"]))
-    context.default_map = {**(context.default_map or {}), **found}
-    used = [option for option in _options(command) if option.name in found and not _is_typed(option, context, given)]
-    if used and not asked["quiet"]:
+    defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
+    context.default_map = {**(context.default_map or {}), **defaults}
+    used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
+    if used and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
 
 
-def _asked(command: click.Command, context: click.Context, given: Mapping[str, Any], name: str) -> Any:
+def _typed_value(command: click.Command, context: click.Context, typed: Mapping[str, Any], name: str) -> Any:
     """What the command line or the environment says to an option; None where they say nothing."""
     for option in _options(command):
-        if option.name == name and _is_typed(option, context, given):
-            return option.type_cast_value(context, option.consume_value(context, given)[0])
+        if option.name == name and _is_typed(option, context, typed):
+            return option.type_cast_value(context, option.consume_value(context, typed)[0])
     return None
 
 
-def _is_typed(option: click.Option, context: click.Context, given: Mapping[str, Any]) -> bool:
+def _is_typed(option: click.Option, context: click.Context, typed: Mapping[str, Any]) -> bool:
     """Whether the command line or the environment says something to an option, which then stands above a file."""
-    source = option.consume_value(context, given)[1]
+    source = option.consume_value(context, typed)[1]
     return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
 
 def _one_job(named: str | tuple[str, ...] | None) -> str | None:
-    """The job that is asked about; None where a comparison names several."""
+    """The job that is named; None where a comparison names several."""
     if isinstance(named, tuple):
         return named[0] if len(named) == 1 else None
     return named
@@ -197,8 +200,8 @@ def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settin
             f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)}): say with "
             f"--job-name which job this is{_WITHOUT}"
         )
-    found: Mapping[str, Any] = jobs.get(job, {})
-    return found
+    settings_of_job: Mapping[str, Any] = jobs.get(job, {})
+    return settings_of_job
 
 
 def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.Option], bool]:

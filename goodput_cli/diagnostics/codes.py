@@ -37,6 +37,13 @@ _READING = {
         "The lines do not count. If they were events, what they said is missing.",
         "Look at the first places; if a writer was killed in the middle of a line, one line is lost, no more.",
     ),
+    "not_a_log": Code(
+        "info",
+        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text "
+        "without a line of JSON.",
+        "None: they are not read.",
+        "Name such a file if it is a log all the same.",
+    ),
     "truncated_file": Code(
         "error",
         "A packed file ends or breaks before its end.",
@@ -87,9 +94,21 @@ _READING = {
     ),
     "unknown_event": Code(
         "warning",
-        "A resiliency event of a type that is not known.",
+        "A resiliency or native event of a type that is not known.",
         "It does not count: neither as a sign of life nor as an end.",
         "Use the types of docs/formats.md, or ignore it if the event says nothing about time.",
+    ),
+    "recorder_dropped": Code(
+        "warning",
+        "The recorder says that a place it writes to did not get some lines: a queue that was full, a disk, an API.",
+        "What they said is missing; steps that were left out count with the step before them.",
+        "Read a place that has everything (a local file, say), or let the recorder write to one beside this one.",
+    ),
+    "clock_step": Code(
+        "warning",
+        "The recorder says that the clock of its machine was set while the job ran.",
+        "None within the attempt, whose stamps do not go back; the time to the next attempt may be off by the step.",
+        "Let the machine set its clock before jobs start; compare the downtime beside it with another host's.",
     ),
     "format_plugin_failed": Code(
         "warning",

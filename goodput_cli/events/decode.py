@@ -227,6 +227,9 @@ class Decoder:
         self._output.report("bad_value", f"`{key}` is no text; dropped", records, wrong)
 
     def _note_unknown_keys(self, records: Records, log_format: Format) -> None:
+        any_key = self._formats[log_format].any_key
+        if any_key is not None and any_key(records):
+            return
         places: Mapping[str, Sequence[int]] = {key: range(len(records)) for key in records.keys - log_format.keys}
         if records.loose:
             places = _places_of_keys(records, log_format.keys)

@@ -15,6 +15,7 @@ from goodput_cli.sources.base import Batch, ReadContext
 from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
 from goodput_cli.sources.endings import FOLDER_ENDINGS, LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING
 from goodput_cli.sources.inflate import until_damaged
+from goodput_cli.sources.not_logs import said_of, told_apart
 
 STDIN = "-"
 STDIN_NAME = "stdin"
@@ -27,7 +28,12 @@ class FileSource:
         """See `Source.read`. Raises SourceError for what is missing, forbidden or holds no logs."""
         if uri == STDIN:
             return self._read_stdin(context)
-        paths = [path for path in find_files(local_path(uri)) if _first_time(path, context)]
+        paths = find_files(local_path(uri))
+        if os.path.isdir(local_path(uri)):
+            paths, others = told_apart(paths)
+            if others:
+                context.report(said_of([shown_path(path) for path in others]))
+        paths = [path for path in paths if _first_time(path, context)]
         if all(map(os.path.isfile, paths)):  # nobody knows how much a pipe will give
             context.expect(sum(map(os.path.getsize, paths)))
         return (batch for path in paths for batch in _read_path(path, context))

@@ -64,16 +64,17 @@ class Declared:
         """Whether it may be given more than once."""
         return isinstance(self.default, tuple)
 
-    def value(self, given: Any) -> Any:
-        """The value of the field, from what the keyword was given. `UsageError` if it cannot be."""
+    def value(self, argument: Any) -> Any:
+        """The value of the field, from the argument with its keyword. `UsageError` if there is none."""
         if self.option.negative:
-            return not given
-        if self.option.choices and given not in self.option.choices:
-            raise UsageError(f"{self.names[0]} is {' or '.join(self.option.choices)}, not {given!r}")
+            return not argument
+        if self.option.choices and argument not in self.option.choices:
+            raise UsageError(f"{self.names[0]} is {' or '.join(self.option.choices)}, not {argument!r}")
         read = self.option.read or (lambda value: value)
         if not self.several:
-            return read(given)
-        return tuple(dict.fromkeys(read(value) for value in (given if isinstance(given, list | tuple) else [given])))
+            return read(argument)
+        values = argument if isinstance(argument, list | tuple) else [argument]
+        return tuple(dict.fromkeys(map(read, values)))
 
     def typed(self, value: Any) -> str:
         """The value of the field as one would type it; on or off for a flag."""

@@ -90,7 +90,7 @@ def test_commands_are_imported_only_when_they_are_called(arguments: list[str]) -
     code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     modules = [command.module for command in COMMANDS.values()]
-    assert not any(f"'{module}'" in out for module in (*modules, "numpy", "pandas"))
+    assert not any(f"'{module}'" in out for module in (*modules, "msgspec", "numpy", "pandas"))
     assert arguments == ["--version"] or "'importlib.metadata'" not in out, "slow to import"
 
 
@@ -113,4 +113,4 @@ def test_the_help_of_every_command_loads_nothing_heavy_and_has_an_example(comman
     code = f"import sys; from goodput_cli.cli.main import run; run([{command!r}, '--help']); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert f"goodput {command}" in out.partition("Examples:")[2]
-    assert not any(f"'{module}'" in out for module in ("numpy", "pandas"))
+    assert not any(f"'{module}'" in out for module in ("msgspec", "numpy", "pandas"))

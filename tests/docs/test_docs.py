@@ -19,6 +19,7 @@ from goodput_cli.cli.interrupts import INTERRUPTED
 from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import decode
+from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
@@ -150,7 +151,7 @@ def test_every_option_of_every_command_is_described() -> None:
 
 def test_every_key_of_every_format_is_described() -> None:
     text = read(DOCS / "formats.md")
-    for log_format in (Recorder(), Orbax(), Resiliency()):
+    for log_format in (Recorder(), Orbax(), Resiliency(), Native()):
         for key in log_format.keys:
             part = re.sub("_(start_time|duration_secs)$", "_*", key)
             assert f"`{key}`" in text or f"`{part}`" in text, f"{log_format.name}: {key}"

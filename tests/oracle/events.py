@@ -1,4 +1,4 @@
-"""What a line means (formats A, B and C), and the order of events (accounting §1)."""
+"""What a line means (formats A, B, C and the native one), and the order of events (accounting §1)."""
 
 from __future__ import annotations
 
@@ -182,6 +182,22 @@ def resiliency_events(record: Record, zone: str) -> Iterator[Event]:
     yield Event(time, kind, time, step=step, rank=rank, identity=("C", kind, time, step, rank))
 
 
+NATIVE = {
+    "scheduled": "scheduled", "started": "start", "checkpoint_loaded": "load", "checkpoint_saved": "saved",
+    "step_finished": "finished", "stopped": "user_terminated", "terminated": "terminated", "crashed": "crashed",
+    "finished": "job_finished",
+}  # fmt: skip
+
+
+def native_events(record: Record) -> Iterator[Event]:
+    """The native format."""
+    kind, time = NATIVE.get(str(record["goodput_event"])), epoch_ns(record.get("goodput_time"))
+    step, rank = whole(record.get("step")), whole(record.get("rank"))
+    if kind is None or time is None or (kind in CHECKPOINTS and step is None):
+        return
+    yield Event(time, kind, time, step=step, rank=rank, identity=("C", kind, time, step, rank))
+
+
 def read(lines: Iterable[str], zone: str) -> list[Event]:
     """Events of bare JSON lines. What is no event of a job is skipped: diagnostics are the real reader's business."""
     events: list[Event] = []
@@ -209,6 +225,8 @@ def unwrapped(record: Any) -> tuple[Any, str | None]:
 
 
 def events_of(record: Record, zone: str) -> list[Event]:
+    if record.get("goodput_event") is not None:
+        return list(native_events(record))
     event_type = record.get("event_type")
     if event_type in ("save", "restore", "emergency_restore"):
         return list(orbax_events(record))

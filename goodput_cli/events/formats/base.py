@@ -163,6 +163,8 @@ class Traits:
     recognises_entry: Callable[[Entry], bool] | None = None
     """Whether the payload of an entry is of this format, whatever the payload is; goes before `recognises`. May look
     only at `logName`, at the type of `resource`, and at which labels that has."""
+    any_key: Callable[[Records], bool] | None = None
+    """Whether these records may have any keys beside `keys`: none of them is counted as unknown then."""
     restores_are_inferred: bool = False
     """See `LogFormat`."""
     other_system: str | None = None

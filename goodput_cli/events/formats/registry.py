@@ -8,12 +8,13 @@ from importlib.metadata import EntryPoint, entry_points
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
+from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
-BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency)
+BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency, Native)
 """A row each; of two that recognise a record, the first reads it."""
 
 

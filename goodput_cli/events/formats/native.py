@@ -1,0 +1,78 @@
+"""The native format: lines of goodput's own recorder for what no other library writes. `goodput_cli.record.native`
+declares its events and their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.arrays import Mask
+from goodput_cli.events.formats import named_events
+from goodput_cli.events.formats.base import JOB_NAME, Output, Records
+from goodput_cli.events.schema import Edge
+from goodput_cli.events.values import number
+from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, TIME
+from goodput_cli.vocabulary.text import safe
+
+_KINDS = {name: named_events.RESILIENCY_KINDS[event.means] for name, event in EVENTS.items() if event.means}
+_SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
+"""Events that are known and make no row."""
+_DROPPED, _CLOCK_STEP, _METRICS = "dropped", "clock_step", "metrics"
+
+
+class Native:
+    """See `Format`."""
+
+    name = "goodput"
+    keys = frozenset({JOB_NAME, EVENT, TIME}).union(*(event.keys for event in EVENTS.values()))
+
+    def recognises(self, record: Mapping[str, Any]) -> bool:
+        """A record with `goodput_event`."""
+        return EVENT in record
+
+    def any_key(self, records: Records) -> bool:
+        """Metrics have names of their own."""
+        return all(name == _METRICS for name in records.column(EVENT))
+
+    def translate(self, records: Records, output: Output) -> Mask:
+        """A row per record that says when something happened to the job."""
+        kind = named_events.codes(records, EVENT, _KINDS)
+        silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
+        known = kind != named_events.UNKNOWN
+        named_events.report_unknown(records, EVENT, ~known & ~silent, output)
+        for at in np.flatnonzero(silent).tolist():
+            _report(records, at, output)
+        if not known.any():
+            return records.every()
+        if TIME not in records.keys:
+            output.report("bad_value", f"no `{TIME}`; dropped", records, known)
+            return records.every()
+        time, timed = output.times(records, TIME)
+        good = known & timed
+        step = named_events.steps(records, kind, good, output)
+        rank = named_events.ranks(records, RANK, output)
+        output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank)
+        return records.every()
+
+
+def _report(records: Records, at: int, output: Output) -> None:
+    """What the recorder says of itself."""
+    record = records.records[at]
+    if record[EVENT] == _DROPPED:
+        message = output.notes.bounded("recorder_dropped", _dropped(record))
+        output.report("recorder_dropped", f"the recorder could not keep lines: {message}", records, [at])
+    elif record[EVENT] == _CLOCK_STEP:
+        seconds = number(record.get("seconds"))
+        which = "set" if seconds is None else "set back" if seconds < 0 else "set forward"
+        output.report("clock_step", f"the clock of the machine was {which} while it recorded", records, [at])
+
+
+def _dropped(record: Mapping[str, Any]) -> str:
+    """How many lines, and why: `5210 lines, 5200 of them steps (queue full)`."""
+    lines, steps = number(record.get("lines")), number(record.get("steps"))
+    counted = "an unknown number of lines" if lines is None else f"{lines} lines"
+    counted += f", {steps} of them steps" if steps else ""
+    reason = record.get(REASON)
+    return safe(f"{counted} ({reason})" if isinstance(reason, str) and reason else counted)
