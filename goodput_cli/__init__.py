@@ -14,12 +14,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.advice.results import Advice
     from goodput_cli.analysis.check.check import CheckReport
     from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.jobs.summarise import JobList
     from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation
     from goodput_cli.analysis.reconcile.reconcile import Reconciliation
     from goodput_cli.analysis.results import Analysis
+    from goodput_cli.api.advise import advise
     from goodput_cli.api.analyze import analyze
     from goodput_cli.api.check import check
     from goodput_cli.api.compare import compare
@@ -42,6 +44,7 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "analyze": "api.analyze",
+    "advise": "api.advise",
     "compare": "api.compare",
     "jobs": "api.jobs",
     "check": "api.check",
@@ -49,6 +52,7 @@ _PLACES = {
     "fetch": "api.fetch",
     "watch": "api.watch",
     "Analysis": "analysis.results",
+    "Advice": "analysis.advice.results",
     "Comparison": "analysis.compare.compare",
     "JobList": "analysis.jobs.summarise",
     "CheckReport": "analysis.check.check",
@@ -69,6 +73,7 @@ _PLACES = {
 __all__ = [
     "__version__",
     "analyze",
+    "advise",
     "compare",
     "jobs",
     "check",
@@ -76,6 +81,7 @@ __all__ = [
     "fetch",
     "watch",
     "Analysis",
+    "Advice",
     "Comparison",
     "JobList",
     "CheckReport",

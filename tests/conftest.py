@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: the tests of Ctrl-C need it
@@ -21,3 +23,22 @@ settings.register_profile(
     max_examples=max(_explore, 100),
 )
 settings.load_profile("goodput")
+
+
+OF_WHO_RUNS_THEM = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR")
+FOR_THE_TESTS = ("GOODPUT_EXPLORE", "GOODPUT_CHROMIUM")
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test, and no command that it starts, sees the settings and logins of who runs it; a terminal is 80 wide."""
+    for name in [name for name in os.environ if name.startswith(OF_WHO_RUNS_THEM) and name not in FOR_THE_TESTS]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, in which the test runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

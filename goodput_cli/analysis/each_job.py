@@ -47,7 +47,8 @@ def list_jobs(
     _raise_if_all([error for _, error in answers], UsageError)
     jobs = [answer for answer, _ in answers]
     runs = sum(job.runs or 1 for job in jobs)
-    return JobList(arranged(jobs, sort, limit), len(jobs), runs, len(log.table), log.diagnostics)
+    events = sum(job.events for job in jobs)
+    return JobList(arranged(jobs, sort, limit), len(jobs), runs, events, log.diagnostics)
 
 
 def check_log(

@@ -25,7 +25,7 @@ CUSTOM = Category.CUSTOM.id
 PREFIXES: Mapping[str, str] = {"custom": CUSTOM, CUSTOM: CUSTOM}
 """What may stand before `:LABEL`, and the measure that has a value for each label."""
 STEP_STATISTICS = ("ideal", "mean", "median", "p90", "p99")
-ENDED = ("crashed", "terminated", "silent", "preempted")
+ENDED = ("crashed", "terminated", "silent", "preempted", "slice_down", "scale_up")
 """How attempts end before a disruption."""
 
 _NS = 10**9

@@ -33,6 +33,7 @@ COMMANDS = {
         "goodput_cli.cli.commands.disruptions", "List every disruption: what it lost, and the proof."
     ),
     "steps": Elsewhere("goodput_cli.cli.commands.steps", "Show step times: statistics, slowest steps, slow regimes."),
+    "advise": Elsewhere("goodput_cli.cli.commands.advise", "Say how often to save, and what would buy most goodput."),
     "compare": Elsewhere("goodput_cli.cli.commands.compare", "Show runs side by side, and what made the difference."),
     "jobs": Elsewhere("goodput_cli.cli.commands.jobs", "List every job in the logs, with its goodput."),
     "check": Elsewhere(
@@ -45,6 +46,7 @@ COMMANDS = {
     "watch": Elsewhere(
         "goodput_cli.cli.commands.watch", "Follow a running job: the answer is drawn again as its log grows."
     ),
+    "record": Elsewhere("goodput_cli.cli.commands.record", "Write one event of a job, from its launcher script."),
 }
 """Every command, in the order in which `--help` shows them."""
 

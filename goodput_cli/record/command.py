@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--step", type=int)
     parser.add_argument("--node-rank", type=int, help="which process of the job this is about")
     parser.add_argument("--reason", default="", help="a word, such as the name of a signal")
-    parser.add_argument("--time", type=_time, help="ISO-8601 or epoch seconds; default: now")
+    parser.add_argument("--time", type=read_time, help="ISO-8601 or epoch seconds; default: now")
     options = parser.parse_args(arguments)
     try:
         delivered = record_event(
@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if delivered else 1
 
 
-def _time(text: str) -> object:
+def read_time(text: str) -> object:
+    """ISO-8601 or epoch seconds, as `record_event` takes it. Raises ValueError."""
     try:
         return float(text)
     except ValueError:

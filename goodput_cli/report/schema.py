@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from goodput_cli.analysis.advice.answer import AdviceAnswer
 from goodput_cli.analysis.answer import Answer, Instant, Part
 from goodput_cli.analysis.check.answer import CheckAnswer
 from goodput_cli.analysis.compare.answer import CompareAnswer
@@ -25,8 +26,8 @@ from goodput_cli.analysis.timeline.answer import TimelineAnswer
 
 Schema = dict[str, Any]
 ANSWERS: tuple[type[Answer], ...] = (
-    AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, CompareAnswer, JobsAnswer,
-    CheckAnswer, ReconcileAnswer, ReconcileCheckpointsAnswer,
+    AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, AdviceAnswer, CompareAnswer,
+    JobsAnswer, CheckAnswer, ReconcileAnswer, ReconcileCheckpointsAnswer,
 )  # fmt: skip
 """Everything that a command writes as JSON; each has a `kind` of its own."""
 _ROOT = "#/$defs/"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from threading import Thread
@@ -15,6 +16,7 @@ TOKEN_SECONDS = 15.0
 """How long a sign-in over the network may take."""
 _PATIENCE = {"GCE_METADATA_TIMEOUT": "1", "GCE_METADATA_DETECT_RETRIES": "1"}
 """The library reads these when it looks for a metadata server: 12 s become 1."""
+KEY_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 _SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 
 Result = TypeVar("Result")
@@ -27,6 +29,7 @@ def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None
     """
     from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
 
+    _check_key_file(place)
     try:
         credentials, project = _within(FIND_SECONDS, lambda: _ask_library(scopes))
         on_a_vm = "compute_engine" in type(credentials).__module__
@@ -41,6 +44,25 @@ def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None
     except (OSError, ValueError) as error:
         raise SourceError(f"{place}: the credentials cannot be used ({error}); {_SIGN_IN}") from error
     return credentials, project
+
+
+def _check_key_file(place: str) -> None:
+    """The variable that names a key file, where it does: with its path and its fault. Raises SourceError."""
+    path = os.environ.get(KEY_FILE_VARIABLE)
+    if not path:
+        return
+    named = f"{place}: {KEY_FILE_VARIABLE} names {path}, which"
+    try:
+        with open(path, encoding="utf-8") as file:
+            key = json.load(file)
+    except FileNotFoundError:
+        raise SourceError(f"{named} does not exist; correct the path, or unset the variable") from None
+    except OSError as error:
+        raise SourceError(f"{named} cannot be read: {error.strerror}; correct it, or unset the variable") from None
+    except ValueError:
+        raise SourceError(f"{named} is no JSON; name the key file as it was downloaded") from None
+    if not isinstance(key, dict) or "type" not in key:
+        raise SourceError(f"{named} is no key file: it does not say its `type`; name the file as it was downloaded")
 
 
 def _ask_library(scopes: Sequence[str]) -> tuple[Any, str | None]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,58 +12,35 @@ from hypothesis import strategies as st
 
 from tests.oracle import Answer, account, account_path
 from tests.strategies import any_logs, doubled, messy_logs, shifted, shuffled, with_junk
+from tests.support.story import (
+    BASE,
+    crashed,
+    custom,
+    end,
+    finished,
+    init,
+    job_finished,
+    loaded,
+    loading,
+    save,
+    saved,
+    scheduled,
+    start,
+    started,
+    step,
+    steps,
+    terminated,
+    wait,
+)
 
 HERE = Path(__file__).parent.parent
 EXAMPLES = sorted(path.stem for path in (HERE / "examples").glob("*.jsonl"))
 SAMPLES = HERE.parent / "sample_logs"
 
-BASE = 1_767_225_600  # 2026-01-01T00:00:00Z
 RECOVERY = "infrastructure_recovery_from_disruption"
 WASTED = "wasted_progress_from_disruption"
 SAVE = "unproductive_checkpoint_save_time"
 RESTORE = "unproductive_checkpoint_restore_time"
-
-
-def line(**keys: Any) -> str:
-    """A recorder or Orbax line; times (`…_time`) count from BASE."""
-    moved = {key: BASE + value if key.endswith("_time") else value for key, value in keys.items()}
-    return json.dumps({"job_name": "j", **moved})
-
-
-def start(second: float) -> str:
-    return line(job_start_time=second)
-
-
-def end(second: float) -> str:
-    return line(job_end_time=second)
-
-
-def steps(first: int, count: int, second: float, every: float = 10, stride: int = 1) -> list[str]:
-    return [line(step_count=first + i * stride, step_start_time=second + i * every) for i in range(count)]
-
-
-def phase(name: str, begin: float, finish: float | None = None) -> list[str]:
-    lines = [line(**{f"{name}_start_time": begin})]
-    return lines if finish is None else [*lines, line(**{f"{name}_end_time": finish})]
-
-
-def custom(label: str, begin: float, finish: float | None = None) -> list[str]:
-    lines = [line(custom_badput_event_type=label, custom_badput_event_start_time=begin)]
-    if finish is not None:
-        lines.append(line(custom_badput_event_type=label, custom_badput_event_end_time=finish))
-    return lines
-
-
-def save(step: int, second: float, length: float) -> str:
-    begin, duration = "checkpoint_manager_blocking_start_time", "checkpoint_manager_blocking_duration_secs"
-    return line(step=step, event_type="save", directory="gs://b/c", **{begin: second, duration: length})
-
-
-def event(second: int, kind: str, step: int | None = None, rank: int | None = None) -> str:
-    """A resiliency line."""
-    stamp = f"2026-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
-    keys = {"timestamp": stamp, "job_name": "j", "event_type": kind, "step": step, "node_rank": rank}
-    return json.dumps({key: value for key, value in keys.items() if value is not None})
 
 
 def seconds(answer: Answer) -> dict[str, float]:
@@ -141,65 +117,65 @@ def test_conservation_under_options(lines: list[str], begin: int, length: int) -
 
 
 def test_a_start_at_the_instant_of_an_end_follows_it() -> None:
-    answer = account([start(0), *steps(0, 3, 10), end(40), start(40), *steps(3, 2, 50), end(70)])
+    answer = account([start(0), *steps(0, 3, at=10), end(40), start(40), *steps(3, 2, at=50), end(70)])
     assert (answer.attempts, answer.disruptions) == (2, 0)
     assert seconds(answer) == {"other": 20, "productive": 50}
 
 
 def test_what_follows_a_start_follows_it_to_the_instant_of_an_end() -> None:
-    lines = [start(0), *steps(0, 3, 10), end(40), start(40), *phase("tpu_init", 40, 48), *steps(3, 2, 50), end(70)]
+    lines = [start(0), *steps(0, 3, at=10), end(40), start(40), *init(40, 48), *steps(3, 2, at=50), end(70)]
     assert seconds(account(lines)) == {"other": 12, "productive": 50, "tpu_initialization": 8}
 
 
 def test_ended_or_not_decides_where_as_of_ends() -> None:
-    finished = [event(0, "job_started"), event(5, "checkpoint_loaded", 0), event(25, "checkpoint_saved", 20)]
-    assert account([*finished, event(30, "job_terminated")], as_of=(BASE + 90) * 10**9).t1_ns == (BASE + 30) * 10**9
-    assert account(finished, as_of=(BASE + 90) * 10**9).t1_ns == (BASE + 90) * 10**9
-    crashed = account([*finished, event(30, "job_crashed"), event(31, "job_terminated")], as_of=(BASE + 90) * 10**9)
-    assert crashed.t1_ns == (BASE + 90) * 10**9
-    assert seconds(crashed)[RECOVERY] == 60
+    run = [started(0), loaded(0, 5), saved(20, 25)]
+    assert account([*run, terminated(30)], as_of=(BASE + 90) * 10**9).t1_ns == (BASE + 30) * 10**9
+    assert account(run, as_of=(BASE + 90) * 10**9).t1_ns == (BASE + 90) * 10**9
+    answer = account([*run, crashed(30), terminated(31)], as_of=(BASE + 90) * 10**9)
+    assert answer.t1_ns == (BASE + 90) * 10**9
+    assert seconds(answer)[RECOVERY] == 60
 
 
 # §3 Attempts
 
 
 def test_a_second_hosts_report_once_dropped_sets_the_delay() -> None:
-    late = [line(step_count=n, step_start_time=10 + 10 * n + 35) for n in range(6)]
-    answer = account([start(0), *steps(0, 6, 10), *late, end(100)])
+    late = [step(n, 10 + 10 * n + 35) for n in range(6)]
+    answer = account([start(0), *steps(0, 6, at=10), *late, end(100)])
     assert answer.attempts == 1
 
 
 def test_a_step_back_that_repeats_all_is_a_restart() -> None:
-    answer = account([start(0), *steps(0, 6, 10), *steps(3, 5, 200), end(250)])
+    answer = account([start(0), *steps(0, 6, at=10), *steps(3, 5, at=200), end(250)])
     assert (answer.attempts, answer.disruptions) == (2, 1)
     assert seconds(answer) == {"other": 10, "productive": 80, WASTED: 20, RECOVERY: 140}
 
 
 def test_one_rank_left_and_the_others_went_on() -> None:
-    left = json.dumps(json.loads(event(42, "job_terminated", rank=3)))
-    assert account([start(0), *steps(0, 8, 10), left, end(90)]).attempts == 1
+    left = terminated(42, rank=3)
+    assert account([start(0), *steps(0, 8, at=10), left, end(90)]).attempts == 1
 
 
 def test_a_lost_start_after_a_termination() -> None:
-    lines = [start(0), *steps(0, 4, 10), event(45, "job_terminated"), *phase("tpu_init", 200, 210), *steps(4, 4, 210)]
+    lines = [start(0), *steps(0, 4, at=10), terminated(45), *init(200, 210), *steps(4, 4, at=210)]
     answer = account([*lines, end(250)])
     assert (answer.attempts, answer.disruptions) == (2, 1)
     assert seconds(answer) == {"other": 10, "productive": 75, "tpu_initialization": 10, RECOVERY: 155}
 
 
 def test_the_last_breath_of_a_rank_in_the_next_burst() -> None:
-    first = [event(0, "job_started", rank=0), event(1, "job_started", rank=1), event(10, "checkpoint_loaded", 0)]
-    burst = [event(60, "job_started", rank=0), event(61, "job_terminated", rank=1), event(62, "job_started", rank=1)]
-    rest = [event(70, "checkpoint_loaded", 20), event(90, "checkpoint_saved", 40), event(91, "job_finished")]
-    answer = account([*first, event(30, "checkpoint_saved", 20), *burst, *rest], reference_step_time=1)
+    first = [started(0, rank=0), started(1, rank=1), loaded(0, 10)]
+    burst = [started(60, rank=0), terminated(61, rank=1), started(62, rank=1)]
+    rest = [loaded(20, 70), saved(40, 90), job_finished(91)]
+    answer = account([*first, saved(20, 30), *burst, *rest], reference_step_time=1)
     assert answer.attempts == 2
     assert seconds(answer)[WASTED] == 30  # to the next start: the termination came after it
 
 
 def test_all_last_breaths_in_one_burst_are_of_the_attempt_before() -> None:
-    first = [event(0, "job_started", rank=n) for n in range(3)]
-    burst = [event(50, "job_started", rank=0), event(51, "job_terminated", rank=1), event(52, "job_terminated", rank=2)]
-    rest = [event(53, "job_started", rank=1), event(53, "job_started", rank=2), event(60, "checkpoint_loaded", 0)]
+    first = [started(0, rank=n) for n in range(3)]
+    burst = [started(50, rank=0), terminated(51, rank=1), terminated(52, rank=2)]
+    rest = [started(53, rank=1), started(53, rank=2), loaded(0, 60)]
     assert account([*first, *burst, *rest]).attempts == 2
 
 
@@ -207,21 +183,19 @@ def test_all_last_breaths_in_one_burst_are_of_the_attempt_before() -> None:
 
 
 def test_an_open_interval_ends_at_the_next_start_of_its_kind() -> None:
-    lines = [start(0), *custom("a", 2), *custom("a", 5, 9), *steps(0, 3, 20), end(50)]
+    lines = [start(0), *custom("a", 2), *custom("a", 5, 9), *steps(0, 3, at=20), end(50)]
     assert seconds(account(lines)) == {"custom_badput_events:A": 7, "other": 13, "productive": 30}
 
 
 def test_prefetched_loads_are_first_in_first_out() -> None:
-    loads = [*phase("data_loading", 1), *phase("data_loading", 2, 4), line(data_loading_end_time=7)]
-    assert seconds(account([start(0), *loads, *steps(0, 3, 20), end(50)]))["data_loading_sync"] == 6
+    loads = [*loading(1), *loading(2, 4), *loading(None, 7)]
+    assert seconds(account([start(0), *loads, *steps(0, 3, at=20), end(50)]))["data_loading_sync"] == 6
 
 
 def test_an_elastic_wait_may_end_in_the_next_attempt_of_the_same_process() -> None:
-    wait = [
-        line(elastic_wait_event_type="slice_down", elastic_wait_start_time=45),
-        line(elastic_wait_event_type="slice_down", elastic_wait_end_time=80),
-    ]
-    answer = account([start(0), *steps(0, 5, 10), *wait, *steps(5, 1, 50), *steps(2, 5, 90), end(140)])
+    answer = account(
+        [start(0), *steps(0, 5, at=10), *wait("slice_down", 45, 80), *steps(5, 1, at=50), *steps(2, 5, at=90), end(140)]
+    )
     assert answer.attempts == 2
     assert seconds(answer)["elastic_slice_down"] == 35
 
@@ -230,44 +204,51 @@ def test_an_elastic_wait_may_end_in_the_next_attempt_of_the_same_process() -> No
 
 
 def test_a_credited_step_ends_at_its_logged_termination_in_proportion() -> None:
-    lines = [start(0), *steps(0, 4, 10), event(44, "job_terminated"), start(100), *steps(4, 3, 110), end(140)]
+    lines = [start(0), *steps(0, 4, at=10), terminated(44), start(100), *steps(4, 3, at=110), end(140)]
     answer = account(lines, reference_step_time=10)
     assert answer.kept_steps == Fraction(34, 10) + 3
     assert seconds(answer) == {"other": 20, "productive": 64, RECOVERY: 56}
 
 
 def test_a_credited_step_that_did_not_reach_gets_one_step_time() -> None:
-    answer = account([start(0), *steps(0, 4, 10), start(100), *steps(34, 3, 110), end(140)])
+    answer = account([start(0), *steps(0, 4, at=10), start(100), *steps(34, 3, at=110), end(140)])
     assert seconds(answer) == {"other": 20, "productive": 70, RECOVERY: 50}
 
 
 def test_a_span_kept_in_part_is_wasted_behind_its_kept_net_time() -> None:
-    lines = [start(0), *steps(0, 4, 0, 100, 10), save(25, 270, 10), start(400), *steps(25, 4, 400, 100, 10), end(800)]
+    lines = [
+        start(0),
+        *steps(0, 4, at=0, every=100, stride=10),
+        save(270, 10, 25),
+        start(400),
+        *steps(25, 4, at=400, every=100, stride=10),
+        end(800),
+    ]
     found = seconds(account(lines))
     assert found == {"productive": 245 + 400, WASTED: 55, RECOVERY: 100}
 
 
 def test_a_last_step_is_productive_for_one_usual_stride() -> None:
-    answer = account([start(0), *steps(0, 4, 0, 10, 10), end(90)])
+    answer = account([start(0), *steps(0, 4, at=0, every=10, stride=10), end(90)])
     assert seconds(answer) == {"productive": 40, "other": 50}
 
 
 def test_saves_are_asynchronous_when_a_step_finishes_inside_one() -> None:
-    lines = [event(0, "job_started"), event(10, "checkpoint_loaded", 0), event(30, "step_finished", 20)]
-    lines += [event(50, "step_finished", 40), event(52, "checkpoint_saved", 20), event(70, "step_finished", 60)]
-    answer = account([*lines, event(75, "checkpoint_saved", 60), event(80, "job_finished")], reference_step_time=1)
+    lines = [started(0), loaded(0, 10), finished(20, 30)]
+    lines += [finished(40, 50), saved(20, 52), finished(60, 70)]
+    answer = account([*lines, saved(60, 75), job_finished(80)], reference_step_time=1)
     assert seconds(answer) == {RESTORE: 10, "productive": 60, "other": 10}
 
 
 def test_a_first_attempt_without_a_load_began_at_zero_when_up() -> None:
-    lines = [event(0, "job_started", rank=0), event(4, "job_started", rank=1), event(44, "checkpoint_saved", 20)]
-    answer = account([*lines, event(64, "checkpoint_saved", 40), event(65, "job_finished")], reference_step_time=1)
+    lines = [started(0, rank=0), started(4, rank=1), saved(20, 44)]
+    answer = account([*lines, saved(40, 64), job_finished(65)], reference_step_time=1)
     assert seconds(answer) == {"other": 5, "productive": 40, "program_startup": 20}
 
 
 def test_a_last_attempt_that_crashed_keeps_what_it_saved() -> None:
-    lines = [event(0, "job_started"), event(0, "checkpoint_loaded", 0), event(20, "checkpoint_saved", 20)]
-    answer = account([*lines, event(40, "step_finished", 40), event(45, "job_crashed")], reference_step_time=1)
+    lines = [started(0), loaded(0, 0), saved(20, 20)]
+    answer = account([*lines, finished(40, 40), crashed(45)], reference_step_time=1)
     assert seconds(answer) == {"productive": 20, WASTED: 25}
     assert answer.kept_steps == 20
 
@@ -276,23 +257,23 @@ def test_a_last_attempt_that_crashed_keeps_what_it_saved() -> None:
 
 
 def test_queued_is_void_if_anything_happens_in_between() -> None:
-    lines = [event(0, "job_started"), event(0, "checkpoint_loaded", 0), event(20, "checkpoint_saved", 20)]
-    again = [event(60, "job_started"), event(61, "checkpoint_loaded", 20), event(81, "checkpoint_saved", 40)]
-    crash = event(30, "job_crashed")
-    assert seconds(account([*lines, crash, event(40, "user_scheduled"), *again]))["queued"] == 20
-    assert "queued" not in seconds(account([*lines, event(25, "user_scheduled"), crash, *again]))
+    lines = [started(0), loaded(0, 0), saved(20, 20)]
+    again = [started(60), loaded(20, 61), saved(40, 81)]
+    crash = crashed(30)
+    assert seconds(account([*lines, crash, scheduled(40), *again]))["queued"] == 20
+    assert "queued" not in seconds(account([*lines, scheduled(25), crash, *again]))
 
 
 def test_with_a_reference_an_excluded_part_does_not_count() -> None:
     excluded = [((BASE + 15) * 10**9, (BASE + 20) * 10**9)]
-    answer = account([start(0), *steps(0, 5, 10), end(60)], reference_step_time=8, exclude=excluded)
+    answer = account([start(0), *steps(0, 5, at=10), end(60)], reference_step_time=8, exclude=excluded)
     assert answer.kept_steps == Fraction(9, 2)
     assert seconds(answer) == {"excluded": 5, "productive": 36, "training_slowdown": 9, "other": 10}
 
 
 def test_auto_takes_the_tenth_percentile() -> None:
     lengths = [50, 10, 11, 12, 13, 14]
-    lines = [line(step_count=n, step_start_time=sum(lengths[:n])) for n in range(len(lengths) + 1)]
+    lines = [step(n, sum(lengths[:n])) for n in range(len(lengths) + 1)]
     assert account([start(0), *lines, end(200)], reference_step_time="auto").reference_step_time == 10_400_000_000
 
 

@@ -35,10 +35,9 @@ def saved() -> dict[str, Any]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "run.jsonl").write_text(LOG)
-    return tmp_path
+def folder(folder: Path) -> Path:
+    (folder / "run.jsonl").write_text(LOG)
+    return folder
 
 
 def kinds(*sources: str) -> list[bool]:

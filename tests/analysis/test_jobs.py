@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +40,8 @@ from tests.support.story import (
 
 ROOT = Path(__file__).parent.parent.parent
 Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("folder")
 RUN = told(start(0), steps(0, 5, at=10), custom("EVAL", 32, 38), save(41, 2, 3), end(60))
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
 
 
 def of_job(lines: list[str], name: str, later: float = 0) -> list[str]:

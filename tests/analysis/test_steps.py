@@ -203,12 +203,10 @@ def test_a_regime_may_begin_with_an_attempt() -> None:
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
+def log(folder: Path) -> Path:
     seconds = np.concatenate((np.ones(300), np.full(200, 1.3)))
     seconds[100] = 40
-    path = tmp_path / "run.jsonl"
+    path = folder / "run.jsonl"
     path.write_text("\n".join(told(start(0), steps_taking(seconds))) + "\n", encoding="utf-8")
     return path
 

@@ -25,13 +25,12 @@ SHELL = pytest.mark.skipif(not os.path.exists("/bin/sh"), reason="needs a shell"
 def goodput(
     *arguments: str | Path, data: bytes | None = None, **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GOODPUT_")}
-    settings = {"COLUMNS": "80", "PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(ROOT)}
+    settings = {"PYTHONIOENCODING": "utf-8", "PYTHONPATH": str(ROOT)}
     return subprocess.run(
         [sys.executable, "-m", "goodput_cli", *map(str, arguments)],
         input=data,
         capture_output=True,
-        env=inherited | settings | environment,
+        env=os.environ | settings | environment,
         cwd=ROOT,
         check=False,
     )
@@ -75,7 +74,7 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
 
 
 def test_only_what_reads_or_writes_json_loads_msgspec(tmp_path: Path) -> None:
-    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "jobs", "check")
+    commands = ("analyze", "disruptions", "steps", "rolling", "timeline", "advise", "jobs", "check")
     program = (
         "import sys\nfrom goodput_cli.cli.main import run\n"
         f"for command in {commands!r}:\n"

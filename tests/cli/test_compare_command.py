@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +22,10 @@ Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the sample logs, and a terminal of 80 columns."""
-    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
+def samples(folder: Path) -> None:
+    """The sample logs, in the folder of the test."""
     for name in (NIGHT, MORNING, PRIMER):
-        (tmp_path / name).symlink_to(SAMPLES / name)
-    return tmp_path
+        (folder / name).symlink_to(SAMPLES / name)
 
 
 def compare(capsys: Output, *arguments: str) -> tuple[int, str, str]:

@@ -26,9 +26,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def environment(**more: str) -> dict[str, str]:
     """As where the package is installed: the command `goodput` is on the path."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GOODPUT_", "_GOODPUT_"))}
-    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
-    return kept | {"PATH": path, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"} | more
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"} | more
 
 
 def output(*command: str, **more: str) -> str:

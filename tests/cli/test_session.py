@@ -19,9 +19,8 @@ QUESTIONS = ["rolling", "timeline"]
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return outage().write(tmp_path / "run.jsonl")
+def log(folder: Path) -> Path:
+    return outage().write(folder / "run.jsonl")
 
 
 @pytest.fixture

@@ -19,13 +19,10 @@ Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(folder: Path) -> Path:
     """An empty repository, and the command in it."""
-    for name in [name for name in os.environ if name.startswith("GOODPUT_")]:
-        monkeypatch.delenv(name)
-    (tmp_path / ".git").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    (folder / ".git").mkdir()
+    return folder
 
 
 def write(folder: Path, text: str, name: str = "goodput.toml") -> None:

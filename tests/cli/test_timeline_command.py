@@ -36,10 +36,8 @@ Output = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.chdir(tmp_path)
-    return outage().write(tmp_path / "run.jsonl")
+def log(folder: Path) -> Path:
+    return outage().write(folder / "run.jsonl")
 
 
 def answer_of(capsys: Output, *arguments: str) -> Any:

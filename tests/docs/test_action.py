@@ -45,11 +45,10 @@ def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs
     work, temp = folder / "work", folder / "temp"
     for each in (work, temp):
         each.mkdir(exist_ok=True)
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GOODPUT_")}
     env = {name: EXPRESSION.sub(lambda match: values[match[1]], text) for name, text in step["env"].items()}
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", step["run"]],  # as the runner calls it
-        env={**inherited, **{name: str(file) for name, file in files.items()}, "RUNNER_TEMP": str(temp), **env},
+        env={**os.environ, **{name: str(file) for name, file in files.items()}, "RUNNER_TEMP": str(temp), **env},
         cwd=work,
         capture_output=True,
         text=True,

@@ -49,7 +49,16 @@ def test_what_claims_nothing_makes_no_row(tmp_path: Path, name: str) -> None:
 
 
 def test_every_key_of_an_event_is_known_and_others_are_counted(tmp_path: Path) -> None:
-    values = {"rank": 0, "step": 3, "lines": 1, "steps": 1, "seconds": 1.5, "from": T0, "to": T0 + 1, "pid": 1}
+    values: dict[str, Any] = {
+        "rank": 0,
+        "step": 3,
+        "lines": 1,
+        "steps": 1,
+        "seconds": 1.5,
+        "from": T0,
+        "to": T0 + 1,
+        "pid": 1,
+    }
     lines = [event(name, **{key: values.get(key, "x") for key in one.keys}) for name, one in EVENTS.items()]
     assert "unknown_keys" not in codes(read_lines(tmp_path, *lines))
     assert where(read_lines(tmp_path, event("attempt", mood="fine")), "unknown_keys") == ["1"]

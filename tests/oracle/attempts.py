@@ -4,86 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
+from .attempt import Attempt, is_open
+from .bursts import unnumbered_mates
 from .events import CHECKPOINTS, NO_LIFE, NS, START_UP, TERMINATIONS, Event
 
 LOST_START = {"load", "tpu_init", "prep", "restore"}
-
-
-@dataclass
-class Attempt:
-    """One life of the job.
-
-    begin: its first start (else the event that it began with), ns. up: the last start of its burst, ns.
-    only_loads: whether nothing but loads has ended its burst. unnumbered: how many
-    start lines without a rank its burst has (of an attempt without a start line: that of the process).
-    events: all of its events in order. steps: its recorded steps (step logs); second hosts' reports are in neither.
-    """
-
-    begin: int
-    has_start: bool
-    up: int
-    burst_open: bool = False
-    only_loads: bool = False
-    unnumbered: int = 0
-    ranks: set[int | None] = field(default_factory=set)
-    writers: set[str | None] = field(default_factory=set)
-    events: list[Event] = field(default_factory=list)
-    steps: list[Event] = field(default_factory=list)
-    first_reports: dict[int, Event] = field(default_factory=dict)
-    longest_delay: int = 0
-
-    def is_step(self, event: Event) -> bool:
-        """Whether this is one of its recorded steps, not a second host's report of one."""
-        return event.kind == "step" and self.first_reports.get(event.number) is event
-
-    def after(self, kinds: set[str]) -> list[Event]:
-        """Events after the last one of these kinds (of steps, recorded ones only); all if there is none."""
-        marks = [i for i, e in enumerate(self.events) if e.kind in kinds and (e.kind != "step" or self.is_step(e))]
-        return self.events[marks[-1] + 1 :] if marks else self.events
-
-    def has_progress(self) -> bool:
-        """Whether it has a step or a checkpoint."""
-        return bool(self.steps) or any(event.kind in CHECKPOINTS for event in self.events)
-
-    def ending_lines(self, is_step_log: bool) -> list[Event]:
-        """Termination and end lines after its last step; in checkpoint logs after its last progress.
-        Chosen: what only repeats does not undo an end."""
-        progress = {id(event) for event in (self.steps if is_step_log else self.progress())}
-        last = max((place for place, event in enumerate(self.events) if id(event) in progress), default=-1)
-        return [event for event in self.events[last + 1 :] if event.kind in TERMINATIONS]
-
-    def progress(self) -> list[Event]:
-        """The loads of a checkpoint log, and its records above all before them."""
-        found: list[Event] = []
-        highest: int | None = None
-        for event in (event for event in self.events if event.kind in CHECKPOINTS):
-            if event.kind == "load" or highest is None or event.number > highest:
-                found.append(event)
-            highest = event.number if highest is None else max(highest, event.number)
-        return found
-
-    def records(self) -> list[Event]:
-        """The finishes and saves of a checkpoint log."""
-        return [event for event in self.events if event.kind in ("finished", "saved")]
-
-
-def is_open(phase: Iterable[Event]) -> bool:
-    """Whether a phase is open after these start and end lines of it; an end without a start and a start of the same
-    instant are a zero-length interval."""
-    opened, ends = False, []
-    for event in phase:
-        if event.edge == "end":
-            ends += [] if opened else [event.time]
-            opened = False
-        elif event.time in ends:
-            ends.remove(event.time)
-        else:
-            opened = True
-    return opened
 
 
 def median(values: Sequence[Fraction | int]) -> Fraction | None:
@@ -326,48 +254,3 @@ def opens_with_a_start(events: list[Event]) -> bool:
         if event.kind in CHECKPOINTS or event.kind == "step":
             return False
     return False
-
-
-BREAKING = {"start", "step"} | CHECKPOINTS | TERMINATIONS
-
-
-def unnumbered_mates(events: list[Event]) -> set[int]:
-    """Start lines (their ids) without rank and writer that belong to the burst of the one before them (§3)."""
-    marks = [event for event in events if event.kind in BREAKING]
-    mates: set[int] = set()
-    run: list[Event] = []
-    ranks_seen = 1
-    for place, event in enumerate([*marks, None]):
-        if event is not None and event.kind == "start" and event.rank is None and event.writer is None:
-            run.append(event)
-            continue
-        if run:
-            here = reports_of_one_step(marks[place:])
-            mates |= mates_of_run(run, here or ranks_seen, ranks_seen)
-            run = []
-        if event is not None and (place == 0 or event.kind == "start" or marks[place - 1].kind == "start"):
-            life = marks[place + 1 :] if event.kind == "start" else marks[place:]
-            ranks_seen = reports_of_one_step(life) or ranks_seen
-    return mates
-
-
-def reports_of_one_step(marks: list[Event]) -> int:
-    """The largest number of reports of one step before the next start line; 0 without a step."""
-    life = []
-    for event in marks:
-        if event.kind == "start":
-            break
-        life.append(event)
-    return max(Counter(event.number for event in life if event.kind == "step").values(), default=0)
-
-
-def mates_of_run(run: list[Event], ranks: int, ranks_before: int) -> set[int]:
-    """Of start lines with nothing in between: bursts of at most so many, within 60 s, from the last one back. Those
-    before the last burst began lives without a step."""
-    mates: set[int] = set()
-    left = list(run)
-    while left:
-        burst = [event for event in left[-ranks:] if left[-1].time - event.time <= 60 * NS]
-        mates |= {id(event) for event in burst[1:]}
-        left, ranks = left[: -len(burst)], ranks_before
-    return mates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .attempts import Attempt
+from .attempt import Attempt
 from .events import Event
 
 

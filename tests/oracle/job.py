@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import takewhile
 
-from .attempts import Attempt, Splitter
+from .attempt import Attempt
+from .attempts import Splitter
 from .events import CHECKPOINTS, CLEAN, TERMINATIONS, Event, in_order, seen_at
 from .life import believed_clean_end
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import takewhile
 
-from .attempts import Attempt
+from .attempt import Attempt
 from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 

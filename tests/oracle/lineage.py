@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from .attempts import Attempt, median
+from .attempt import Attempt
+from .attempts import median
 
 EVERYTHING, NOTHING = float("inf"), float("-inf")
 

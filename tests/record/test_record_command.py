@@ -51,7 +51,7 @@ def test_every_event_can_be_recorded(tmp_path: Path, name: str) -> None:
         (["attempt"], "'attempt' is no event; use one of heartbeat, scheduled"),
         (["finished", "--step", "3"], "finished has no step"),
         (["finished", "--sink", "s3://b/x"], "s3:// is no place to record to"),
-        (["finished", "--time", "noon"], "invalid _time value: 'noon'"),
+        (["finished", "--time", "noon"], "invalid read_time value: 'noon'"),
     ],
 )
 def test_what_makes_no_event_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:

@@ -32,7 +32,7 @@ NAMES = {
     "markdown": "evil `rm` *b* _i_ [a](http://e.vil) <!-- ![i](x) @all #1 ~~s~~ $x$ www.e.vil https://e.vil",
     "template": "evil {{7*7}} ${jndi:x} %(x)s {0} '\"&;--",
 }
-COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "jobs", "check", "compare")
+COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "advise", "jobs", "check", "compare")
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain-r2.jsonl"
 MORE = {"analyze": ("--fail-under", "1"), "compare": (str(SAMPLE), "--warn-if", "goodput:-1pp")}
 FORMATS = [name for name in format_names() if not is_binary(name)]
@@ -54,11 +54,6 @@ def hostile_log(folder: Path, name: str) -> Path:
         "".join(json.dumps({"job_name": name, **line}) + "\n" for line in lines) + name.replace("\ud800", "")
     )
     return file
-
-
-@pytest.fixture(autouse=True)
-def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

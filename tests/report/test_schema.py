@@ -27,6 +27,7 @@ KINDS = {
     "timeline": ["timeline", LOG, "--events"],
     "disruptions": ["disruptions", LOG, "--accelerators", "8"],
     "steps": ["steps", LOG],
+    "advice": ["advise", LOG, "--what-if", "save-every=100", "--fail-if", "advice.gain<0"],
     "comparison": ["compare", LOG, CHECKPOINTS],
     "jobs": ["jobs", LOG, CHECKPOINTS],
     "check": ["check", LOG],

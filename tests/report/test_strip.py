@@ -121,8 +121,8 @@ def test_several_disruptions_in_a_cell_are_their_number() -> None:
 def command(**environment: str) -> str:
     """What `goodput analyze` writes on a terminal of 80 columns."""
     run = f"import pty, sys; sys.exit(pty.spawn([{sys.executable!r}, '-m', 'goodput_cli', 'analyze', {str(LOG)!r}]))"
-    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM", "TERM")}
-    environment = {**clean, "COLUMNS": "80", "PYTHONIOENCODING": "utf-8", **environment}
+    clean = {name: value for name, value in os.environ.items() if name not in ("COLORTERM", "TERM")}
+    environment = {**clean, "PYTHONIOENCODING": "utf-8", **environment}
     return subprocess.run([sys.executable, "-c", run], env=environment, capture_output=True, check=True).stdout.decode()
 
 

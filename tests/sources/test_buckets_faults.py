@@ -257,7 +257,7 @@ def test_memory_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        (None, "no Google Cloud credentials found"),
+        (None, "key.json, which does not exist; correct the path"),
         ({"type": "authorized_user"}, "run `gcloud auth application-default login`"),
         (
             {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -182,10 +183,23 @@ def test_no_credentials_are_said_within_seconds(tmp_path: Path, metadata: str) -
     assert "Traceback" not in done.stderr
 
 
-def test_a_key_file_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (None, "which does not exist"),
+        ("{", "which is no JSON"),
+        ("{}", "which is no key file: it does not say its `type`"),
+    ],
+)
+def test_a_key_file_that_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, fault: str
+) -> None:
+    path = tmp_path / "key.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
     monkeypatch.delenv("GOODPUT_LOGGING_ENDPOINT", raising=False)
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "missing.json"))
-    with pytest.raises(SourceError, match="credentials"):
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(path))
+    with pytest.raises(SourceError, match=f"GOOGLE_APPLICATION_CREDENTIALS names {re.escape(str(path))}, {fault}"):
         read()
 
 

@@ -28,9 +28,8 @@ def test_rows_come_in_order_of_arrival_with_file_and_line(tmp_path: Path) -> Non
     assert [table.where(row) for row in range(3)] == [f"{one}:1", f"{one}:2", f"{two}:1"]
 
 
-def test_paths_are_shown_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log_file(tmp_path, step(1, 1))
-    monkeypatch.chdir(tmp_path)
+def test_paths_are_shown_as_typed(folder: Path) -> None:
+    log_file(folder, step(1, 1))
     assert read_events(["run.jsonl"]).table.sources == ("run.jsonl",)
     assert read_events(["./run.jsonl"]).table.sources == ("./run.jsonl",)
     assert read_events(["*.jsonl"]).table.sources == ("run.jsonl",)

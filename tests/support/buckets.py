@@ -118,12 +118,11 @@ def read_steps(log: EventLog) -> list[int]:
 
 def goodput(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("GOODPUT_", "GOOGLE_"))}
     return subprocess.run(
         [sys.executable, "-m", "goodput_cli", *arguments],
         capture_output=True,
         text=True,
-        env={**kept, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         check=False,
         timeout=60,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
-from goodput_cli.analysis.advice.levers import Price, Question, bound, levers
+from goodput_cli.analysis.advice.levers import Price, Question, bound, judged_levers, levers
 from goodput_cli.analysis.advice.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.record import FAILURES, Death, Kind, Record
 from goodput_cli.analysis.advice.replay import replay
@@ -57,6 +57,7 @@ def advise(record: Record, options: Options = Options(), others: Mapping[Death, 
         scenario=None if plan is None else scenario(record, exposure, plan, options.price, fidelity.ok),
         deaths=_deaths(record, options, others),
         diagnostics=tuple(_diagnostics(record, exposure, interval, fidelity)),
+        judged=judged_levers(question),
     )
 
 

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.advise import Options, advise
 from goodput_cli.analysis.advice.record import Death
 from goodput_cli.analysis.advice.results import Advice
+from goodput_cli.analysis.advice.thresholds import AdviceExpression, judge
 from goodput_cli.analysis.advice.timeline_record import record_of
+from goodput_cli.analysis.results import Analysis
+
+
+@dataclass(frozen=True)
+class JobAdvice:
+    """The advice on a job, and the analysis that it was taken from."""
+
+    analysis: Analysis
+    advice: Advice
+
+
+def advise_analysis(
+    analysis: Analysis, options: Options, death: Death = "middle", save_ns: int | None = None,
+    every: int | None = None, thresholds: Sequence[AdviceExpression] = (),
+) -> JobAdvice:  # fmt: skip
+    """Advice on the job that was analysed, with the thresholds judged. The rest as `advise_job`."""
+    advice = advise_job(analysis.timeline, analysis.job.name, options, death, save_ns, every)
+    return JobAdvice(analysis, replace(advice, thresholds=tuple(judge(one, advice) for one in thresholds)))
 
 
 def advise_job(

@@ -74,6 +74,28 @@ def levers(question: Question, price: Price) -> tuple[Lever, ...]:
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
 
+_ALWAYS_JUDGED = (
+    "failures", "starts_that_hold", "restart", "restore", "downtime", "spares", "evals", "longest_outage",
+    "checkpoint_bound",
+)  # fmt: skip
+
+
+def judged_levers(question: Question) -> frozenset[str]:
+    """Names of the levers about which the record says something, be it that they buy nothing."""
+    amounts, record = question.record.amounts, question.record
+    advised = question.interval.advice.verdict != "refused"
+    known = {
+        "interval": advised and question.interval.optimum is not None,
+        "async_saves": advised and question.interval.optimum is not None,
+        "newest_checkpoint": question.replays or not any(end.kind == Kind.OLDER for end in record.ends),
+        "data_loading": amounts.data is not None,
+        "stalls": amounts.stalls is not None,
+        "slow_steps": amounts.slow is not None,
+    }
+    labels = (f"custom:{label}" for label in amounts.custom)
+    return frozenset((*_ALWAYS_JUDGED, *labels, *(name for name, says in known.items() if says)))
+
+
 def bound(question: Question, price: Price) -> Lever | None:
     """What no way of checkpointing can beat."""
     amounts = question.record.amounts

@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from goodput_cli.analysis.advice.formulas import Formulas
 from goodput_cli.analysis.advice.record import Death
+from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.sheet import Audience
+from goodput_cli.analysis.table import column
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 Verdict = Literal["keep", "change", "unclear", "refused"]
 How = Literal["exact", "replay", "average", "bound"]
+_HOW = {"enum": list(get_args(How))}
 
 
 @dataclass(frozen=True)
@@ -142,23 +146,23 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Lever:
-    """What would have bought goodput. name: for gates. label: a few words; text, assumption: sentences. seconds: in
-    which the job would have held its accelerators for nothing; ns: the same where it is exact. settings: what it
-    assumes, in numbers. accelerator_hours and cost only if those are known."""
+    """What would have bought goodput: a row of the answer."""
 
-    name: str
-    label: str
-    text: str
-    assumption: str
-    how: How
-    seconds: float
-    ns: int | None
-    percent_of_window: float
-    points: float
-    goodput_percent: float
-    accelerator_hours: float | None
-    cost: float | None
-    settings: Mapping[str, float | str]
+    name: str = column("text", "as in --fail-if advice.NAME")
+    label: str = column("text", "in a few words", people=(1, "what would buy most"))
+    text: str = column("text", "what would be otherwise")
+    assumption: str = column("text", "what is taken for granted")
+    how: How = column("text", "exact: a sum over the ledger; replay: the record again; average: the curve", json=_HOW)
+    seconds: float = column("number", "in which the job would have held its accelerators for nothing")
+    ns: int | None = column("count", "the same where it is exact", audience=Audience.JSON)
+    percent_of_window: float = column("number", "seconds / window")
+    points: float = column("number", "of goodput, gained", people=None)
+    goodput_percent: float = column("percent", "then")
+    accelerator_hours: float | None = column("number", "seconds x accelerators; null without --accelerators")
+    cost: float | None = column("number", "accelerator_hours x price; null without --price-per-hour")
+    settings: Mapping[str, float | str] = column(
+        "text", "what it assumes, in numbers", audience=Audience.JSON, json={"type": "object"}
+    )
 
 
 @dataclass(frozen=True)
@@ -179,7 +183,8 @@ class Scenario:
 @dataclass(frozen=True)
 class Advice:
     """All of it. bound: what checkpointing could buy at most; it is shown below the levers, not ranked among them.
-    deaths: today's average goodput for the earliest, middle and latest moment of death, where none was logged."""
+    deaths: today's average goodput for the earliest, middle and latest moment of death, where none was logged. judged:
+    names of levers that the log can say something about; of those that are not among `levers`, nothing is to be had."""
 
     job: str
     recorded: Recorded
@@ -192,3 +197,5 @@ class Advice:
     scenario: Scenario | None
     deaths: Mapping[Death, float] | None
     diagnostics: tuple[Diagnostic, ...]
+    judged: frozenset[str] = frozenset()
+    thresholds: tuple[Threshold, ...] = ()

@@ -10,6 +10,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
@@ -23,7 +24,7 @@ class JobSummary:
     """One job of a log.
 
     start_ns, end_ns: the window that was accounted for (accounting §1, §7), ns since 1970 UTC; of a job that cannot be
-    analysed, its first and last event. events: rows of the job as they came, duplicates included. attempts, runs,
+    analysed, its first and last event. events: of the job, each once. attempts, runs,
     disruptions, ending, goodput_ns and goodput_percent: None where the job cannot be analysed, and `reason` says why.
     """
 
@@ -70,7 +71,7 @@ def summarise(job: EventLog, timeline: Timeline, start: int, end: int, runs: int
         name=job.table.jobs[0],
         start_ns=start,
         end_ns=end,
-        events=len(job.table),
+        events=len(timeline.ordered.table),
         formats=job.format_names[0],
         attempts=attempts,
         runs=runs,
@@ -86,7 +87,9 @@ def not_analysed(job: EventLog, reason: str) -> JobSummary:
     """A job of which only the lines can be told."""
     table = job.table
     first, last = int(table.time.min()), int(table.end.max())
-    return JobSummary(table.jobs[0], first, last, len(table), job.format_names[0], *(None,) * 6, reason=reason)
+    return JobSummary(
+        table.jobs[0], first, last, len(in_order(table).table), job.format_names[0], *(None,) * 6, reason=reason
+    )
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:

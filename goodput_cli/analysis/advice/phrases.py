@@ -1,0 +1,147 @@
+"""Advice in words, for every format that people read and for standard error.
+
+The strings hold text of logs as it is: a renderer escapes them, and what goes to a terminal is made safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from goodput_cli.analysis.advice.job import JobAdvice
+from goodput_cli.analysis.advice.results import Advice, IntervalAdvice, Scenario
+from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
+from goodput_cli.vocabulary.text import duration, percent, period, plural, points, safe, telling_decimals
+
+
+def _length(seconds: float) -> str:
+    return duration(round(seconds * 1e9))
+
+
+def _gained(value: float) -> str:
+    return f"{points(value)} points"
+
+
+def facts(advised: JobAdvice) -> Iterator[str]:
+    """What the advice rests on."""
+    analysis, advice = advised.analysis, advised.advice
+    window, record, saves = analysis.window, advice.record, advice.saves
+    yield (
+        f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput "
+        f"{percent(advice.recorded.goodput_percent)}"
+    )
+    every = "" if record.mtbf_seconds is None else f": one in {_length(record.mtbf_seconds)}"
+    ended = f"{record.failures} of {plural(record.disruptions, 'disruption')} ended training"
+    yield f"{ended}, in {_length(record.life_seconds)} of it{every}"
+    today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
+    if saves.every_seconds is not None:
+        today += f" ({_length(saves.every_seconds)})"
+    if saves.cost_seconds is not None:
+        given = " (as given)" if saves.cost_origin == "given" else ""
+        yield f"a save blocks for {_length(saves.cost_seconds)}{given}; {today}"
+    elif today:
+        yield f"what a save blocks is not recorded; {today}"
+    if analysis.job.ending == "not_logged":
+        yield "the end was not logged: the job may still be running, and its last attempt counts as alive"
+
+
+def verdict_lines(advice: Advice) -> Iterator[str]:
+    """How often to save, and how sure that is; the verdict first."""
+    interval = advice.interval
+    yield _headline(advice)
+    if interval.say is not None:
+        yield interval.say
+    for one in interval.if_cost:
+        good = "as good: {} to {}".format(*one.plateau_steps)
+        yield f"if a save blocks for {_length(one.cost_seconds)}: every {one.every_steps} steps ({good})"
+    yield from _sureness(interval)
+    yield from _formulas(interval)
+    if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
+        yield (
+            f"luck: on average, {advice.saves.every_steps} steps give {percent(interval.today_percent)}; this job had "
+            f"{percent(advice.recorded.goodput_percent)}"
+        )
+    yield from _replayed(interval)
+    if advice.deaths:
+        values = ", ".join(percent(value) for value in advice.deaths.values())
+        yield f"moment of death not logged: on average {values} for {', '.join(advice.deaths)}"
+
+
+def _headline(advice: Advice) -> str:
+    interval, today = advice.interval, advice.saves.every_steps
+    gain = ""
+    if interval.gain_points is not None and interval.today_percent is not None and interval.goodput_percent is not None:
+        gain = (
+            f" on average {percent(interval.today_percent)} -> {percent(interval.goodput_percent)}: "
+            f"{_gained(interval.gain_points)}"
+        )
+    match interval.verdict:
+        case "refused":
+            return "NO INTERVAL ADVISED"
+        case "keep":
+            return f"KEEP SAVING EVERY {today} STEPS"
+        case "change":
+            return f"SAVE EVERY {interval.every_steps} STEPS ({_length(interval.every_seconds or 0)}){gain}"
+    best = "" if interval.every_steps is None else f": perhaps every {interval.every_steps} steps,{gain}"
+    return f"NO CLEAR ADVICE{best}"
+
+
+def _sureness(interval: IntervalAdvice) -> Iterator[str]:
+    parts = []
+    if interval.plateau_steps is not None:
+        parts.append(f"as good: {interval.plateau_steps[0]} to {interval.plateau_steps[1]} steps")
+    if interval.ci95_steps is not None:
+        low, high = interval.ci95_steps
+        parts.append(f"95 %: from {low} steps" if high is None else f"95 %: {low} to {high} steps")
+    if interval.gain_ci95_points is not None and interval.verdict != "keep":
+        parts.append(f"gain {interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points")
+    if parts:
+        yield "; ".join(parts)
+    if interval.probability is not None and interval.verdict != "keep":
+        better = f"{100 * interval.probability:.0f} %"
+        yield f"better than today with a probability of {better}, from {plural(interval.failures, 'failure')}"
+
+
+def _formulas(interval: IntervalAdvice) -> Iterator[str]:
+    named = {"Young": interval.formulas.young, "Daly": interval.formulas.daly}
+    shown = [f"{name} {_length(seconds)}" for name, seconds in named.items() if seconds is not None]
+    if shown:
+        yield ", ".join(shown)
+
+
+def _replayed(interval: IntervalAdvice) -> Iterator[str]:
+    done = interval.replayed
+    if done is None or interval.every_steps is None or interval.verdict == "keep":
+        return
+    if done.saved_seconds is None:
+        yield f"its own failures again, saving every {interval.every_steps} steps: the job never ends"
+        return
+    longer = "longer" if done.saved_seconds < 0 else "shorter"
+    yield (
+        f"its own failures again, saving every {interval.every_steps} steps: {percent(done.goodput_percent)}, "
+        f"{_length(abs(done.saved_seconds))} {longer}"
+    )
+
+
+def scenario_lines(scenario: Scenario) -> Iterator[str]:
+    """What if."""
+    changes = ", ".join(scenario.changes)
+    if scenario.goodput_percent == 0:
+        yield f"what if {changes}: the job never ends ({scenario.how})"
+        return
+    moved = "shorter" if scenario.seconds >= 0 else "longer"
+    yield (
+        f"what if {changes}: goodput {percent(scenario.goodput_percent)}, {_gained(scenario.points)}, "
+        f"{_length(abs(scenario.seconds))} {moved} ({scenario.how})"
+    )
+
+
+def threshold_lines(advice: Advice, *, with_passes: bool = True) -> Iterator[str]:
+    """One line per threshold for standard error."""
+    for threshold in advice.thresholds:
+        if with_passes or threshold.met is not False:
+            value = threshold.value
+            reason = "the log does not say enough to judge it by"
+            if value is not None:
+                shown = f"{value:.{telling_decimals(value, threshold.limit)}f} {threshold.unit}".rstrip()
+                reason = f"{shown}, limit {threshold_limit(threshold)}"
+            yield safe(f"threshold {threshold.expression}: {threshold_verdict(threshold)} ({reason})")

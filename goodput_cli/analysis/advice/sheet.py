@@ -1,0 +1,123 @@
+"""Advice as a `Sheet`: the verdict above, the levers as rows, the curve of goodput against the interval below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from goodput_cli.analysis.advice.job import JobAdvice
+from goodput_cli.analysis.advice.phrases import facts, scenario_lines, verdict_lines
+from goodput_cli.analysis.advice.results import Advice, CurvePoint, Lever
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.analysis.table import attribute, columns_of, each
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+
+LEVERS = columns_of(Lever, attribute)
+"""What programs see of a lever."""
+_MOST_LEVERS = 10
+_MOST_POINTS = 12
+
+
+def advice_sheet(advised: JobAdvice) -> Sheet:
+    """The whole advice."""
+    advice = advised.advice
+    people = tuple(_people(advice))
+    rows = [*advice.levers, *([advice.bound] if advice.bound else []), *_scenario(advice)]
+    shown = [*advice.levers[:_MOST_LEVERS], *([advice.bound] if advice.bound else [])]
+    columns = (*people, *LEVERS)
+    return Sheet(
+        title=f"Advice for {advised.analysis.job.name}",
+        columns=columns,
+        rows=_cells(columns, rows),
+        grouped_rows=_cells(columns, shown),
+        summary=(*facts(advised), *verdict_lines(advice), *_what_if(advice)),
+        notes=tuple(_notes(advice)),
+        sections=tuple(_curve(advice)),
+        answer=lambda: _answer(advised),
+    )
+
+
+def _answer(advised: JobAdvice) -> Answer:
+    from goodput_cli.analysis.advice.answer import advice_answer  # msgspec: only where JSON is written
+
+    return advice_answer(advised)
+
+
+def _cells(columns: Sequence[Column], rows: Sequence[Lever]) -> tuple[tuple[Cell, ...], ...]:
+    return tuple(zip(*(column.values(rows) for column in columns if column.values is not None), strict=True))
+
+
+def _people(advice: Advice) -> Iterator[Column]:
+    people = Audience.PEOPLE
+    yield Column("what would buy most", "text", people, attribute("label"))
+    yield Column("saves", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
+    yield Column("points", "points", people, attribute("points"))
+    if not any(lever.cost is not None for lever in advice.levers):  # no room for all in 80 columns
+        yield Column("goodput", "percent", people, attribute("goodput_percent"))
+    if any(lever.accelerator_hours is not None for lever in advice.levers):
+        yield Column("accel. h", "number", people, each(lambda lever: round(lever.accelerator_hours or 0, 2)))
+    if any(lever.cost is not None for lever in advice.levers):
+        yield Column("cost", "number", people, each(lambda lever: round(lever.cost or 0, 2)))
+    yield Column("how", "text", people, attribute("how"))
+
+
+def _scenario(advice: Advice) -> Iterator[Lever]:
+    """The scenario as a row for programs; one that never ends has no seconds and is no row."""
+    found = advice.scenario
+    if found is not None and found.goodput_percent > 0:
+        text = ", ".join(found.changes)
+        share = 100 * found.seconds / advice.recorded.seconds
+        yield Lever(
+            "scenario", text, text, "all changes together", found.how, found.seconds, found.ns, share, found.points,
+            found.goodput_percent, found.accelerator_hours, found.cost, {},
+        )  # fmt: skip
+
+
+def _what_if(advice: Advice) -> Iterator[str]:
+    if advice.scenario is not None:
+        yield from scenario_lines(advice.scenario)
+
+
+def _notes(advice: Advice) -> Iterator[str]:
+    yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name == "async_saves")
+    today, recorded = advice.interval.today_percent, advice.recorded.goodput_percent
+    against = "" if today is None else f"; average: against {today:.2f} %, not {recorded:.2f} %"
+    if advice.levers:
+        yield f"levers overlap: they do not add up{against}"
+
+
+def _curve(advice: Advice) -> Iterator[Sheet]:
+    points = _thinned(advice.curve)
+    if not points:
+        return
+    percents = [point.goodput_percent for point in points]
+    low, high = min(percents), max(percents)
+    base = max(low - (high - low) / 10, 0.0)
+    columns = (
+        Column("every steps", "count", values=attribute("every_steps")),
+        Column("every", "duration", values=each(lambda point: round(point.every_seconds * 1e9))),
+        Column("average", "percent", values=attribute("goodput_percent")),
+        Column("95 % from", "percent", values=each(lambda point: point.ci95_percent[0])),
+        Column("to", "percent", values=each(lambda point: point.ci95_percent[1])),
+        Column("replayed", "percent", values=attribute("replayed_percent")),
+        Column("", "share", values=each(lambda point: (point.goodput_percent - base) / ((high - base) or 1))),
+    )
+    yield Sheet(
+        title="Goodput by interval of saves",
+        columns=columns,
+        rows=tuple(zip(*(column.values(points) for column in columns if column.values is not None), strict=True)),
+        notes=(
+            f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
+            "both ends of a gain see the same failures: it is surer than two 95 % ranges look",
+        ),
+    )
+
+
+def _thinned(curve: Sequence[CurvePoint]) -> list[CurvePoint]:
+    """Intervals with at least half the best goodput, evenly spread over the ratio."""
+    best = max((point.goodput_percent for point in curve), default=0.0)
+    good = [point for point in curve if point.goodput_percent >= best / 2 and best > 0]
+    step = -(-len(good) // _MOST_POINTS) or 1
+    return good[::step]

@@ -1,0 +1,134 @@
+"""`goodput advise`: how often to save, what would have bought most, and what if."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from goodput_cli.analysis.advice.thresholds import AdviceExpression, parse_advice
+from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.amounts import bounded
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.advice.record import Death
+
+_NS = 10**9
+_AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
+_STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
+
+
+def _warn_advice(text: str) -> AdviceExpression:
+    """An expression that only warns."""
+    return parse_advice(text, fails=False)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput advise run.jsonl
+      goodput advise run.jsonl --accelerators 256 --price-per-hour 4.20
+      goodput advise run.jsonl --what-if save-every=100 --what-if restart=/2
+      goodput advise run.jsonl --save-seconds 5s --mtbf 6h
+      goodput advise run.jsonl --fail-if 'advice.gain_low>1pp' -o advice.md
+
+    \b
+    Changes of --what-if: save-every=100 (steps) or =10m, save-cost=/2 or =5s,
+    async=BLOCKING[,LATENCY], restore, restart, down, queue, startup, data, stalls and
+    evals =/2, =0 or a length, spares=60s, failures=/2, restart-from=newest. All of
+    them make one scenario. EXPR is advice.gain, advice.gain_low or advice.LEVER,
+    compared with points of goodput (pp) or s, m, h, d; or advice.interval_ratio.
+    Advice is about a whole job: docs/advice.md says how to read it.""",
+)
+@shared_options(leave_out=("start", "end"))
+@option("Advice", "--what-if", metavar="NAME=VALUE", multiple=True, help="The same job with a change, replayed.")
+@option("Advice", "--save-seconds", metavar="LENGTH", type=LENGTH, help="What a save blocks, where no line says it.")
+@option("Advice", "--interval-now", metavar="STEPS", type=_STEPS, help="Steps between two saves.  [default: the log's]")
+@option("Advice", "--mtbf", metavar="LENGTH", type=LENGTH, help="Training between two failures, as known elsewhere.")
+@option(
+    "Advice",
+    "--death",
+    type=click.Choice(("earliest", "middle", "latest")),
+    default="middle",
+    show_default=True,
+    help="The moment of a death that no line shows.",
+)
+@option(
+    "Advice",
+    "--spare-seconds",
+    metavar="LENGTH",
+    type=LENGTH,
+    default="60s",
+    show_default=True,
+    help="How soon a spare takes over.",
+)
+@option("Cost", "--accelerators", metavar="N", type=_AMOUNT, help="Accelerators the job holds.")
+@option(
+    "Cost",
+    "--price-per-hour",
+    metavar="P",
+    type=_AMOUNT,
+    help="Price of one accelerator for an hour; needs --accelerators.",
+)
+@option(
+    "Out",
+    "--fail-if",
+    metavar="EXPR",
+    type=Checked("expr", parse_advice),
+    multiple=True,
+    help="Exit with 3 if EXPR holds, with 4 if it cannot be judged.",
+)
+@option(
+    "Out",
+    "--warn-if",
+    metavar="EXPR",
+    type=Checked("expr", _warn_advice),
+    multiple=True,
+    help="Say so if EXPR holds.",
+)
+def advise(
+    line: CommandLine,
+    what_if: tuple[str, ...],
+    save_seconds: int | None,
+    interval_now: int | None,
+    mtbf: int | None,
+    death: str,
+    spare_seconds: int,
+    accelerators: float | None,
+    price_per_hour: float | None,
+    fail_if: tuple[AdviceExpression, ...],
+    warn_if: tuple[AdviceExpression, ...],
+) -> int:
+    """Say how often to save, and what would buy most goodput.
+
+    The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
+    """
+    if price_per_hour is not None and accelerators is None:
+        raise UsageError("--price-per-hour needs --accelerators: how many are held")
+    session = open_sheet_session(line)
+    from goodput_cli.analysis.advice.advise import Options
+    from goodput_cli.analysis.advice.job import advise_analysis
+    from goodput_cli.analysis.advice.levers import Price
+    from goodput_cli.analysis.advice.phrases import threshold_lines
+    from goodput_cli.analysis.advice.sheet import advice_sheet
+    from goodput_cli.analysis.advice.what_if import parse_plan
+
+    options = Options(
+        mtbf=None if mtbf is None else mtbf / _NS,
+        spare_ns=spare_seconds,
+        price=Price(accelerators, price_per_hour),
+        plan=parse_plan(what_if) if what_if else None,
+    )
+    analysis = session.analyze()
+    thresholds = [*fail_if, *warn_if]
+    advised = advise_analysis(analysis, options, cast("Death", death), save_seconds, interval_now, thresholds)
+    return session.finish(
+        advice_sheet(advised),
+        (*analysis.diagnostics, *advised.advice.diagnostics),
+        thresholds=advised.advice.thresholds,
+        threshold_lines=lambda with_passes: threshold_lines(advised.advice, with_passes=with_passes),
+    )

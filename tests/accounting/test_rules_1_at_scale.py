@@ -1,0 +1,123 @@
+"""Accounting §1: the promise at the scale of a real log, and work that grows with attempts, not with events."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from goodput_cli import analyze
+from goodput_cli.accounting.build import build_timeline
+from goodput_cli.accounting.order import in_order
+from goodput_cli.accounting.rules import Rules
+from goodput_cli.analysis.goodput.analyse import analyse_window
+from goodput_cli.analysis.pick import pick_job
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import EventTable, LogFormat
+from loggen import Ending, Entry, Life, Scenario, Truth, log_bytes
+
+# At the scale of a real log
+
+
+@pytest.fixture(scope="module")
+def large() -> tuple[bytes, Truth]:
+    """A recorder's log of a hundred thousand lines, with restarts, rollbacks and starts that lead nowhere."""
+    return log_bytes(
+        Scenario(seed=11, lines=100_000, disruption_every=900, rollback_restarts=5, failed_restarts=7, ranks=2)
+    )
+
+
+def test_a_log_of_a_hundred_thousand_lines_says_what_is_true_of_it(large: tuple[bytes, Truth]) -> None:
+    log, truth = large
+    assert truth.lines > 80_000
+    assert truth.disruptions > 50
+    analysis = analyze("-", stdin=io.BytesIO(log))
+    assert analysis.job.attempts == truth.attempts
+    assert analysis.job.disruptions == truth.disruptions
+    assert analysis.job.last_step == truth.last_step
+    assert analysis.job.kept_steps == truth.kept_steps
+    assert analysis.steps.count == truth.steps_worked - (truth.attempts - truth.failed_starts)
+    assert analysis.goodput.ns + sum(row.ns for row in analysis.badput) == analysis.window.ns
+    segments = analysis.timeline.segments
+    assert int((segments.end - segments.start).sum()) == analysis.window.ns
+    assert (segments.start[1:] == segments.end[:-1]).all()
+
+
+def test_the_work_grows_with_the_attempts_not_with_the_events() -> None:
+    """Ten thousand lines and a hundred thousand, in as many attempts. Python and library calls are counted, which,
+    unlike seconds, are the same on every machine."""
+    short, long = (_calls(_lives(20, steps_each=steps_each)) for steps_each in (450, 4500))
+    assert long.lines > 8 * short.lines
+    assert long.calls < 1.5 * short.calls
+
+
+def test_with_saves_in_the_log_the_work_grows_no_faster_than_the_lines() -> None:
+    # Each save has details of its own, and those are looked at one by one.
+    short, long = (_calls(_lives(20, steps_each=steps_each, save_every=20)) for steps_each in (450, 4500))
+    assert long.lines > 8 * short.lines
+    assert long.calls < 5 * short.calls
+
+
+def test_the_work_grows_no_faster_than_the_attempts() -> None:
+    few, many = (_calls(_lives(count, steps_each=450)) for count in (20, 200))
+    assert many.lines > 8 * few.lines
+    assert many.calls < 10 * few.calls
+
+
+def _lives(count: int, steps_each: int, save_every: int = 0) -> Scenario:
+    """Lives of so many steps; each redoes the last tenth of the one before."""
+    lives = tuple(
+        Life(
+            loaded=number * steps_each * 9 // 10,
+            last_step=number * steps_each * 9 // 10 + steps_each,
+            ending=Ending.CLEAN if number == count - 1 else Ending.SILENT,
+            entry=Entry.START,
+            down_seconds=60,
+        )
+        for number in range(count)
+    )
+    return Scenario(seed=3, save_every=save_every, eval_every=25, lives=lives)
+
+
+@dataclass
+class _Counted:
+    lines: int
+    calls: int = 0
+
+
+def _calls(scenario: Scenario) -> _Counted:
+    """How many calls the accounting makes for a log, once it has been read."""
+    text, truth = log_bytes(scenario)
+    events, name, formats = pick_job(read_events(["-"], stdin=io.BytesIO(text)), None)
+    _account_for(events, name, formats)  # what is imported on first use is not counted
+    counted = _Counted(truth.lines)
+    with _counting(counted):
+        analysis = _account_for(events, name, formats)
+    assert analysis.job.attempts == truth.attempts
+    return counted
+
+
+def _account_for(events: EventTable, name: str, formats: tuple[LogFormat, ...]) -> Analysis:
+    timeline = build_timeline(in_order(events), Rules())
+    assert timeline is not None
+    return analyse_window(timeline, name, formats, timeline.start, timeline.end)
+
+
+@contextmanager
+def _counting(counted: _Counted) -> Iterator[None]:
+    def count(frame: FrameType, event: str, argument: Any) -> None:
+        counted.calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)

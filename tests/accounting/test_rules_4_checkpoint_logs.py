@@ -1,0 +1,156 @@
+"""Accounting §4: progress of checkpoint logs, which say what was saved and loaded instead of every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.story import (
+    account,
+    crashed,
+    custom,
+    end,
+    finished,
+    job_finished,
+    ledger,
+    loaded,
+    saved,
+    start,
+    started,
+    steps,
+    terminated,
+    told,
+)
+
+# Step logs and checkpoint logs
+
+
+def test_a_job_with_any_step_is_a_step_log_whatever_as_of() -> None:
+    log = told(started(0), loaded(0, 5), saved(20, 30), steps(21, 2, at=40), job_finished(60))
+    early = account(log, as_of=35)
+    assert early.seconds == ledger(other=35)  # no step is known yet, and checkpoint events are no progress here
+
+
+def test_in_a_step_log_checkpoint_events_only_feed_the_reference_table() -> None:
+    story = account(started(0), loaded(0, 5), steps(0, 4, at=10), saved(2, 38), job_finished(50))
+    assert story.seconds == ledger(productive=40, other=10)
+    table = story.analysis.reference
+    assert (table.min_loaded_step, table.max_saved_step, table.checkpoints_saved) == (0, 2, 1)
+
+
+def test_without_any_step_it_is_a_checkpoint_log() -> None:
+    story = account(started(0), loaded(0, 5), saved(20, 25), job_finished(25), reference=1)
+    assert story.seconds == ledger(restore=5, productive=20)
+
+
+# Spans of checkpoint logs
+
+
+def test_a_span_runs_from_one_checkpoint_event_to_the_next_higher_step() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(20, 31), finished(20, 32), saved(40, 50), job_finished(50),
+        reference=1,
+    )  # fmt: skip
+    # Other ranks' reports of step 20 add nothing: the second span began when 20 was first saved.
+    assert story.seconds == ledger(restore=10, productive=40)
+
+
+def test_from_a_finished_step_to_its_first_save_is_save_time() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved(20, 35), finished(40, 55), saved(40, 60), job_finished(60),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, save=10)
+
+
+def test_async_saves_claim_nothing() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved(20, 35), finished(40, 55), saved(40, 60), job_finished(60),
+        reference=1, async_saves=True,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, slowdown=5, other=5)
+
+
+def test_a_step_finished_inside_a_save_shows_that_saves_are_asynchronous() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), finished(24, 34), saved(20, 35), finished(40, 50),
+        saved(40, 55), job_finished(55),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, other=5)
+    assert story.found("async_saves_detected") == 1
+
+
+def test_with_asynchronous_saves_startup_is_not_inferred() -> None:
+    slow_first = told(started(0), loaded(0, 10), saved(20, 60), saved(40, 80), saved(60, 100), job_finished(100))
+    assert account(slow_first, reference=1).seconds == ledger(restore=10, startup=30, productive=60)
+    story = account(slow_first, reference=1, async_saves=True)
+    assert story.seconds == ledger(restore=10, productive=60, slowdown=30)
+    assert "program_startup" in story.analysis.not_recorded
+
+
+def test_without_a_load_a_first_attempt_with_a_start_line_began_at_0() -> None:
+    story = account(started(0), saved(20, 20), saved(40, 40), job_finished(40), reference=1)
+    assert story.seconds == ledger(productive=40)
+    assert story.found("no_checkpoint_loaded") == 1
+
+
+def test_without_a_start_line_it_began_at_its_first_record() -> None:
+    story = account(saved(20, 0), saved(40, 20), saved(60, 40), job_finished(40), reference=1)
+    assert story.seconds == ledger(productive=40)
+    assert story.found("starts_mid_run") == 1
+
+
+def test_a_later_attempt_without_a_load_began_at_the_last_save_before_it() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), terminated(30), started(50), saved(40, 70), job_finished(70),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, recovery=20)
+
+
+def test_or_at_its_first_record_if_that_is_not_above_the_save() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), saved(40, 50), terminated(50),
+        started(60), saved(30, 80), saved(40, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    # The first life keeps steps up to 30: half of its second span.
+    assert story.seconds == ledger(restore=10, productive=40, wasted=10, recovery=10, other=20)
+
+
+def test_after_the_last_span_it_is_wasted_up_to_a_logged_termination() -> None:
+    story = account(
+        started(0), loaded(0, 10), saved(20, 30), terminated(45),
+        started(60), loaded(20, 70), saved(40, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, wasted=15, recovery=15)
+
+
+def test_after_a_load_without_progress_too() -> None:
+    story = account(
+        started(0), loaded(0, 10), terminated(45), started(60), loaded(0, 70), saved(20, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=20, wasted=35, recovery=15)
+
+
+def test_without_a_logged_termination_it_cannot_be_determined() -> None:
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved(20, 33),
+        started(60), loaded(20, 70), saved(40, 90), job_finished(90),
+        reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=20, productive=40, save=3, undetermined=27)
+
+
+@pytest.mark.parametrize(("last", "category"), [(crashed(60), "wasted"), (terminated(60), "other")])
+def test_in_the_last_attempt_it_is_wasted_up_to_a_crash_else_other(last: str, category: str) -> None:
+    story = account(started(0), loaded(0, 10), saved(20, 30), saved(40, 50), last, reference=1)
+    assert story.seconds == ledger(restore=10, productive=40, **{category: 10})
+
+
+def test_unclaimed_time_of_an_attempt_that_another_one_follows_is_recovery() -> None:
+    # Between the credited last step and the eval nothing is known of ten seconds.
+    story = account(start(0), steps(0, 3, at=10), custom("eval", 50, 60), start(80), steps(3, 2, at=90), end(110))
+    assert story.seconds == ledger({"EVAL": 10}, productive=50, recovery=30, other=20)

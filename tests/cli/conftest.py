@@ -1,0 +1,36 @@
+"""What the tests of commands share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.analysis.goodput.thresholds import evaluate
+from goodput_cli.analysis.results import Analysis
+from tests.support.analyses import primer
+
+
+class Library:
+    """Stands in for `goodput_cli.api.analyze`: remembers what was asked and answers with a fixed analysis."""
+
+    def __init__(self) -> None:
+        self.analysis = primer()
+        self.error: BaseException | None = None
+        self.asked: list[dict[str, Any]] = []
+
+    def analyze(self, sources: Any, *, thresholds: Any, **question: Any) -> Analysis:
+        self.asked.append({"sources": list(sources), **question})
+        if self.error is not None:
+            raise self.error
+        return replace(self.analysis, thresholds=evaluate(thresholds, self.analysis))
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Library:
+    """The stand-in, in an empty folder."""
+    stand_in = Library()
+    monkeypatch.setattr("goodput_cli.api.analyze.analyze", stand_in.analyze)
+    return stand_in

@@ -1,0 +1,114 @@
+"""`goodput advise`: the text people read, what each verdict says, gates, formats, and the library beside it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.cli.main import run
+from goodput_cli.errors import UsageError
+from tests.support.golden_files import check_golden
+
+ROOT = Path(__file__).parents[2]
+NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+EXAMPLES = ROOT / "tests" / "advice" / "examples"
+PRICED = ["--accelerators", "256", "--price-per-hour", "4.20"]
+Output = pytest.CaptureFixture[str]
+
+
+def said(capsys: Output, log: str, *options: str, code: int = 0) -> str:
+    assert run(["advise", log, "--quiet", "--no-progress", *options]) == code
+    return capsys.readouterr().out
+
+
+def test_the_sample_night(capsys: Output) -> None:
+    text = said(capsys, NIGHT, *PRICED)
+    check_golden("advice.txt", text)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        ("11-no-saves", "the log shows no save; log them"),
+        ("09-two-failures", "KEEP SAVING EVERY 60 STEPS"),
+        ("04-outage", "2 failures say too little; log more failures, or give --mtbf"),
+        ("02-no-failure", "no failure was seen: not more often than every 50 steps"),
+        ("12-running", "the end was not logged: the job may still be running"),
+        ("07-async", "no line says how long a save blocks"),
+        ("10-checkpoint-log", "moment of death not logged: on average"),
+        ("00-tiny", "12 steps were kept; 20 are needed"),
+    ],
+)
+def test_what_the_log_cannot_carry_is_said(log: str, sentence: str, capsys: Output) -> None:
+    text = said(capsys, str(EXAMPLES / f"{log}.jsonl"))
+    assert sentence in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("log", "expression", "code"),
+    [
+        ("05-too-often", "advice.gain>5pp", 3),
+        ("05-too-often", "advice.gain_low>5pp", 3),
+        ("05-too-often", "advice.gain>1h", 3),
+        ("05-too-often", "advice.interval_ratio<1", 3),
+        ("09-two-failures", "advice.gain>0", 0),  # keep: nothing to gain
+        ("09-two-failures", "advice.newest_checkpoint>0", 0),  # none older was restored
+        ("11-no-saves", "advice.gain>5pp", 4),
+        ("02-no-failure", "advice.gain>5pp", 4),
+        ("11-no-saves", "advice.restart>10pp", 0),
+        ("11-no-saves", "advice.custom:NEVER>1pp", 4),
+    ],
+)
+def test_gates(log: str, expression: str, code: int, capsys: Output) -> None:
+    said(capsys, str(EXAMPLES / f"{log}.jsonl"), "--fail-if", expression, code=code)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--fail-if", "goodput<90"], ["--fail-if", "advice.luck>1"], ["--fail-if", "advice.gain>5%"],
+        ["--what-if", "luck=/2"], ["--from", "-1h"], ["--price-per-hour", "2"], ["--interval-now", "0"],
+    ],
+)  # fmt: skip
+def test_wrong_usage(options: list[str], capsys: Output) -> None:
+    said(capsys, NIGHT, *options, code=2)
+
+
+def test_a_warning_does_not_fail(capsys: Output) -> None:
+    assert run(["advise", NIGHT, "--warn-if", "advice.restart>1m", "--no-progress"]) == 0
+    assert "threshold advice.restart>1m: warning (" in capsys.readouterr().err
+
+
+def test_json_csv_and_the_library_agree(capsys: Output) -> None:
+    answer = json.loads(said(capsys, NIGHT, *PRICED, "--format", "json"))
+    rows = list(csv.DictReader(io.StringIO(said(capsys, NIGHT, *PRICED, "--format", "csv"))))
+    advice = goodput_cli.advise(NIGHT, accelerators=256, price_per_hour=4.2)
+    assert [row["name"] for row in rows] == [*(lever["name"] for lever in answer["levers"]), "checkpoint_bound"]
+    assert [lever.name for lever in advice.levers] == [lever["name"] for lever in answer["levers"]]
+    assert float(rows[0]["seconds"]) == answer["levers"][0]["seconds"] == advice.levers[0].seconds
+    assert answer["interval"]["every_steps"] == advice.interval.every_steps == 50
+
+
+def test_a_job_that_never_ends_has_no_seconds(capsys: Output) -> None:
+    answer = json.loads(said(capsys, NIGHT, "--what-if", "save-every=100000", "--format", "json"))
+    assert answer["scenario"]["seconds"] is None
+    assert answer["scenario"]["goodput_percent"] == 0
+    assert "the job never ends" in said(capsys, NIGHT, "--what-if", "save-every=100000")
+
+
+@pytest.mark.parametrize("name", ["markdown", "html", "csv", "table"])
+def test_every_format(name: str, capsys: Output) -> None:
+    assert "half as often" in said(capsys, NIGHT, "--format", name)
+
+
+def test_the_library_asks_about_whole_jobs() -> None:
+    with pytest.raises(UsageError, match="whole job"):
+        goodput_cli.advise(NIGHT, start="-1h")
+    with pytest.raises(UsageError, match="accelerators"):
+        goodput_cli.advise(NIGHT, price_per_hour=2)

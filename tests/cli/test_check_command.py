@@ -1,0 +1,92 @@
+"""`goodput check` as a command: exit codes, every format, and names that try to act."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.analyses import HOSTILE
+from tests.support.checking import FINE, flat, renamed, written
+from tests.support.json_answers import check_answer
+from tests.support.story import (
+    start,
+    steps,
+)
+
+Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def test_findings_exit_5_and_none_0(capsys: Output) -> None:
+    assert run(["check", written(FINE)]) == 0
+    assert "Nothing is wrong" in capsys.readouterr().out
+    assert run(["check", written(FINE, "{broken")]) == 5
+    out, err = capsys.readouterr()
+    assert "malformed_lines" in out
+    assert "effect: " in out
+    assert "advice: " in out
+    assert err == ""
+
+
+def test_what_only_informs_fails_with_strict_alone(capsys: Output) -> None:
+    path = written(FINE[:-1])
+    assert run(["check", path]) == 0
+    assert "end_not_logged" in capsys.readouterr().out
+    assert run(["check", path, "--strict"]) == 5
+
+
+def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
+    ms = [line.replace("17", "17000", 1) for line in flat((start(0), steps(0, 5, at=10)))]
+    assert run(["check", written(ms)]) == 4
+    out, err = capsys.readouterr()
+    assert "it looks like milliseconds" in " ".join(out.split())
+    assert err == (
+        "Error: no events found (6 x bad_value); run.jsonl:2: `step_start_time` is no time between 1970 and 2255 in "
+        "epoch seconds: it looks like milliseconds; dropped. Is this an event log of goodput's formats? "
+        "`goodput check` shows all that was found\n"
+    )
+    assert run(["analyze", "run.jsonl"]) == 4
+    assert capsys.readouterr().err == err
+    assert run(["check", written([])]) == 4
+    assert capsys.readouterr().err == "Error: no events found: the sources are empty\n"
+
+
+def test_json_is_as_the_schema_says(capsys: Output) -> None:
+    assert run(["check", written(FINE, "{broken", renamed([start(3)], "one")), "--format", "json"]) == 5
+    answer = json.loads(capsys.readouterr().out)
+    check_answer(answer, "check")
+    assert answer["findings"][0]["code"] == "malformed_lines"
+    assert (answer["jobs"], answer["runs"]) == (2, 2)
+
+
+def test_csv_has_every_finding_and_markdown_the_table(capsys: Output) -> None:
+    path = written(FINE[:-1], renamed(FINE[:-1], "k"))
+    run(["check", path, "--format", "csv"])
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["code"], row["job"]) for row in rows] == [("end_not_logged", "j"), ("end_not_logged", "k")]
+    assert rows[0]["where"] == "run.jsonl:16"
+    run(["check", path, "--format", "markdown"])
+    assert "| info | end\\_not\\_logged | 2 | 2 |" in capsys.readouterr().out
+
+
+def test_verbose_names_every_place(capsys: Output) -> None:
+    path = written(FINE, *["{broken"] * 5)
+    run(["check", path])
+    assert "run.jsonl:22" not in capsys.readouterr().out
+    run(["check", path, "-v"])
+    assert "run.jsonl:22" in " ".join(capsys.readouterr().out.split())
+
+
+def test_hostile_names_are_harmless(capsys: Output) -> None:
+    lines = renamed(FINE[:-1], HOSTILE)
+    path = written(lines, renamed(lines, HOSTILE.upper()), renamed(FINE, "=SUM(1)"))
+    for name in ("table", "markdown", "csv", "json"):
+        run(["check", path, "--format", name])
+        out = capsys.readouterr().out
+        assert "\x1b" not in out
+        assert "\u202e" not in out
+        assert "<img" not in out or name in ("csv", "json", "table")

@@ -1,0 +1,106 @@
+"""`goodput disruptions` as a command: the table, JSON, CSV, and what the disruptions cost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.cli.main import run
+from tests.analysis.test_disruptions import CRASH
+from tests.support.json_answers import check_answer
+from tests.support.story import (
+    end,
+    start,
+    step,
+    steps,
+    told,
+)
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def log(folder: Path) -> Path:
+    path = folder / "run.jsonl"
+    path.write_text("\n".join(told(*CRASH)) + "\n", encoding="utf-8")
+    return path
+
+
+def answer_of(capsys: Output, *arguments: str) -> Any:
+    assert run([*arguments, "-q", "--format", "json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    check_answer(value, "analysis" if arguments[0] == "analyze" else arguments[0])
+    return value
+
+
+def test_json_of_the_command_and_of_analyze_agree(log: Path, capsys: Output) -> None:
+    command, analysis = answer_of(capsys, "disruptions", "run.jsonl"), answer_of(capsys, "analyze", "run.jsonl")
+    for row in command["disruptions"]:
+        assert (row.pop("accelerator_hours"), row.pop("cost")) == (None, None)
+    assert command["disruptions"] == analysis["disruptions"]
+    assert command["reliability"] == analysis["reliability"]
+    assert command["disruptions"][0]["evidence"]["next_start"] == "run.jsonl:8"
+    assert command["cost"] is None
+
+
+def test_what_it_cost(log: Path, capsys: Output) -> None:
+    value = answer_of(capsys, "disruptions", "run.jsonl", "--accelerators", "90", "--price-per-hour", "2")
+    assert value["disruptions"][0]["accelerator_hours"] == pytest.approx(1.7)  # 68 s x 90
+    assert value["cost"] == {
+        "accelerators": 90.0,
+        "price_per_hour": 2.0,
+        "lost_seconds": 68.0,
+        "accelerator_hours": pytest.approx(1.7),
+        "cost": pytest.approx(3.4),
+    }
+    hours_only = answer_of(capsys, "disruptions", "run.jsonl", "--accelerators", "90")
+    assert hours_only["cost"]["cost"] is None
+
+
+def test_a_price_needs_accelerators(log: Path, capsys: Output) -> None:
+    assert run(["disruptions", "run.jsonl", "--price-per-hour", "2"]) == 2
+    assert "--accelerators" in capsys.readouterr().err
+    assert run(["disruptions", "run.jsonl", "--accelerators", "0"]) == 2
+
+
+def test_the_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
+    assert run(["disruptions", "run.jsonl", "-q"]) == 0
+    out = capsys.readouterr().out
+    assert all(len(line) <= 80 for line in out.splitlines())
+    assert "1 disruption in 2 min 30 s of being up" in out
+    assert "last step 7, last sign of life 7, next start 8" in " ".join(out.split())
+    assert "not shown for want of room" not in out
+
+
+def test_csv_has_exact_values_and_every_line(log: Path, capsys: Output) -> None:
+    assert run(["disruptions", "run.jsonl", "-q", "--format", "csv"]) == 0
+    (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (row["steps_lost"], row["wasted_seconds"], row["downtime_seconds"]) == ("3", "20", "40")
+    assert (row["evidence_last_step"], row["evidence_ended"]) == ("run.jsonl:7", "")
+    assert len(row) == len(set(row))
+
+
+def test_a_job_without_disruptions(tmp_path: Path, capsys: Output) -> None:
+    path = tmp_path / "calm.jsonl"
+    path.write_text("\n".join(told(start(0), steps(0, 5, at=10), end(60))) + "\n", encoding="utf-8")
+    value = answer_of(capsys, "disruptions", str(path))
+    assert value["disruptions"] == []
+    assert value["reliability"]["mtbf_seconds"] is None
+    assert run(["disruptions", str(path), "-q"]) == 0
+    assert "0 disruptions in 1 min 00 s of being up: MTBF at least" in capsys.readouterr().out
+
+
+def test_the_library_answers_the_same(log: Path) -> None:
+    from goodput_cli import analyze
+
+    analysis: Analysis = analyze(log)
+    again = find_disruptions(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
+    assert analysis.disruptions == again
+    assert step(5, 60) in log.read_text(encoding="utf-8")
