@@ -6,7 +6,8 @@ from __future__ import annotations
 def to_install(extra: str = "") -> str:
     """What to type to install goodput-cli, with one of its extras if named: it is on no package index yet."""
     extras = f"[{extra}]" if extra else ""
-    return f"`pip install '.{extras}'` in its checkout (elsewhere `pip install 'goodput-cli{extras} @ URL'`)"
+    here, elsewhere = f"pip install '.{extras}'", f"pip install 'goodput-cli{extras} @ URL'"
+    return f"`{here}` in a checkout of goodput-cli, elsewhere `{elsewhere}` with its URL"
 
 
 class GoodputError(Exception):

@@ -9,8 +9,8 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _HEAD_BYTES = 1 << 16
 _LINES_OF_JSON = (".jsonl", ".ndjson")
-_HINTS = (b'"job_name"', b'"jsonPayload"', b'"textPayload"')
-"""What stands in any log of ours, and in any entry of Cloud Logging."""
+_HINTS = (b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"')
+"""What stands in any log of ours, in any entry of Cloud Logging, and in any saved answer."""
 
 
 def told_apart(paths: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -86,6 +86,7 @@ def _summary(answer: AnalysisAnswer) -> Summary:
         raise _Wrong("a category has time and is not recorded")
     saved = _read(answer.disruptions, list[_SavedDisruption], "disruptions")
     passages = tuple(Passage(one.ended, one.steps_lost, one.wasted_seconds) for one in saved)
+    counted = sum(one.ended != "scale_up" for one in passages)  # planned: listed, and not counted
     reliability, reference, elastic = answer.reliability, answer.reference, answer.elastic
     return Summary(
         job=answer.job.name,
@@ -98,7 +99,7 @@ def _summary(answer: AnalysisAnswer) -> Summary:
         runs=answer.job.runs,
         kept_steps=answer.job.kept_steps,
         disruptions=answer.job.disruptions,
-        passages=passages if len(passages) == answer.job.disruptions else None,
+        passages=passages if counted == answer.job.disruptions else None,
         mtbf_seconds=reliability.mtbf_seconds,
         mean_downtime_seconds=reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,
