@@ -7,6 +7,7 @@ import inspect
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -353,7 +354,8 @@ def test_a_story_that_is_replayed_is_analysed_to_the_nanosecond(tmp_path: Path) 
     replay(kept, replayed)
     one, other = goodput_cli.analyze(original), goodput_cli.analyze(replayed)
     assert one.job.attempts == other.job.attempts > 3
-    assert (one.job, one.window, one.goodput, one.badput) == (other.job, other.window, other.goodput, other.badput)
+    assert replace(one.job, log_formats=()) == replace(other.job, log_formats=())
+    assert (one.window, one.goodput, one.badput) == (other.window, other.goodput, other.badput)
     columns = ["start", "end", "category", "attempt", "first_step", "last_step"]
     assert one.segments[columns].equals(other.segments[columns])
 
