@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
 from goodput_cli.analysis.advice.levers import Price, Question, bound, judged_levers, levers
-from goodput_cli.analysis.advice.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.record import FAILURES, Death, Kind, Record
-from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay.record import FAILURES, Death, Kind, Record
+from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import (
     Advice,
     CurvePoint,

@@ -10,9 +10,9 @@ from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
-from goodput_cli.analysis.advice.policy import AsRecorded
-from goodput_cli.analysis.advice.record import FAILURES, RESTART, Kind, Record
-from goodput_cli.analysis.advice.replay import Changes, replay
+from goodput_cli.analysis.advice.replay.policy import AsRecorded
+from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, Kind, Record
+from goodput_cli.analysis.advice.replay.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 
 LEAST_SHARE = 0.0005

@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
 from goodput_cli.analysis.advice.levers import Price, is_eval, points_of
-from goodput_cli.analysis.advice.policy import AsRecorded, Every, Policy
-from goodput_cli.analysis.advice.record import RESTART, Record
-from goodput_cli.analysis.advice.replay import Changes, Replayed, replay
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every, Policy
+from goodput_cli.analysis.advice.replay.record import RESTART, Record
+from goodput_cli.analysis.advice.replay.replay import Changes, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.when import parse_duration

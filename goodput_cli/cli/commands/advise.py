@@ -14,7 +14,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.record import Death
+    from goodput_cli.analysis.advice.replay.record import Death
 
 _NS = 10**9
 _AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
