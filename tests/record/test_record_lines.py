@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +135,8 @@ def test_a_story_that_is_replayed_is_analysed_to_the_nanosecond(tmp_path: Path) 
     replay(kept, replayed)
     one, other = goodput_cli.analyze(original), goodput_cli.analyze(replayed)
     assert one.job.attempts == other.job.attempts > 3
-    job = dataclasses.replace(other.job, log_formats=one.job.log_formats)  # the recorder's file has native lines too
-    assert (one.job, one.window, one.goodput, one.badput) == (job, other.window, other.goodput, other.badput)
+    assert replace(one.job, log_formats=()) == replace(other.job, log_formats=())
+    assert (one.window, one.goodput, one.badput) == (other.window, other.goodput, other.badput)
     columns = ["start", "end", "category", "attempt", "first_step", "last_step"]
     assert one.segments[columns].equals(other.segments[columns])
 
