@@ -24,7 +24,7 @@ FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
-ONLY_TYPED = ("job_name", "log_name", "output", "force", "update", "quiet", "config", "no_config")
+ONLY_TYPED = ("job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config")
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
 _SHARED_GROUPS = ("What", "How", "When")
 _ANALYZE = "analyze"

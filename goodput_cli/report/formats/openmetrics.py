@@ -24,18 +24,17 @@ from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
 Labels = dict[str, str]
 _VERDICTS = ("failed", "warning", "passed", "not_recorded")
 _UNITS = ("seconds", "ratio")
+END = "# EOF\n"
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as an exposition that ends with `# EOF`."""
-    return exposition(analysis.job.name, families(analysis))
+    return exposition(families(analysis), {"job_name": analysis.job.name}) + END
 
 
-def exposition(job_name: str, families: Iterable[Family]) -> str:
-    """Metrics of a job, ending with `# EOF`."""
-    job = {"job_name": job_name}
-    lines = [line for family in families for line in _exposed(family, job)]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+def exposition(metrics: Iterable[Family], job: Labels) -> str:
+    """The lines of metrics, without what ends a text of them. job: labels of every sample."""
+    return "".join(f"{line}\n" for family in metrics for line in _exposed(family, job))
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
