@@ -53,8 +53,9 @@ def advise(
     analysis = analyze(sources, **options)
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
-    from goodput_cli.analysis.advice.levers import Price
+    from goodput_cli.analysis.price import Price
 
-    asked = Options(mtbf, round(spare_seconds * _NS), Price(accelerators, price_per_hour), plan)
+    price = None if accelerators is None else Price(accelerators, price_per_hour)
+    asked = Options(mtbf, round(spare_seconds * _NS), price, plan)
     save_ns = None if save_seconds is None else round(save_seconds * _NS)
     return advise_analysis(analysis, asked, death, save_ns, interval_now, expressions).advice
