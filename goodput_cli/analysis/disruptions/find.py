@@ -46,6 +46,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = _ended(timeline, evidence.preempted)
     up, next_start = attempts.up[next_], attempts.begin[next_]
+    steps_lost, silent = _steps_lost(timeline, losses, amounts)[dead], ended[dead] == ENDED.index("silent")
     wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
     columns = {
         "number": inside + 1,
@@ -57,7 +58,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "next_start_ns": next_start,
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
-        "steps_lost": _steps_lost(timeline, losses, amounts)[dead],
+        "steps_lost": steps_lost,
+        "steps_lost_is": np.where(steps_lost == UNKNOWN, UNKNOWN, silent),
         "wasted_ns": wasted,
         "downtime_ns": downtime,
         "undetermined_ns": amounts.undetermined[dead],
