@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from goodput_cli.analysis.published import Family
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.report.formats.openmetrics import END, Family, Labels, exposition, families
+from goodput_cli.report.formats.openmetrics import END, Labels, exposition, families
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import exact, safe, seconds_text
 
