@@ -10,6 +10,7 @@ from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
 from goodput_cli.accounting.order import Ordered
 from goodput_cli.accounting.rules import Rules
+from goodput_cli.analysis.disruptions.cost import Price
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, evaluate
@@ -28,10 +29,16 @@ _LONG_SILENCE_NS = 86_400 * 10**9
 
 
 def analyze_log(
-    log: EventLog, question: Question, job_name: str | None = None, thresholds: Sequence[ThresholdExpression] = ()
+    log: EventLog,
+    question: Question,
+    job_name: str | None = None,
+    thresholds: Sequence[ThresholdExpression] = (),
+    *,
+    price: Price | None = None,
+    asked: tuple[str, ...] = (),
 ) -> Analysis:
-    """The analysis of one job in a log that was read. The log is let go as soon as the job's events are in order: its
-    table is large, so that the caller should not keep it either."""
+    """The analysis of one job in a log that was read; price and asked are those of `Analysis`. The log is let go as
+    soon as the job's events are in order: its table is large, so that the caller should not keep it either."""
     ordered, name, formats = pick_ordered(log, job_name)
     of_reading = log.diagnostics
     del log
@@ -43,7 +50,7 @@ def analyze_log(
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
-    analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows)
+    analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, price=price, asked=asked)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 

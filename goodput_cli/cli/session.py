@@ -23,6 +23,7 @@ from goodput_cli.report.base import load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.disruptions.cost import Price
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.analysis.results import Analysis, Threshold
 
@@ -53,12 +54,13 @@ class Session(Generic[Answer]):
         thresholds: Sequence[ThresholdExpression] = (),
         window: Sequence[str | int] = (),
         every: int | None = None,
+        price: Price | None = None,
     ) -> Analysis:
         """Read the sources and analyse one job."""
-        from goodput_cli.api.analyze import analyze
+        from goodput_cli.api.analyze import analyze_with
 
         with self.reading() as options:
-            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **options)
+            return analyze_with(price, self.sources, thresholds, {**options, "window": window, "every": every})
 
     def finish(
         self,

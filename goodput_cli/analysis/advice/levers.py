@@ -14,6 +14,7 @@ from goodput_cli.analysis.advice.policy import AsRecorded
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, Kind, Record
 from goodput_cli.analysis.advice.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
+from goodput_cli.vocabulary.categories import is_eval
 
 LEAST_SHARE = 0.0005
 """Of the job's time: a lever that buys less is left out."""
@@ -261,11 +262,6 @@ def _downtime(question: Question) -> Iterator[Found]:
         ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
         settings={"spare_seconds": spare / 1e9},
     )  # fmt: skip
-
-
-def is_eval(label: str) -> bool:
-    """Whether a custom event is an evaluation."""
-    return "EVAL" in label
 
 
 def _custom(question: Question) -> Iterator[Found]:

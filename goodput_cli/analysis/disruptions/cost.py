@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.sheet import Audience, Cell, Column
+from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import DisruptionColumns
@@ -30,6 +31,13 @@ class Price:
     def money(self, ns: int) -> float | None:
         """The price of that; None where no price is known."""
         return None if self.per_hour is None else self.hours(ns) * self.per_hour
+
+
+def price_of(accelerators: float | None, per_hour: float | None) -> Price | None:
+    """The price, None where nobody says how many accelerators the job holds. `UsageError`: a price of none."""
+    if per_hour is not None and accelerators is None:
+        raise UsageError("--price-per-hour needs --accelerators: how many are held")
+    return None if accelerators is None else Price(accelerators, per_hour)
 
 
 def cost_columns(price: Price | None) -> tuple[Column, ...]:

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from goodput_cli.analysis.advice.thresholds import AdviceExpression, parse_advice
-from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
+from goodput_cli.analysis.disruptions.cost import price_of
+from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.record import Death
 
 _NS = 10**9
-_AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
 
 
@@ -66,14 +65,7 @@ def _warn_advice(text: str) -> AdviceExpression:
     show_default=True,
     help="How soon a spare takes over.",
 )
-@option("Cost", "--accelerators", metavar="N", type=_AMOUNT, help="Accelerators the job holds.")
-@option(
-    "Cost",
-    "--price-per-hour",
-    metavar="P",
-    type=_AMOUNT,
-    help="Price of one accelerator for an hour; needs --accelerators.",
-)
+@cost_options
 @option(
     "Out",
     "--fail-if",
@@ -107,8 +99,7 @@ def advise(
 
     The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
     """
-    if price_per_hour is not None and accelerators is None:
-        raise UsageError("--price-per-hour needs --accelerators: how many are held")
+    price_of(accelerators, price_per_hour)
     session = open_sheet_session(line)
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
