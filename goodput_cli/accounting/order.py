@@ -72,6 +72,7 @@ def _tie_order(group: EventTable) -> Rows:
         (
             group.line,
             group.source,
+            _rank_by_content(group.writer, group.writers),
             _rank_by_content(group.detail, group.details),
             _rank_by_content(group.label, group.labels),
             group.rank,
@@ -125,7 +126,7 @@ def _repeats(table: EventTable, candidates: Rows) -> Rows:
     candidates: the rows that share their instant with a neighbour."""
     left, right = candidates[:-1], candidates[1:]
     same = np.ones(len(left), dtype=bool)
-    for column in ("time", "kind", "edge", "end", "step", "rank", "label", "detail"):
+    for column in ("time", "kind", "edge", "end", "step", "step_time", "rank", "label", "detail"):
         values = getattr(table, column)
         same &= values[left] == values[right]
     again = _repeated_entries(table)

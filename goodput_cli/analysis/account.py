@@ -10,11 +10,11 @@ from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
 from goodput_cli.accounting.order import Ordered
 from goodput_cli.accounting.rules import Rules
-from goodput_cli.analysis.disruptions.cost import Price
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, evaluate
 from goodput_cli.analysis.pick import pick_ordered, pick_run
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import as_known_at, default_window, rolling

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from goodput_cli.accounting.build import Timeline
-    from goodput_cli.analysis.disruptions.cost import Price
     from goodput_cli.analysis.disruptions.reliability import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.analysis.insights.insight import Insight
+    from goodput_cli.analysis.price import Price
     from goodput_cli.events.schema import EventTable, LogFormat
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_out, split
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.disruptions.cost import Price
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+    from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.results import Analysis
 
 
@@ -43,7 +43,7 @@ def analyze(
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.
     """
-    from goodput_cli.analysis.disruptions.cost import price_of
+    from goodput_cli.analysis.price import price_of
 
     return analyze_with(price_of(accelerators, price_per_hour), sources, thresholds, options)
 

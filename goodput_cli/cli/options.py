@@ -21,7 +21,7 @@ from goodput_cli.cli.parameters import Checked, Decorated, Decorator, declared_o
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
 from goodput_cli.vocabulary import option as declare
-from goodput_cli.vocabulary.amounts import bounded, read_length
+from goodput_cli.vocabulary.amounts import read_length
 
 P = ParamSpec("P")
 _WINDOWS = ("window", "every", "no_hindsight")
@@ -142,22 +142,6 @@ def window_options(command: Decorated) -> Decorated:
     """Rolling windows."""
     windows = (one for one in declare.declared(Question) if one.keyword in _WINDOWS)
     return _apply(command, *map(declared_option, declare.in_order(windows)))
-
-
-def cost_options(command: Decorated) -> Decorated:
-    """What the accelerators cost."""
-    amount = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
-    return _apply(
-        command,
-        option("Cost", "--accelerators", metavar="N", type=amount, help="Accelerators the job holds."),
-        option(
-            "Cost",
-            "--price-per-hour",
-            metavar="P",
-            type=amount,
-            help="Price of one accelerator for an hour; needs --accelerators.",
-        ),
-    )
 
 
 def threshold_options(command: Decorated) -> Decorated:

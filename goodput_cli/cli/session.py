@@ -23,8 +23,8 @@ from goodput_cli.report.base import load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.disruptions.cost import Price
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+    from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.results import Analysis, Threshold
 
 Answer = TypeVar("Answer")

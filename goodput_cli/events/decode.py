@@ -105,6 +105,7 @@ class Decoder:
             sources=sources,
             details=output.details.values(),
             entries=entries,
+            writers=output.writers.values(),
         )
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = self.notes.diagnostics(sources, entries)

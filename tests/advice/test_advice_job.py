@@ -16,15 +16,15 @@ import goodput_cli
 from benchmarks.advice_jobs import Job, record_of_job, true_goodput
 from goodput_cli.analysis.advice.advise import Options, advise, check_replay
 from goodput_cli.analysis.advice.curve import exposure_of
+from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.job import advise_job
-from goodput_cli.analysis.advice.levers import Price
-from goodput_cli.analysis.advice.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.record import Record
-from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import Advice
-from goodput_cli.analysis.advice.timeline_record import record_of
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
+from goodput_cli.analysis.price import Price
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, unchanged_answers
@@ -104,7 +104,7 @@ def test_one_change_is_its_lever(log: str, change: str, lever: str) -> None:
 
 @pytest.mark.parametrize("change", ["restart=/1", "down=90d", "spares=90d", "evals=/1", "save-every=200"])
 def test_no_change_is_the_record(change: str) -> None:
-    found = scenario(night(), exposure_of(night()), parse_plan([change]), Price(), True)
+    found = scenario(night(), exposure_of(night()), parse_plan([change]), None, True)
     assert found is not None
     assert found.ns == 0
 
@@ -119,7 +119,7 @@ def test_several_changes_are_replayed_together() -> None:
 
 
 def test_rarer_failures_are_an_average() -> None:
-    found = scenario(night(), exposure_of(night()), parse_plan(["failures=/2"]), Price(), True)
+    found = scenario(night(), exposure_of(night()), parse_plan(["failures=/2"]), None, True)
     assert found is not None
     assert (found.how, found.ns, found.replayed) == ("average", None, None)
     assert found.points > 5
@@ -128,8 +128,8 @@ def test_rarer_failures_are_an_average() -> None:
 def test_a_cost_is_needed_to_save_elsewhere() -> None:
     record = record_of(goodput_cli.analyze(EXAMPLES / "11-no-saves.jsonl").timeline, "x")
     with pytest.raises(UsageError, match="--save-seconds"):
-        scenario(record, exposure_of(record), parse_plan(["save-every=10"]), Price(), True)
-    given_one = scenario(record, exposure_of(record), parse_plan(["save-every=10", "save-cost=1s"]), Price(), True)
+        scenario(record, exposure_of(record), parse_plan(["save-every=10"]), None, True)
+    given_one = scenario(record, exposure_of(record), parse_plan(["save-every=10", "save-cost=1s"]), None, True)
     assert given_one is not None
     assert given_one.seconds > 0
 

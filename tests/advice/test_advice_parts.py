@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
-from goodput_cli.analysis.advice.deaths import Course, Trace, settled
 from goodput_cli.analysis.advice.formulas import daly, exact, formulas, young
 from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.posterior import uniforms
-from goodput_cli.analysis.advice.record import Life, SaveColumns
-from goodput_cli.analysis.advice.sums import FLAT, jumps, median_share, ramp, sparse_ramp
+from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.replay.record import Life, SaveColumns
+from goodput_cli.analysis.advice.replay.sums import FLAT, jumps, median_share, ramp, sparse_ramp
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.errors import UsageError
 

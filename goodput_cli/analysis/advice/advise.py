@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
-from goodput_cli.analysis.advice.levers import Price, Question, bound, judged_levers, levers
-from goodput_cli.analysis.advice.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.record import FAILURES, Death, Kind, Record
-from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.levers import Question, bound, judged_levers, levers
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay.record import FAILURES, Death, Kind, Record
+from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import (
     Advice,
     CurvePoint,
@@ -22,6 +22,7 @@ from goodput_cli.analysis.advice.results import (
     SaveFacts,
 )
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
+from goodput_cli.analysis.price import Price
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _LEAST_REPLAYED = 0.9
@@ -34,7 +35,7 @@ class Options:
 
     mtbf: float | None = None
     spare_ns: int = _SPARE_NS
-    price: Price = field(default_factory=Price)
+    price: Price | None = None
     plan: Plan | None = None
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Annotated, Literal
 
 from goodput_cli.analysis.advice.job import JobAdvice
-from goodput_cli.analysis.advice.record import Death
+from goodput_cli.analysis.advice.replay.record import Death
 from goodput_cli.analysis.advice.results import Advice, Lever, ReplayFacts, Scenario
 from goodput_cli.analysis.advice.sheet import LEVERS
 from goodput_cli.analysis.answer import (

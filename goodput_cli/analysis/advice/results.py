@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from goodput_cli.analysis.advice.formulas import Formulas
-from goodput_cli.analysis.advice.record import Death
+from goodput_cli.analysis.advice.replay.record import Death
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import column

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.disruptions.cost import Price, cost_columns, people_cost_columns
+from goodput_cli.analysis.disruptions.cost import cost_columns, people_cost_columns
 from goodput_cli.analysis.disruptions.rows import (
     COLUMNS,
     EVIDENCE_COLUMNS,
@@ -16,6 +16,7 @@ from goodput_cli.analysis.disruptions.rows import (
     DisruptionColumns,
     Disruptions,
 )
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import ordered, seen_by, table_rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from goodput_cli.analysis.disruptions.cost import Price
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
+from goodput_cli.analysis.price import Price
 
 _HELD_BY_NOBODY = frozenset({"queued"})
 

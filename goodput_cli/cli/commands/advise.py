@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from goodput_cli.analysis.advice.thresholds import AdviceExpression, parse_advice
-from goodput_cli.analysis.disruptions.cost import price_of
-from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_options
+from goodput_cli.cli.cost_options import cost_options
+from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.vocabulary.amounts import bounded
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.record import Death
+    from goodput_cli.analysis.advice.replay.record import Death
+    from goodput_cli.analysis.price import Price
 
 _NS = 10**9
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
@@ -90,8 +91,7 @@ def advise(
     mtbf: int | None,
     death: str,
     spare_seconds: int,
-    accelerators: float | None,
-    price_per_hour: float | None,
+    price: Price | None,
     fail_if: tuple[AdviceExpression, ...],
     warn_if: tuple[AdviceExpression, ...],
 ) -> int:
@@ -99,11 +99,9 @@ def advise(
 
     The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
     """
-    price_of(accelerators, price_per_hour)
     session = open_sheet_session(line)
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
-    from goodput_cli.analysis.advice.levers import Price
     from goodput_cli.analysis.advice.phrases import threshold_lines
     from goodput_cli.analysis.advice.sheet import advice_sheet
     from goodput_cli.analysis.advice.what_if import parse_plan
@@ -111,7 +109,7 @@ def advise(
     options = Options(
         mtbf=None if mtbf is None else mtbf / _NS,
         spare_ns=spare_seconds,
-        price=Price(accelerators, price_per_hour),
+        price=price,
         plan=parse_plan(what_if) if what_if else None,
     )
     analysis = session.analyze()

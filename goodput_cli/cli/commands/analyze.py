@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from goodput_cli.analysis.disruptions.cost import price_of
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
-from goodput_cli.cli.options import CommandLine, cost_options, shared_options, threshold_options, window_options
+from goodput_cli.cli.cost_options import cost_options
+from goodput_cli.cli.options import CommandLine, shared_options, threshold_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_session
 from goodput_cli.report.base import load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.price import Price
 
 
 @click.command(
@@ -38,8 +43,7 @@ def analyze(
     line: CommandLine,
     window: tuple[int, ...],
     every: int | None,
-    accelerators: float | None,
-    price_per_hour: float | None,
+    price: Price | None,
     fail_under: ThresholdExpression | None,
     fail_if: tuple[ThresholdExpression, ...],
     warn_if: tuple[ThresholdExpression, ...],
@@ -48,7 +52,6 @@ def analyze(
 
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
-    price = price_of(accelerators, price_per_hour)
     session = open_session(line, load_renderer)
     thresholds = [*([fail_under] if fail_under else []), *fail_if, *warn_if]
     analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)

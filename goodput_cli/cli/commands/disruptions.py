@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from goodput_cli.analysis.disruptions.cost import price_of
-from goodput_cli.cli.options import CommandLine, cost_options, shared_options
+from goodput_cli.cli.cost_options import cost_options
+from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_sheet_session
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.price import Price
 
 
 @click.command(
@@ -26,12 +31,11 @@ from goodput_cli.cli.session import open_sheet_session
 )
 @shared_options()
 @cost_options
-def disruptions(line: CommandLine, accelerators: float | None, price_per_hour: float | None) -> int:
+def disruptions(line: CommandLine, price: Price | None) -> int:
     """List every disruption: what it lost, and the proof.
 
     Above the list: MTBF with its 95 % interval, mean downtime, ETTR. SOURCE is as for analyze.
     """
-    price = price_of(accelerators, price_per_hour)
     session = open_sheet_session(line)
     analysis = session.analyze()
     from goodput_cli.analysis.disruptions.sheet import disruptions_sheet

@@ -6,7 +6,7 @@ To add a format, register a class like `Format` under the entry-point group `goo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -88,6 +88,8 @@ class Output:
     labels: Interner[str]
     details: Interner[tuple[Any, ...]]
     clock: TimestampReader
+    writers: Interner[tuple[str, str]] = field(default_factory=Interner)
+    """Codes for `Origin.writer`."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.advice.deaths import Course, Trace, settled, usual_startup
-from goodput_cli.analysis.advice.endings import with_endings
-from goodput_cli.analysis.advice.record import Death, Life, Record, SaveColumns, latest_extra
-from goodput_cli.analysis.advice.sums import median_share, ramp, sparse_ramp
-from goodput_cli.analysis.advice.timeline_amounts import Span, amounts_of
-from goodput_cli.analysis.advice.timeline_job import JobTimeline
-from goodput_cli.analysis.advice.timeline_saves import SaveLog
-from goodput_cli.analysis.advice.timeline_training import JobTraining
+from goodput_cli.analysis.advice.from_timeline.amounts import Span, amounts_of
+from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
+from goodput_cli.analysis.advice.from_timeline.saves import SaveLog
+from goodput_cli.analysis.advice.from_timeline.training import JobTraining
+from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled, usual_startup
+from goodput_cli.analysis.advice.replay.endings import with_endings
+from goodput_cli.analysis.advice.replay.record import Death, Life, Record, SaveColumns, latest_extra
+from goodput_cli.analysis.advice.replay.sums import median_share, ramp, sparse_ramp
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.vocabulary.categories import Category

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.sums import FLAT, Jumps, Ramp, jumps
+from goodput_cli.analysis.advice.replay.sums import FLAT, Jumps, Ramp, jumps
 
 I64 = NDArray[np.int64]
 Death = Literal["earliest", "middle", "latest"]

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.record import Record
-from goodput_cli.analysis.advice.sums import Jumps, jumps
+from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.sums import Jumps, jumps
 
 I64 = NDArray[np.int64]
 

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.saved_intervals import SavedLines
-from goodput_cli.analysis.advice.timeline_job import JobTimeline
+from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
+from goodput_cli.analysis.advice.from_timeline.saved_intervals import SavedLines
 from goodput_cli.events.schema import Kind
 
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.claims.priority import Priority
 from goodput_cli.accounting.sweep import sweep
-from goodput_cli.analysis.advice.saved_intervals import Covered, SavedLines, Saves, saves_of
-from goodput_cli.analysis.advice.timeline_job import JobTimeline
-from goodput_cli.analysis.advice.timeline_saves import SaveLog
+from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
+from goodput_cli.analysis.advice.from_timeline.saved_intervals import Covered, SavedLines, Saves, saves_of
+from goodput_cli.analysis.advice.from_timeline.saves import SaveLog
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import Kind
 

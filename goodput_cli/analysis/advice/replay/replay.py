@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from goodput_cli.analysis.advice.policy import Policy
-from goodput_cli.analysis.advice.record import Kind, Record
-from goodput_cli.analysis.advice.run import Reach, Run
+from goodput_cli.analysis.advice.replay.policy import Policy
+from goodput_cli.analysis.advice.replay.record import Kind, Record
+from goodput_cli.analysis.advice.replay.run import Reach, Run
 
 MOST_WRAPS = 200
 MOST_DEATHS = 5000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goodput_cli.analysis.advice.policy import AsRecorded
-from goodput_cli.analysis.advice.record import Ending, Kind, Life, Record
-from goodput_cli.analysis.advice.run import Run
+from goodput_cli.analysis.advice.replay.policy import AsRecorded
+from goodput_cli.analysis.advice.replay.record import Ending, Kind, Life, Record
+from goodput_cli.analysis.advice.replay.run import Run
 
 
 def with_endings(record: Record) -> Record:

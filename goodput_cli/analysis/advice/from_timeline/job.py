@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import search
-from goodput_cli.analysis.advice.timeline_amounts import Clock
+from goodput_cli.analysis.advice.from_timeline.amounts import Clock
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import Kind
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from goodput_cli.analysis.advice.record import Death, Life
-from goodput_cli.analysis.advice.sums import Ramp
+from goodput_cli.analysis.advice.replay.record import Death, Life
+from goodput_cli.analysis.advice.replay.sums import Ramp
 
 
 @dataclass(frozen=True)

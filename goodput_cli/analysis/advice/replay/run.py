@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from goodput_cli.analysis.advice.policy import Policy
-from goodput_cli.analysis.advice.record import Record
+from goodput_cli.analysis.advice.replay.policy import Policy
+from goodput_cli.analysis.advice.replay.record import Record
 
 _GUESSES = 8
 
