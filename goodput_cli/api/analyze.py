@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_out, split
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
-    from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.results import Analysis
 
 
@@ -43,20 +42,10 @@ def analyze(
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.
     """
+    from goodput_cli.analysis.goodput.thresholds import parse_threshold
     from goodput_cli.analysis.price import price_of
 
-    return analyze_with(price_of(accelerators, price_per_hour), sources, thresholds, options)
-
-
-def analyze_with(
-    price: Price | None,
-    sources: Source | Sequence[Source],
-    thresholds: Sequence[ThresholdExpression | str],
-    options: Mapping[str, Any],
-) -> Analysis:
-    """The same, of a price and options as a mapping."""
-    from goodput_cli.analysis.goodput.thresholds import parse_threshold
-
+    price = price_of(accelerators, price_per_hour)
     reading, question = split(options)
     expressions = [parse_threshold(one) if isinstance(one, str) else one for one in thresholds]
     from goodput_cli.analysis.account import analyze_log

@@ -57,10 +57,11 @@ class Session(Generic[Answer]):
         price: Price | None = None,
     ) -> Analysis:
         """Read the sources and analyse one job."""
-        from goodput_cli.api.analyze import analyze_with
+        from goodput_cli.api.analyze import analyze
 
+        priced = {} if price is None else {"accelerators": price.accelerators, "price_per_hour": price.per_hour}
         with self.reading() as options:
-            return analyze_with(price, self.sources, thresholds, {**options, "window": window, "every": every})
+            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **priced, **options)
 
     def finish(
         self,

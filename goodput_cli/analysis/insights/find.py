@@ -35,7 +35,7 @@ def _all(analysis: Analysis) -> Iterator[Found]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     hangs = find_hangs(timeline, within)
-    passages = find_passages(timeline, within)
+    passages = find_passages(analysis)
     in_hangs, avoidable = lost_in_hangs(timeline, hangs, passages.olders)
     older = np.where(passages.unplanned, np.maximum(passages.older - avoidable, 0), 0)
     wasted = np.maximum(passages.wasted - in_hangs - older, 0)
@@ -55,7 +55,7 @@ def _matters(analysis: Analysis, found: Found) -> bool:
 
 
 def _made(analysis: Analysis, found: Found) -> Insight:
-    kind, table = BY_CODE[found.code], analysis.table
+    kind, table = BY_CODE[found.code], analysis.timeline.table
     return Insight(
         code=found.code,
         ns=found.ns,

@@ -9,6 +9,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import downtimes
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
+from goodput_cli.analysis.results import Analysis
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
@@ -57,22 +58,37 @@ class Passages:
     olders: tuple[Older, ...]
 
 
-def find_passages(timeline: Timeline, within: tuple[int, int]) -> Passages:
-    """within: the window, ns."""
+def find_passages(analysis: Analysis) -> Passages:
+    """What disruptions took from the window of an analysis."""
+    timeline, within = analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns)
     olders = tuple(older_restores(timeline))
-    wasted = lost_time(timeline, within)[:-1]
+    wasted, down, undetermined = _amounts(analysis, within)
     older = np.zeros(len(wasted), dtype=np.int64)
     if olders:
         below = np.full(len(wasted) + 1, -_TOP)
         below[[one.ended for one in olders]] = [one.below for one in olders]
         older = lost_time(timeline, within, below)[:-1]
-    left, up = (np.clip(bound, *within) for bound in downtimes(timeline))
-    between = timeline.ledger.between(left, up, _DOWN)
-    nothing = np.zeros(len(wasted), dtype=np.int64)
-    down, undetermined = (between.get((category, -1), nothing) for category in _DOWN)
     unplanned = np.zeros(len(wasted), dtype=bool)
     unplanned[timeline.disruptions] = True
     return Passages(wasted, older, down, undetermined, unplanned & ~timeline.planned[:-1], olders)
+
+
+def _amounts(analysis: Analysis, within: tuple[int, int]) -> tuple[I64, I64, I64]:
+    """Wasted, recovery and undetermined time (ns) of each passage inside the window. Of a whole job the disruptions
+    have them already."""
+    timeline, disruptions = analysis.timeline, analysis.disruptions
+    count = max(len(timeline.attempts) - 1, 0)
+    if within == (timeline.start, timeline.end) and len(disruptions) == len(timeline.disruptions):
+        amounts = np.zeros((3, count), dtype=np.int64)
+        undetermined = disruptions.column("undetermined_ns")
+        down = disruptions.column("downtime_ns") - undetermined
+        amounts[:, timeline.disruptions] = disruptions.column("wasted_ns"), down, undetermined
+        return amounts[0], amounts[1], amounts[2]
+    left, up = (np.clip(bound, *within) for bound in downtimes(timeline))
+    between = timeline.ledger.between(left, up, _DOWN)
+    nothing = np.zeros(count, dtype=np.int64)
+    down, undetermined = (between.get((category, -1), nothing) for category in _DOWN)
+    return lost_time(timeline, within)[:-1], down, undetermined
 
 
 def older_restores(timeline: Timeline) -> list[Older]:
@@ -81,6 +97,8 @@ def older_restores(timeline: Timeline) -> list[Older]:
     began, _ = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
     owner, step = _saves(timeline)
+    if not _may_be_older(began[stepping], stepping, owner, step):
+        return []
     bounds, steps = np.searchsorted(owner, stepping).tolist(), step.tolist()
     usable: list[int] = []
     older: list[Older] = []
@@ -95,6 +113,12 @@ def older_restores(timeline: Timeline) -> list[Older]:
             if not usable or saved > usable[-1]:
                 usable.append(saved)
     return older
+
+
+def _may_be_older(began: I64, stepping: Rows, owner: Rows, step: I64) -> bool:
+    """Whether any attempt began below a save of an earlier one, given up or not: nearly always none did."""
+    newest = np.maximum.accumulate(np.append(NO_STEP, step))
+    return bool(np.any(newest[np.searchsorted(owner, stepping)] > began))
 
 
 def _saves(timeline: Timeline) -> tuple[Rows, I64]:

@@ -54,8 +54,8 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Found:
 def _custom(analysis: Analysis, row: CategoryTime) -> Found:
     assert row.label is not None
     segments = _segments(analysis, [Category.CUSTOM])
-    labels = analysis.table.labels
-    segments = segments[analysis.timeline.segments.label(segments) == labels.index(row.label)]
+    labels = np.array(analysis.timeline.table.labels, dtype=object)
+    segments = segments[labels[analysis.timeline.segments.label(segments)] == row.label]
     each = duration(row.ns // max(len(segments), 1))
     text = f"{row.label} held up training {_times(len(segments))}, for {each} each on average"
     code = "evals" if is_eval(row.label) else "custom_events"

@@ -77,20 +77,21 @@ def _thresholds(analysis: Analysis) -> Iterator[str]:
 
 
 def _insights(analysis: Analysis) -> Iterator[str]:
-    """What cost most and what to do, a row each."""
+    """What cost most and what to do, the most costly first."""
     if not analysis.insights:
         return
-    yield ""
-    priced = analysis.price is not None
-    yield from table_head("What cost most, and what to do", "Time", "Share", *(["Cost"] if priced else []))
+    yield from ("", "What cost most, and what to do:", "")
     shown, rest = _split(analysis.insights, _MOST_INSIGHTS)
     for insight in shown:
-        text, command = name_text(insight.text), name_text(insight.command_line(), _LONGEST_MESSAGE)
-        words = f"**{text}**<br>{escape(insight.advice)}; <code>{command}</code>"
-        cost = [cost_text(insight)] if priced else []
-        yield table_row(words, duration(insight.ns), percent(insight.percent), *cost)
+        cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
+        command = name_text(insight.command_line(), _LONGEST_MESSAGE)
+        yield f"- **{cost}**: {name_text(insight.text)}. {escape(_sentence(insight.advice))} More: {command}"
     if rest:
         yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _strip(analysis: Analysis) -> Iterator[str]:
