@@ -234,6 +234,19 @@ _ACCOUNTING = {
         "checkpoint of another job.",
         mild="info",
     ),
+    "gap_between_steps": Code(
+        "info",
+        "Time between two records of a step-end log that is neither of their steps, by the mean time that the later "
+        "line names, nor of a save, an evaluation or anything else that was logged.",
+        "It counts as other.",
+        "Look at what the program does there; a line of it (a save, an evaluation) would give the time its name.",
+    ),
+    "step_longer_than_gap": Code(
+        "info",
+        "A line names a mean step time by which its steps took longer than the time since the record before.",
+        "The time between the two records counts as training.",
+        "A clock was set, or the line before came late.",
+    ),
     "input_bound": Code(
         "warning",
         "Data loading covers more than half of the time of the steps.",
@@ -403,6 +416,12 @@ _ADVICE = {
         "Fewer than three failures ended training.",
         "The rate of failures is little more than a guess: the advice is never to change.",
         "Ask again when the job has run longer, or give the cluster's --mtbf.",
+    ),
+    "one_interval_only": Code(
+        "info",
+        "Only one saved step was seen.",
+        "Today's interval of saves is taken from its distance to the first step trained, and may be another.",
+        "Give it with --interval-now, or ask again when the job has saved twice.",
     ),
     "early_failures": Code(
         "info",

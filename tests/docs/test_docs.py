@@ -141,6 +141,13 @@ def test_the_glossary_has_each_term_once_and_in_order() -> None:
     assert len(terms) > 50
 
 
+@pytest.mark.parametrize("path", [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"], ids=named)
+def test_every_module_that_is_named_exists(path: Path) -> None:
+    modules = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", read(path)))
+    ours = {name for name in modules if not name.startswith("maxtext/")}
+    assert not {name for name in ours if not (ROOT / name).exists() and not (PACKAGE / name).exists()}
+
+
 def test_every_option_of_every_command_is_described() -> None:
     text = read(DOCS / "cli.md")
     for name, command, _ in commands():

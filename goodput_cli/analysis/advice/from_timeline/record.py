@@ -65,6 +65,7 @@ class _Reader:
                 window=counted,
                 productive=int(productive[0]),
                 step_log=self._job.step_log,
+                step_ends=timeline.attempts.step_ends,
                 shift=self._log.shift,
                 every=self._every or self._log.interval(lives[0].first),
                 cost=cost,
@@ -81,6 +82,7 @@ class _Reader:
                 amounts=ledger.amounts,
                 deaths=self._death,
                 background=self._job.background,
+                one_save=self._every is None and len(self._log.saved_steps) == 1,
             )
         )
 

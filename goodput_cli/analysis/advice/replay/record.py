@@ -172,7 +172,11 @@ class Record:
     amounts: Amounts
     deaths: Death = "middle"
     background: bool = False
+    one_save: bool = False
+    """Whether `every` is known from a single saved step, by its distance from the first one trained."""
     ends: tuple[Ending, ...] = ()
+    step_ends: bool = False
+    """Whether the steps of the log are numbered by how many were done."""
 
     @property
     def lead(self) -> int:
@@ -182,7 +186,7 @@ class Record:
     @property
     def made_behind(self) -> int:
         """From a save's step to the position at which it is made."""
-        return 1 if self.step_log else 0
+        return 1 if self.step_log and not self.step_ends else 0
 
     @property
     def cost_ns(self) -> int:
