@@ -36,6 +36,8 @@ class RawBatch:
     """Number of the first line in `data`, from 1; a batch with line 1 begins a new document."""
     data: bytes
     """UTF-8 lines; ends at a newline, except at the end of the source."""
+    modified_ns: int | None = None
+    """When the source was last written to, ns since 1970 UTC; None where nobody knows."""
 
 
 @dataclass(frozen=True)
