@@ -48,7 +48,13 @@ def watch(
     reading, question = split({"as_of": "now", **options})
     from goodput_cli.events.live import LiveLog
 
-    log = LiveLog(addresses(sources), timezone=question.timezone, wanted=reading.wanted, notice=reading.notice)
+    log = LiveLog(
+        addresses(sources),
+        timezone=question.timezone,
+        wanted=reading.wanted,
+        notice=reading.notice,
+        asked=reading.asked,
+    )
     with closing(log):
         while True:
             started = time.monotonic()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.entry_zones import EntryZones
@@ -23,10 +24,9 @@ from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format,
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat
-from goodput_cli.events.text.collected import TextQuestion, Texts
+from goodput_cli.events.text.collected import Texts
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
@@ -42,11 +42,9 @@ _OTHER = ("other_output", "JSON objects among text that no log format recognises
 class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
-    def __init__(
-        self, timezone: str, text: TextQuestion | None = None, mappings: Mappings | None = None
-    ) -> None:
-        """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC. text: what was
-        asked about sources of text. mappings: formats that a user declared."""
+    def __init__(self, timezone: str, asked: Asked | None = None) -> None:
+        """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
+        self._asked = asked or Asked()
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
@@ -57,7 +55,7 @@ class Decoder:
         self._texts = Texts()
         self._output = replace(self._output, zones=self._zones, texts=self._texts)
         self._envelopes = EnvelopeReader()
-        self._formats = {one: Traits.of(one) for one in all_formats(self.notes, mappings)}
+        self._formats = {one: Traits.of(one) for one in all_formats(self.notes, self._asked.mappings)}
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }
@@ -66,7 +64,6 @@ class Decoder:
         )
         self._format_of: dict[Hashable, Format | None] = {}
         self._stray = _STRAY
-        self._text_question = text or TextQuestion()
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
     def add(self, source: str, parsed: Parsed) -> None:
@@ -132,9 +129,7 @@ class Decoder:
 
     def _text_columns(self, sources: Sequence[str], notes: DiagnosticCollector) -> dict[str, NDArray[Any]]:
         """What sources of text gave so far."""
-        rows, formats = self._texts.rows(
-            sources, self._text_question, replace(self._output, notes=notes), self._jobs
-        )
+        rows, formats = self._texts.rows(sources, self._asked, replace(self._output, notes=notes), self._jobs)
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.templates import Templates
 from goodput_cli.events.formats import sacct
 from goodput_cli.events.json_lines import JsonLines
@@ -19,6 +20,12 @@ from goodput_cli.events.parsed import DocumentReader, Parsed
 from goodput_cli.events.tables import Table, delimiter_of
 from goodput_cli.events.text.scan import TextLines, is_text
 from goodput_cli.sources.base import Batch, RawBatch
+
+
+def says_something(head: bytes, asked: Asked | None = None) -> bool:
+    """Whether a document that begins like this is a table or text that some format knows."""
+    mappings = (asked or Asked()).mappings
+    return isinstance(_of_text(RawBatch("", 1, head), mappings), Table) or mappings.ruleset.knows(head)
 
 
 def document_reader(
@@ -58,8 +65,8 @@ def _may_be_text(data: bytes) -> bool:
 class Documents:
     """The documents of one or more sources while they are read."""
 
-    def __init__(self, mappings: Mappings | None = None) -> None:
-        self._mappings = mappings or Mappings()
+    def __init__(self, asked: Asked | None = None) -> None:
+        self._mappings = (asked or Asked()).mappings
         self._readers: dict[str, DocumentReader] = {}
         self._templates = Templates()
 

@@ -14,7 +14,9 @@ _HEAD = 1 << 16
 _LONGEST_FIELD = 1 << 20
 
 
-def delimiter_of(head: bytes, is_header: Callable[[str, frozenset[str]], bool], delimiters: Iterable[str]) -> str | None:
+def delimiter_of(
+    head: bytes, is_header: Callable[[str, frozenset[str]], bool], delimiters: Iterable[str]
+) -> str | None:
     """What parts the columns of a document that begins like this; None if it is no known table. is_header: whether
     columns parted by a delimiter are those of a table that is known."""
     first = head[:_HEAD].lstrip().split(b"\n", 1)[0].strip()

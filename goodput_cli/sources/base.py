@@ -101,6 +101,8 @@ class ReadContext:
     """What part of a place is wanted."""
     notice: Callable[[str], None] | None = None
     """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""
+    is_log: Callable[[bytes], bool] | None = None
+    """Whether text that begins like this is a log; None: no text is."""
     expected: list[int] = field(default_factory=list)
     """Bytes that each source that knows will give."""
 

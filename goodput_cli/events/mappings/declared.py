@@ -164,7 +164,9 @@ def declared(document: Keys[str, Any], places: _Places) -> Declared:
     if not isinstance(samples, list) or not all(isinstance(one, dict) for one in samples):
         raise places.of_top("sample").error("`sample` is written as `[[sample]]` tables")
     if not any(rule.event in (What.STEP, What.STEP_START, What.SAVED, What.START) for rule in rules):
-        raise places.of_top("rule").error("no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for")
+        raise places.of_top("rule").error(
+            "no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for"
+        )
     job, job_field, job_path = _job(document.get("job", ""), places)
     return Declared(
         name,
@@ -311,7 +313,9 @@ def _sample(table: Keys[str, Any], number: int, places: _Places) -> DeclaredSamp
     if not isinstance(line, str) or not isinstance(gives, dict):
         raise places.of("sample", number).error("a sample has a `line` and what it `gives`")
     for key in gives.keys() - _GIVES:
-        raise places.of("sample", number, "gives").error(f"`{key}` is nothing that a line gives: {', '.join(sorted(_GIVES))}")
+        raise places.of("sample", number, "gives").error(
+            f"`{key}` is nothing that a line gives: {', '.join(sorted(_GIVES))}"
+        )
     return DeclaredSample(line, gives, places.of("sample", number, "line"))
 
 

@@ -148,7 +148,9 @@ class MappedRecords:
 
 def has_keys(rule: RecordRule, record: Mapping[str, Any]) -> bool:
     """Whether a record has the keys that a rule needs."""
-    paths = (paths for name, paths in rule.declared.keys.items() if name in ("step", "time") or len(rule.declared.keys) == 1)
+    paths = (
+        paths for name, paths in rule.declared.keys.items() if name in ("step", "time") or len(rule.declared.keys) == 1
+    )
     firsts = [[_first(path) for path in options] for options in paths]
     where = [_first(path) for path in rule.declared.where]
     return all(any(one in record for one in options) for options in firsts) and all(one in record for one in where)

@@ -97,7 +97,9 @@ def check_sample(made: Mapped, sample: DeclaredSample) -> None:
     wanted = sample.gives.get("event", "ignore")
     if said is None:
         if wanted != "ignore" or rule is None:
-            raise sample.place.error("sample failed: no rule reads this line" if rule is None else f"sample failed: {rule}")
+            raise sample.place.error(
+                "sample failed: no rule reads this line" if rule is None else f"sample failed: {rule}"
+            )
         return
     for key, value in sample.gives.items():
         given = shown(said, stamp)[key]

@@ -14,7 +14,9 @@ TYPES = {
     "rest": r".*",
 }
 _ANY = r".*?"
-_PART = re.compile(r"\{(?P<name>\w+)(?::(?P<type>\w+))?\}|(?P<opens>\[\?)|(?P<closes>\?\])|(?P<blank>\s+)|(?P<text>.)", re.DOTALL)
+_PART = re.compile(
+    r"\{(?P<name>\w+)(?::(?P<type>\w+))?\}|(?P<opens>\[\?)|(?P<closes>\?\])|(?P<blank>\s+)|(?P<text>.)", re.DOTALL
+)
 
 
 class TemplateError(ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.scan import TextPart
+
+if TYPE_CHECKING:
+    from goodput_cli.events.asked import Asked
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
@@ -61,15 +64,6 @@ class _Source:
     modified_ns: int | None = None
 
 
-@dataclass(frozen=True)
-class TextQuestion:
-    """What was asked about sources of text."""
-
-    job_name: str | None = None
-    year: int | None = None
-    now_ns: int = 0
-
-
 class Texts:
     """Collects what sources of text say; `rows` is everything so far."""
 
@@ -88,7 +82,7 @@ class Texts:
         one.modified_ns = part.modified_ns or one.modified_ns
 
     def rows(
-        self, names: Sequence[str], question: TextQuestion, output: Output, jobs: Interner[str]
+        self, names: Sequence[str], question: Asked, output: Output, jobs: Interner[str]
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         builder = RowBuilder()
@@ -108,7 +102,7 @@ class Texts:
         return builder, formats
 
     @staticmethod
-    def _placed(source: _Source, question: TextQuestion, output: Output) -> Placed:
+    def _placed(source: _Source, question: Asked, output: Output) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
         return place(source.marks, modified, question.year, output.clock.from_local, ONE_STORY)
 

@@ -113,9 +113,7 @@ def _agree(one: TextFile, other: TextFile) -> bool:
     if shared:
         far = sum(abs(one.steps[step] - other.steps[step]) > _OVERLAP for step in shared)
         return 2 * far <= len(shared)
-    inside = [
-        [step for step, time in file.steps.items() if begin <= time <= end] for file in (one, other)
-    ]
+    inside = [[step for step, time in file.steps.items() if begin <= time <= end] for file in (one, other)]
     if not all(inside):
         return True
     return max(min(inside[0]), min(inside[1])) <= min(max(inside[0]), max(inside[1]))

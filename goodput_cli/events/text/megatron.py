@@ -167,7 +167,9 @@ class _Process:
             elif mark.said.what is not What.IGNORE:
                 self._out.append(mark)
         self._flush_load(None)
-        _without_first_counted_twice([one for one in self._out if one.said and one.said.name == "iteration"], self._interval)
+        _without_first_counted_twice(
+            [one for one in self._out if one.said and one.said.name == "iteration"], self._interval
+        )
         return self._out
 
     def _add(self, mark: Mark, what: What, time: int, end: int | None = None, **more: Any) -> None:
@@ -252,8 +254,11 @@ class _Process:
     def _stamped_save(self, mark: Mark) -> bool:
         """Whether the save that this timer is of stands in the log with its own times."""
         last = next((one for one in reversed(self._out) if one.said and one.said.what is What.SAVE), None)
-        return last is not None and last.end > last.time and self._iteration is not None and (
-            last.line > self._iteration.line
+        return (
+            last is not None
+            and last.end > last.time
+            and self._iteration is not None
+            and (last.line > self._iteration.line)
         )
 
     def _marks_same(self, one: Mark, what: What) -> bool:

@@ -91,15 +91,11 @@ def _own_time(mark: Mark, year: int | None, local: Callable[[int], int]) -> None
     mark.time = mark.end = own.ns if own.zone is Zone.EXACT else local(own.ns)
 
 
-def _of_whole_source(
-    marks: Sequence[Mark], instants: Sequence[int | None], one_stream: Container[str]
-) -> list[bool]:
+def _of_whole_source(marks: Sequence[Mark], instants: Sequence[int | None], one_stream: Container[str]) -> list[bool]:
     """Which marks lie between the stamps of their whole source, and not of their stream: those of streams without any
     stamp, and those of formats whose ranks print one story."""
     stamped = {mark.stream for mark, ns in zip(marks, instants, strict=True) if ns is not None}
-    return [
-        mark.said is not None and (mark.said.format in one_stream or mark.stream not in stamped) for mark in marks
-    ]
+    return [mark.said is not None and (mark.said.format in one_stream or mark.stream not in stamped) for mark in marks]
 
 
 def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None) -> list[Stamp | None]:
@@ -230,5 +226,3 @@ class _Stream:
             mark.time, mark.end = begin, cursor
             if at_least is not None:
                 mark.time, mark.end = max(begin, at_least), max(cursor, at_least)
-
-

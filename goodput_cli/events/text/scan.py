@@ -46,6 +46,12 @@ class Ruleset:
         literals = sorted({rule.anchor for rule in self.rules}, key=len, reverse=True)
         return linear().compile("|".join(map(re.escape, literals)).encode())
 
+    def knows(self, head: bytes) -> bool:
+        """Whether a rule knows some line of a text that begins like this."""
+        lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
+        rows = head.split(b"\n")
+        return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
+
     def read(self, text: str) -> tuple[list[Said], bool, str]:
         """What a line says, whether a rule knows it, and why it is wrong ("": it is not)."""
         said: list[Said] = []
@@ -250,8 +256,4 @@ def is_text(head: bytes, rules: Ruleset) -> bool:
     others += [line for line in lines if line.lstrip().startswith(b"[") and not line.lstrip()[1:2] in (b"{", b"]", b"")]
     if 2 * objects < len(lines):
         return True
-    for line in others:
-        text = bare(line[:LONGEST].decode(errors="replace")).text
-        if rules.read(text)[1]:
-            return True
-    return False
+    return rules.knows(b"\n".join(others))
