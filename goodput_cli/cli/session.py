@@ -19,7 +19,7 @@ from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.remarks import Volume, remarks
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
-from goodput_cli.report.base import load_sheet_renderer
+from goodput_cli.report.base import Offer, load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ def open_session(
     )
 
 
-def open_sheet_session(line: CommandLine, jobs: Sequence[str] = ()) -> Session[Sheet]:
-    """A session of a command that answers with a `Sheet`."""
-    return open_session(line, load_sheet_renderer, jobs)
+def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:
+    """A session of a command that answers with a `Sheet`. offers: what it has beside its rows."""
+    return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs)
 
 
 def sources_of(

@@ -24,7 +24,7 @@ FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
-ONLY_TYPED = ("job_name", "log_name", "output", "force", "update", "quiet", "config", "no_config")
+ONLY_TYPED = ("job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config")
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
 _SHARED_GROUPS = ("What", "How", "When")
 _ANALYZE = "analyze"
@@ -169,6 +169,18 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
     if used and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
+    ignored = _periods_left_out(command, settings, _one_job(chosen["job_name"]))
+    if ignored and not chosen["quiet"]:
+        yield f"Settings of {settings.shown}: {' and '.join(ignored)} left out: {command.name} is about whole jobs"
+
+
+def _periods_left_out(command: click.Command, settings: Settings, job: str | None) -> list[str]:
+    """Settings for a part of a job that a command which accounts for jobs does not take: its answer is about more."""
+    own = {option.name for option in _options(command)}
+    if "as_of" not in own:
+        return []
+    set_there = {*settings.table, *_of_job(settings.table.get(JOBS, {}), job, command, settings)}
+    return [name for option, name in (("start", "from"), ("end", "to")) if option not in own and name in set_there]
 
 
 def _typed_value(command: click.Command, context: click.Context, typed: Mapping[str, Any], name: str) -> Any:

@@ -279,6 +279,19 @@ _ACCOUNTING = {
         "checkpoint of another job.",
         mild="info",
     ),
+    "gap_between_steps": Code(
+        "info",
+        "Time between two records of a step-end log that is neither of their steps, by the mean time that the later "
+        "line names, nor of a save, an evaluation or anything else that was logged.",
+        "It counts as other.",
+        "Look at what the program does there; a line of it (a save, an evaluation) would give the time its name.",
+    ),
+    "step_longer_than_gap": Code(
+        "info",
+        "A line names a mean step time by which its steps took longer than the time since the record before.",
+        "The time between the two records counts as training.",
+        "A clock was set, or the line before came late.",
+    ),
     "input_bound": Code(
         "warning",
         "Data loading covers more than half of the time of the steps.",

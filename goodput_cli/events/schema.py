@@ -25,6 +25,10 @@ NONE = -1
 none."""
 
 
+PREEMPTED = (("reached_preemption", True),)
+"""The detail of a heartbeat that announces a preemption; Orbax' saves have the same pair among theirs."""
+
+
 class Kind(IntEnum):
     """What happened. The values are in the order in which events of one instant are taken (accounting §1)."""
 

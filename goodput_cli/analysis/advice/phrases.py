@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 from goodput_cli.analysis.advice.job import JobAdvice
 from goodput_cli.analysis.advice.results import Advice, IntervalAdvice, Scenario
-from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
-from goodput_cli.vocabulary.text import duration, percent, period, plural, points, safe, telling_decimals
+from goodput_cli.vocabulary.text import duration, percent, period, plural, points
 
 
 def _length(seconds: float) -> str:
@@ -133,15 +132,3 @@ def scenario_lines(scenario: Scenario) -> Iterator[str]:
         f"what if {changes}: goodput {percent(scenario.goodput_percent)}, {_gained(scenario.points)}, "
         f"{_length(abs(scenario.seconds))} {moved} ({scenario.how})"
     )
-
-
-def threshold_lines(advice: Advice, *, with_passes: bool = True) -> Iterator[str]:
-    """One line per threshold for standard error."""
-    for threshold in advice.thresholds:
-        if with_passes or threshold.met is not False:
-            value = threshold.value
-            reason = "the log does not say enough to judge it by"
-            if value is not None:
-                shown = f"{value:.{telling_decimals(value, threshold.limit)}f} {threshold.unit}".rstrip()
-                reason = f"{shown}, limit {threshold_limit(threshold)}"
-            yield safe(f"threshold {threshold.expression}: {threshold_verdict(threshold)} ({reason})")

@@ -102,14 +102,15 @@ def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
     here = np.flatnonzero(same)
     count = records.number[here + 1] - records.number[here]
     seconds = (records.time[here + 1] - records.time[here]) / count / 1e9
+    named = here + timeline.attempts.step_ends
     return TimedSteps(
         seconds,
-        records.number[here],
+        records.number[here] + timeline.attempts.step_ends,
         count,
         records.owner[here],
         records.time[here],
         records.time[here + 1],
-        records.rows[here],
+        records.rows[named],
     )
 
 

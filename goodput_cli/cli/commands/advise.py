@@ -11,6 +11,7 @@ from goodput_cli.cli.cost_options import cost_options
 from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.amounts import bounded
 
 if TYPE_CHECKING:
@@ -99,10 +100,9 @@ def advise(
 
     The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
     """
-    session = open_sheet_session(line)
+    session = open_sheet_session(line, offers=("chart", "published"))
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
-    from goodput_cli.analysis.advice.phrases import threshold_lines
     from goodput_cli.analysis.advice.sheet import advice_sheet
     from goodput_cli.analysis.advice.what_if import parse_plan
 
@@ -119,5 +119,5 @@ def advise(
         advice_sheet(advised),
         (*analysis.diagnostics, *advised.advice.diagnostics),
         thresholds=advised.advice.thresholds,
-        threshold_lines=lambda with_passes: threshold_lines(advised.advice, with_passes=with_passes),
+        threshold_lines=lambda with_passes: threshold_lines(advised.advice.thresholds, with_passes=with_passes),
     )

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.published import Published
 from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page
@@ -25,35 +26,40 @@ _NO_TIME = "0"
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The analysis as a JUnit document. XML cannot hold every character, escaped or not: `safe` shows those that it
+    """The analysis as a JUnit document."""
+    return document(_published(analysis))
+
+
+def document(answer: Published) -> str:
+    """An answer as a JUnit document. XML cannot hold every character, escaped or not: `safe` shows those that it
     cannot hold (and those that act on a terminal) as `\\x1b`."""
     root = Element("testsuites")
-    suite = SubElement(root, "testsuite", _attributes(analysis))
+    suite = SubElement(root, "testsuite", _attributes(answer))
     properties = SubElement(suite, "properties")
-    for name, value in _properties(analysis):
+    for name, value in answer.properties:
         SubElement(properties, "property", name=safe(name), value=safe(value))
-    classname = f"{_NAME}.{safe(analysis.job.name)}"
-    for threshold in analysis.thresholds:
+    classname = f"{_NAME}.{safe(answer.job)}"
+    for threshold in answer.thresholds:
         name = safe(threshold.expression) + ("" if threshold.fails else " (only warns)")
         _outcome(_case(suite, classname, name), threshold)
-    if not analysis.thresholds:
-        _case(suite, classname, _headline(analysis))
-    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(analysis))
-    wrong = diagnostic_lines(problems(analysis.diagnostics))
+    if not answer.thresholds:
+        _case(suite, classname, safe(answer.headline))
+    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(answer))
+    wrong = diagnostic_lines(problems(answer.diagnostics))
     SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in wrong)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _attributes(analysis: Analysis) -> dict[str, str]:
+def _attributes(answer: Published) -> dict[str, str]:
     """Counts of the suite. timestamp: the end of the window, UTC (the schema allows no zone): nobody asked for now."""
-    kinds = [_kind(threshold) for threshold in analysis.thresholds]
+    kinds = [_kind(threshold) for threshold in answer.thresholds]
     return {
         "name": _NAME,
         "package": _NAME,
         "id": "0",
         "hostname": "localhost",
-        "timestamp": iso_to_the_second(analysis.window.end_ns).removesuffix("Z"),
+        "timestamp": iso_to_the_second(answer.end_ns).removesuffix("Z"),
         "tests": str(len(kinds) or 1),
         "failures": str(kinds.count("failure")),
         "errors": str(kinds.count("error")),
@@ -105,13 +111,21 @@ def _amount(name: str, amount: CategoryTime) -> Iterator[tuple[str, str]]:
         yield f"{name}.percent", repr(amount.percent)
 
 
-def _headline(analysis: Analysis) -> str:
-    share, amount = phrases.headline(analysis)
-    return f"goodput {share}, {amount}"
-
-
-def _said(analysis: Analysis) -> Iterator[str]:
+def _said(answer: Published) -> Iterator[str]:
     """What the command says of the gate."""
-    yield f"{analysis.job.name}: {_headline(analysis)}"
-    yield phrases.window_text(analysis)
-    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in analysis.thresholds)
+    yield f"{answer.job}: {answer.headline}"
+    yield from answer.said
+    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in answer.thresholds)
+
+
+def _published(analysis: Analysis) -> Published:
+    share, amount = phrases.headline(analysis)
+    return Published(
+        job=analysis.job.name,
+        end_ns=analysis.window.end_ns,
+        headline=f"goodput {share}, {amount}",
+        said=(phrases.window_text(analysis),),
+        properties=tuple(_properties(analysis)),
+        thresholds=analysis.thresholds,
+        diagnostics=analysis.diagnostics,
+    )

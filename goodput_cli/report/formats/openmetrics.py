@@ -8,11 +8,11 @@ recorded and is zero has one, so that a series does not vanish when all is well.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from goodput_cli.analysis.measures import MEASURES, published_value
+from goodput_cli.analysis.published import Family
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.diagnostics.codes import SEVERITIES
@@ -24,24 +24,17 @@ from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
 Labels = dict[str, str]
 _VERDICTS = ("failed", "warning", "passed", "not_recorded")
 _UNITS = ("seconds", "ratio")
-
-
-@dataclass(frozen=True)
-class Family:
-    """A metric."""
-
-    name: str
-    meaning: str
-    """A sentence for people who read the metrics."""
-    samples: list[tuple[Labels, str]]
-    """Labels beside the job's name, and the value as text."""
+END = "# EOF\n"
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as an exposition that ends with `# EOF`."""
-    job = {"job_name": analysis.job.name}
-    lines = [line for family in families(analysis) for line in _exposed(family, job)]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+    return exposition(families(analysis), {"job_name": analysis.job.name}) + END
+
+
+def exposition(metrics: Iterable[Family], job: Labels) -> str:
+    """The lines of metrics, without what ends a text of them. job: labels of every sample."""
+    return "".join(f"{line}\n" for family in metrics for line in _exposed(family, job))
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
@@ -66,8 +59,13 @@ def families(analysis: Analysis) -> Iterator[Family]:
     reference = _of(analysis.reference.step_time_seconds)
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
-    yield from _thresholds(analysis.thresholds)
-    yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(analysis.diagnostics)))
+    yield from judged(analysis.thresholds, analysis.diagnostics)
+
+
+def judged(thresholds: Sequence[Threshold], diagnostics: Iterable[Diagnostic]) -> Iterator[Family]:
+    """What every answer has: its thresholds, and how many findings there are."""
+    yield from _thresholds(thresholds)
+    yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(diagnostics)))
 
 
 def _measured(analysis: Analysis) -> dict[str, Family]:
@@ -108,7 +106,7 @@ def _overlapped(analysis: Analysis) -> list[tuple[Labels, str]]:
     return [({"category": row.category}, seconds_text(row.ns)) for row in analysis.overlapped]
 
 
-def _thresholds(thresholds: tuple[Threshold, ...]) -> Iterator[Family]:
+def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
     """Value and limit in the unit of the label, and one sample a verdict, of which one is 1. An expression that was
     given twice is one series."""
     by_name = {

@@ -20,7 +20,7 @@ class JobTimeline:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline, self.clock = timeline, Clock(timeline)
         self.step_log = timeline.progress is None
-        self.behind = 1 if self.step_log else 0
+        self.behind = 1 if self.step_log and not timeline.attempts.step_ends else 0
         """From a saved step to the position at which it is saved."""
 
     @cached_property

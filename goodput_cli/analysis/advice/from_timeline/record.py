@@ -65,6 +65,7 @@ class _Reader:
                 window=counted,
                 productive=int(productive[0]),
                 step_log=self._job.step_log,
+                step_ends=timeline.attempts.step_ends,
                 shift=self._log.shift,
                 every=self._every or self._log.interval(lives[0].first),
                 cost=cost,

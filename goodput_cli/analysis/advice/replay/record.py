@@ -173,6 +173,8 @@ class Record:
     deaths: Death = "middle"
     background: bool = False
     ends: tuple[Ending, ...] = ()
+    step_ends: bool = False
+    """Whether the steps of the log are numbered by how many were done."""
 
     @property
     def lead(self) -> int:
@@ -182,7 +184,7 @@ class Record:
     @property
     def made_behind(self) -> int:
         """From a save's step to the position at which it is made."""
-        return 1 if self.step_log else 0
+        return 1 if self.step_log and not self.step_ends else 0
 
     @property
     def cost_ns(self) -> int:
