@@ -40,8 +40,8 @@ class LogOptions(TypedDict, total=False):
     log_name: str | None
     lookback_days: float | None
     use_cache: bool
-    mapping: Sequence[str]
-    year: int | str | None
+    mapping: tuple[str, ...]
+    year: int | None
     stdin: BinaryIO | None
     progress: Progress | None
     notice: Callable[[str], None] | None

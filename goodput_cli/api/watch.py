@@ -79,7 +79,8 @@ class Watched:
             once=once,
             timezone=self._question.timezone,
             wanted=reading.wanted,
-            asked=reading.asked, notice=reading.notice,
+            asked=reading.asked,
+            notice=reading.notice,
         )
 
     def look(self) -> bool:

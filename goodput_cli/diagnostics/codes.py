@@ -39,8 +39,8 @@ _READING = {
     ),
     "not_a_log": Code(
         "info",
-        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text "
-        "without a line of JSON.",
+        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text in "
+        "which no line says anything.",
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
@@ -88,9 +88,10 @@ _READING = {
     ),
     "unrecognised_lines": Code(
         "warning",
-        "JSON objects that no log format recognises.",
+        "JSON objects that no log format recognises, or a text in which no line says anything.",
         "They do not count. Harmless if another program writes into the same log.",
-        "If they should be events, compare their keys with docs/formats.md.",
+        "If they should be events, compare their keys with docs/formats.md; `goodput check --suggest FILE` drafts a "
+        "mapping of a text.",
     ),
     "unknown_event": Code(
         "warning",

@@ -19,7 +19,7 @@ class Asked:
     """Of stamps without one."""
     tensorboard_tag: str | None = None
     """The scalar of event files whose steps count."""
-    mappings: Mappings = Mappings()
+    mappings: Mappings = field(default_factory=Mappings)
     """Formats that a user declared."""
     now_ns: int = field(default_factory=time.time_ns)
     """Where nobody knows when a source was last written to; ns since 1970 UTC."""

@@ -55,7 +55,9 @@ class Decoder:
         self._texts = Texts()
         self._output = replace(self._output, zones=self._zones, texts=self._texts)
         self._envelopes = EnvelopeReader()
-        self._formats = {one: Traits.of(one) for one in all_formats(self.notes, self._asked.mappings)}
+        mappings = self._asked.mappings  # those of a user are asked first, those that are shipped last
+        formats = (*mappings.first_formats, *all_formats(self.notes), *mappings.last_formats)
+        self._formats = {one: Traits.of(one) for one in formats}
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }

@@ -48,7 +48,7 @@ def _of_text(batch: RawBatch, mappings: Mappings) -> DocumentReader | None:
 
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
         row = dict.fromkeys(columns, "1")
-        return sacct.HEADER <= columns or any(has_keys(rule, row) for rule in by_delimiter.get(delimiter, ()))
+        return columns >= sacct.HEADER or any(has_keys(rule, row) for rule in by_delimiter.get(delimiter, ()))
 
     delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*sacct.DELIMITERS, *by_delimiter)))
     if delimiter is not None:

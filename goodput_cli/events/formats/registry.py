@@ -13,20 +13,16 @@ from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.events.formats.sacct import Sacct
-from goodput_cli.events.mappings.registry import Mappings
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency, Native, Sacct)
 """A row each; of two that recognise a record, the first reads it."""
 
 
-def all_formats(notes: DiagnosticCollector, mappings: Mappings | None = None) -> tuple[Format, ...]:
-    """A new object of each format, those of a user's mappings first, then foreign ones, those of shipped mappings last;
-    one that cannot be loaded is a diagnostic."""
-    mappings = mappings or Mappings()
+def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
+    """A new object of each format, foreign ones first; one that cannot be loaded is a diagnostic."""
     foreign = [_load(point, notes) for point in plugged_in()]
-    ours = (make() for make in BUILT_IN)
-    return (*mappings.first_formats, *(one for one in foreign if one is not None), *ours, *mappings.last_formats)
+    return (*(one for one in foreign if one is not None), *(make() for make in BUILT_IN))
 
 
 @cache

@@ -44,11 +44,11 @@ class Sacct:
         """A row with the columns that `sacct` always prints."""
         return {"JobID", "State"} <= record.keys()
 
-    def any_key(self, records: Records) -> bool:
+    def any_key(self, _records: Records) -> bool:
         """sacct has a hundred columns."""
         return True
 
-    def job_of(self, records: Records) -> str:
+    def job_of(self, _records: Records) -> str:
         """Told by files, as those of text are."""
         return NAME
 

@@ -21,8 +21,8 @@ _EDGES = ("point", "begin", "end")
 _AMOUNTS = ("each", "took")
 _TOP = {"name", "job", "zone", "steps", "split", "rule", "sample", "csv"}
 _RULE = {
-    "event", "line", "regex", "keys", "where", "step", "each", "took", "time", "edge", "begins", "label", "also", "slow",
-    "once", "rank", "name",
+    "event", "line", "regex", "keys", "where", "step", "each", "took", "time", "edge", "begins", "label", "also",
+    "slow", "once", "rank", "name",
 }  # fmt: skip
 _SAMPLE = {"line", "gives"}
 _GIVES = {"event", "step", "each", "took", "time", "label", "rank", "edge", "job"}
@@ -248,7 +248,7 @@ def _rule(table: Keys[str, Any], number: int, places: _Places) -> DeclaredRule:
         time_format,
         offset,
         _one_of(table, "edge", _EDGES, places.of("rule", number, "edge")),
-        *(_flag(table, key, places.of("rule", number, key)) for key in ("begins",)),
+        _flag(table, "begins", places.of("rule", number, "begins")),
         label=_text(table, "label", places.of("rule", number, "label")),
         also=_flag(table, "also", places.of("rule", number, "also")),
         slow=_flag(table, "slow", places.of("rule", number, "slow")),

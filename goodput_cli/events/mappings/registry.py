@@ -17,10 +17,9 @@ from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.mappings.declared import Declared, mappings_in, read_mapping
 from goodput_cli.events.mappings.rules import Mapped, RecordRule, mapped
 from goodput_cli.events.text import launcher, megatron
-from goodput_cli.events.text.collected import TextPart
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.rules import BadValueError
-from goodput_cli.events.text.scan import Ruleset
+from goodput_cli.events.text.scan import Ruleset, TextPart
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 
 SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
@@ -115,11 +114,11 @@ class MappedRecords:
         """Whether some rule finds its keys; whether the values are as `where` says is asked when they are read."""
         return any(has_keys(rule, record) for rule in self._rules)
 
-    def any_key(self, records: Records) -> bool:
+    def any_key(self, _records: Records) -> bool:
         """Records of other programs hold much else."""
         return True
 
-    def job_of(self, records: Records) -> str:
+    def job_of(self, _records: Records) -> str:
         """Jobs are told by files, as those of text are."""
         return self.name
 

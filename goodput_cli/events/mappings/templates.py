@@ -62,7 +62,7 @@ def _field(name: str, kind: str | None, names: set[str]) -> str:
 
 
 def literal_of(pattern: str) -> str:
-    """The longest text that stands in every line that the pattern matches; "" if there is none. Raises TemplateError."""
+    """The longest text that is in every line that the pattern matches; "" if there is none. Raises TemplateError."""
     try:
         parsed = _parser.parse(pattern)
     except (re.error, RecursionError, OverflowError) as error:
@@ -93,12 +93,16 @@ def _literals(parsed: Any) -> list[str]:
 
 def _nests(parsed: Any, inside: bool) -> bool:
     for kind, value in parsed:
+        parts: list[tuple[Any, bool]] = []
         if kind in (_constants.MAX_REPEAT, _constants.MIN_REPEAT):
             endless = value[1] is _constants.MAXREPEAT
-            if (endless and inside) or _nests(value[2], inside or endless):
+            if endless and inside:
                 return True
-        elif kind is _constants.SUBPATTERN and _nests(value[3], inside):
-            return True
-        elif kind is _constants.BRANCH and any(_nests(branch, inside) for branch in value[1]):
+            parts = [(value[2], inside or endless)]
+        elif kind is _constants.SUBPATTERN:
+            parts = [(value[3], inside)]
+        elif kind is _constants.BRANCH:
+            parts = [(branch, inside) for branch in value[1]]
+        if any(_nests(part, within) for part, within in parts):
             return True
     return False

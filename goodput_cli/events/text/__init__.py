@@ -1,4 +1,4 @@
-"""Text that programs print: stdout of trainers, launchers and schedulers, in which one line in a thousand says something.
+"""Text that programs print: stdout of trainers, launchers and schedulers, where one line in a thousand says something.
 
 From bytes to rows:
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,18 +13,20 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind
-from goodput_cli.events.text import launcher, megatron
+from goodput_cli.events.text import launcher, megatron, scheduler
 from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.scan import TextPart
+from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
+    megatron.PROGRESS: megatron.translate_progress,
     launcher.NAME: launcher.translate,
 }
 """By format: what its lines mean together, where a line alone does not say it."""
@@ -33,6 +35,7 @@ ONE_STORY = frozenset({megatron.NAME})
 _KINDS: dict[What, Kind] = {
     What.STEP: Kind.STEP,
     What.STEP_START: Kind.STEP,
+    What.STEP_FINISHED: Kind.FINISHED,
     What.START: Kind.START,
     What.FINISHED: Kind.JOB_FINISHED,
     What.STOPPED: Kind.USER_TERMINATED,
@@ -87,18 +90,23 @@ class Texts:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
-        events: dict[int, list[Mark]] = {}
+        events: list[tuple[int, list[Mark]]] = []
         for code, source in self._sources.items():
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
-            events[code] = _meant(source.marks)
-        with_events = [code for code in events if events[code]]
-        files = [_file(names[code], events[code], _own_job(self._sources[code].marks)) for code in with_events]
+            meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
+            events += [(code, part) for part in allocations(meaning) if part]
+        files = [_file(names[code], part, _own_job(self._sources[code].marks)) for code, part in events]
         named = name_jobs(files, question.job_name)
-        _note_jobs(named, [names[code] for code in with_events], output.notes, with_events)
-        for code, job in zip(with_events, named.jobs, strict=True):
-            _add_rows(builder, code, jobs.code(job), events[code], output, names[code])
-            formats[job] |= {said(mark).format for mark in events[code]}
+        _note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
+        by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
+        for (_, part), job in zip(events, named.jobs, strict=True):
+            by_job[job].append(part)
+        for parts in by_job.values():
+            started_by_scheduler(parts)
+        for (code, part), job in zip(events, named.jobs, strict=True):
+            _add_rows(builder, code, jobs.code(job), part, output, names[code])
+            formats[job] |= {said(mark).format for mark in part}
         return builder, formats
 
     @staticmethod
@@ -124,6 +132,14 @@ def _meant(marks: Sequence[Mark]) -> list[Mark]:
     return events + list(_signs_of_life(events, alive))
 
 
+def _first_begin(marks: Sequence[Mark]) -> list[Mark]:
+    """In a text without a clock the job was alive when its first record began."""
+    first = next((mark for mark in marks if mark.said is not None and mark.said.what is What.STEP), None)
+    if first is None or first.time == first.end:
+        return []
+    return [Mark(first.line, first.stream, None, Said(said(first).format, What.ALIVE), first.time, first.time)]
+
+
 def _signs_of_life(events: Sequence[Mark], alive: dict[str, list[Mark]]) -> list[Mark]:
     """Stamps beside step records, as heartbeats."""
     steps = {mark.stream: said(mark).format for mark in events if said(mark).what is What.STEP}
@@ -145,7 +161,9 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
         if one.what is What.STEP and one.step is not None:
             steps.setdefault(one.step, mark.end)
     times = [time for mark in events for time in (mark.time, mark.end)]
-    return TextFile(name, own_job, min(times), max(times), steps)
+    numbers = frozenset(said(mark).name for mark in events if said(mark).format == scheduler.NAME)
+    own = said(events[0]).job if numbers else own_job
+    return TextFile(name, own, min(times), max(times), steps, numbers)
 
 
 def _own_job(marks: Sequence[Mark]) -> str:
@@ -156,13 +174,11 @@ def _own_job(marks: Sequence[Mark]) -> str:
 
 
 def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark], output: Output, name: str) -> None:
-    rows = [_row(mark, output, name) for mark in events]
-    rows = [row for row in rows if row is not None]
+    rows = [row for mark in events for row in _rows_of(mark, output, name)]
     if not rows:
         return
-    columns: dict[str, Any] = {name: [row[name] for row in rows if row] for name in _COLUMNS}
     size = len(rows)
-    whole = {name: np.array(values, dtype=np.int64) for name, values in columns.items()}
+    whole = {column: np.array([row[column] for row in rows], dtype=np.int64) for column in _COLUMNS}
     origin = Origin(
         source,
         np.arange(size, dtype=np.int64),
@@ -189,11 +205,12 @@ def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark]
 _COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "label", "detail", "line", "writer")
 
 
-def _row(mark: Mark, output: Output, source: str) -> dict[str, int] | None:
+def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
+    """The rows of a mark: two of a phase of which begin and end are known."""
     one = said(mark)
     kind, edge, time, end = _KINDS[one.what], one.edge, mark.time, mark.end
     if one.format == launcher.NAME and one.what is What.ALIVE:
-        return None
+        return []
     if one.what is What.STEP:
         edge, time = Edge.END, mark.end
     elif end == time and one.took and edge is Edge.POINT:
@@ -204,7 +221,7 @@ def _row(mark: Mark, output: Output, source: str) -> dict[str, int] | None:
         elif one.what in _PHASES and edge is Edge.POINT:
             kind = Kind.HEARTBEAT
     label = one.label or _LABELS.get(one.what, "") if kind in (Kind.CUSTOM,) else ""
-    return {
+    row = {
         "time": time,
         "end": end,
         "kind": int(kind),
@@ -216,6 +233,10 @@ def _row(mark: Mark, output: Output, source: str) -> dict[str, int] | None:
         "line": mark.line,
         "writer": output.writers.code(_writer(mark, source)),
     }
+    if edge is Edge.INTERVAL and one.what in _PHASES:
+        begin = row | {"end": time, "edge": int(Edge.BEGIN)}
+        return [begin, row | {"time": end, "edge": int(Edge.END)}]
+    return [row]
 
 
 def _writer(mark: Mark, source: str) -> tuple[str, str]:

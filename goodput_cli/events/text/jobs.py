@@ -28,6 +28,8 @@ class TextFile:
     """ns UTC of its first and last line with a meaning."""
     steps: Mapping[int, int]
     """When (ns UTC) each step was first recorded."""
+    allocations: frozenset[str] = frozenset()
+    """Numbers that a scheduler gave the runs in it; then `own_job` is what the scheduler calls them."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,13 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
     assumed: list[str] = []
     disagreeing: list[str] = []
     for folder, rows in folders.items():
-        groups = _told_apart([files[at] for at in rows])
+        texts = [at for at in rows if not files[at].allocations]
+        ledgers = [at for at in rows if files[at].allocations]
+        rows = [*texts, *ledgers]
+        groups = _told_apart([files[at] for at in texts])
+        _add_ledgers([files[at] for at in rows], groups, len(texts))
         if len(groups) > 1:
-            disagreeing.append(folder or ".")
+            disagreeing += [folder or "."] * (not ledgers or len(groups) > len(ledgers))
         for group in groups:
             name, own = _name_of([files[rows[at]] for at in group], folder, len(groups) > 1)
             for at in group:
@@ -64,13 +70,32 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
     return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing))
 
 
+def _add_ledgers(files: Sequence[TextFile], groups: list[list[int]], texts: int) -> None:
+    """A scheduler's accounting belongs to the text whose files have its numbers in their names; what has none there is
+    a job of its own, unless there is only one of each."""
+    alone = len(files) - texts == 1
+    for at in range(texts, len(files)):
+        numbers = files[at].allocations
+        of_name = [group for group in groups if any(_numbers(files[other].name) & numbers for other in group)]
+        fitting = of_name or (groups if alone and len(groups) == 1 else [])
+        if fitting:
+            fitting[0].append(at)
+        else:
+            groups.append([at])
+
+
+def _numbers(name: str) -> set[str]:
+    return set(re.findall(r"\d+(?:_\d+)?", name.rpartition("/")[2]))
+
+
 def _folder(name: str) -> str:
     return name.rpartition("/")[0]
 
 
 def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, bool]:
     """The name of a job, and whether its text says so."""
-    own = {file.own_job for file in files if file.own_job}
+    own = {file.own_job for file in files if file.own_job and not file.allocations}
+    own = own or {file.own_job for file in files if file.own_job and len(files) == 1}
     if len(own) == 1:
         return own.pop(), True
     if len(files) > 1 and not apart:

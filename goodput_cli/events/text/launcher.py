@@ -17,7 +17,7 @@ NAME = "launcher"
 
 
 def _plain(what: What, name: str) -> Any:
-    return lambda found: Said(NAME, what, name=name)
+    return lambda _: Said(NAME, what, name=name)
 
 
 def _died(found: Any) -> Said:
@@ -72,17 +72,19 @@ RULES = (
          _plain(What.TERMINATED, "signal"), "death signal"),
     Rule(NAME, "Got termination signal", pattern("Got termination signal"), _plain(What.TERMINATED, "signal"),
          "termination signal"),
-    Rule(NAME, "endezvous'ing worker group", pattern("[Rr]endezvous'ing worker group"), _plain(What.ALIVE, "rendezvous"),
-         "rendezvous"),
+    Rule(NAME, "endezvous'ing worker group", pattern("[Rr]endezvous'ing worker group"),
+         _plain(What.ALIVE, "rendezvous"), "rendezvous"),
     Rule(NAME, "- Cycle: ",
-         pattern(r"- Cycle: \d+ Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \S+ Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
+         pattern(r"- Cycle: \d+ Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \S+ "
+                 r"Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
          _cycle, "cycle"),
     Rule(NAME, "slurmstepd: error: ",
          pattern(r"slurmstepd: error: \*\*\* (?:JOB|STEP) (?P<id>\S+) ON (?P<node>\S+) CANCELLED AT "
                  r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?P<why>DUE TO .*?))? \*\*\*"),
          _cancelled, "cancelled"),
     Rule(NAME, "srun: error: ",
-         pattern(r"srun: error: \S+: tasks? [\d,-]+: (?P<how>Killed|Exited with exit code \d+|Segmentation fault|Out Of Memory)"),
+         pattern(r"srun: error: \S+: tasks? [\d,-]+: "
+                 r"(?P<how>Killed|Exited with exit code \d+|Segmentation fault|Out Of Memory)"),
          _plain(What.CRASHED, "task"), "srun task"),
 )  # fmt: skip
 

@@ -16,6 +16,8 @@ class What(StrEnum):
     STEP = "step"
     """So many steps are done."""
     STEP_START = "step_start"
+    STEP_FINISHED = "step_finished"
+    """A step is finished, of a log that has saves only: no record of step times."""
     START = "start"
     FINISHED = "finished"
     STOPPED = "stopped"

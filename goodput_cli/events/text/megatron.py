@@ -6,14 +6,16 @@ The last rank prints iterations, rank 0 the rest: all ranks of a source tell one
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import ASYNCHRONOUS, Edge
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
 
 NAME = "megatron"
+PROGRESS = "megatron-progress"
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 EVAL_LABEL = "EVAL_STEP"
 _UNITS = {"ms": 0.001, "s": 1.0}
@@ -82,17 +84,17 @@ def _argument(found: Any) -> Said | None:
 
 
 def _progress(found: Any) -> Said | None:
-    kinds = {
+    what = {
         "Starting job": What.START,
         "Saved checkpoint": What.SAVED,
-        "Saving async checkpoint": What.SAVE,
+        "Saving async checkpoint": What.STEP_FINISHED,
         "Saved async checkpoint": What.SAVED,
-    }
-    what = kinds.get(found["what"])
+    }.get(found["what"])
     if what is None:
-        return None
+        return Said(PROGRESS, What.IGNORE)
     step = None if what is What.START else whole(found["step"] or "")
-    return Said("megatron-progress", what, step, name=found["what"], detail=(("gpus", found["gpus"]),))
+    detail = ASYNCHRONOUS if what is What.SAVED and "async" in found["what"] else ()
+    return Said(PROGRESS, what, step, detail=detail)
 
 
 RULES = (
@@ -114,17 +116,20 @@ RULES = (
     Rule(NAME, "successfully saved",
          pattern(r"successfully saved (?:local )?checkpoint (?:from|at) iteration\s+(?P<step>[^\s,]+)"),
          _saved("saved"), "saved"),
-    Rule(NAME, "scheduled an async checkpoint", pattern(r"scheduled an async checkpoint save at iteration\s+(?P<step>[^\s,]+)"),
+    Rule(NAME, "scheduled an async checkpoint",
+         pattern(r"scheduled an async checkpoint save at iteration\s+(?P<step>[^\s,]+)"),
          _saved("scheduled"), "scheduled"),
     Rule(NAME, "successfully loaded checkpoint",
          pattern(r"successfully loaded checkpoint from .*? at iteration\s+(?P<step>\d+)"), _loaded, "loaded"),
     Rule(NAME, "could not find the metadata file", pattern("could not find the metadata file"),
-         lambda found: Said(NAME, What.IGNORE, name="fresh"), "fresh"),
+         lambda _: Said(NAME, What.IGNORE, name="fresh"), "fresh"),
     *(
-        Rule(NAME, f"{name} ..", pattern(rf"^\s*(?P<name>{name}) \.+: \(?(?:[\d.]+, )?(?P<most>[^\s)]+)\)?"), _timer, name)
+        Rule(NAME, f"{name} ..", pattern(rf"^\s*(?P<name>{name}) \.+: \(?(?:[\d.]+, )?(?P<most>[^\s)]+)\)?"),
+             _timer, name)
         for name in ("save-checkpoint", "save-checkpoint-non-persistent", "load-checkpoint", "evaluate")
     ),
-    Rule(NAME, "time (ms) | ", pattern(r"time \(ms\) \| (?P<timers>.*(?:save-checkpoint|load-checkpoint|evaluate): .*)"),
+    Rule(NAME, "time (ms) | ",
+         pattern(r"time \(ms\) \| (?P<timers>.*(?:save-checkpoint|load-checkpoint|evaluate): .*)"),
          _timers, "timers"),
     Rule(NAME, "validation loss at iteration", pattern(r"validation loss at iteration (?P<step>\d+)"),
          lambda found: Said(NAME, What.EVAL, whole(found["step"]), name="validation"), "validation"),
@@ -134,7 +139,7 @@ RULES = (
         Rule(NAME, f"  {key} ..", pattern(rf"^\s*(?P<key>{key}) \.{{2,}} (?P<value>.*)$"), _argument, key)
         for key in ("save", "wandb_exp_name", "log_interval")
     ),
-    Rule("megatron-progress", "\t# GPUs: ",
+    Rule(PROGRESS, "\t# GPUs: ",
          pattern(r"\tJob ID: \S*\t# GPUs: (?P<gpus>\d+)\t(?P<what>[^\t]+)(?:\tIteration: (?P<step>\S+))?"),
          _progress, "progress"),
 )  # fmt: skip
@@ -143,6 +148,17 @@ RULES = (
 def translate(marks: Sequence[Mark]) -> list[Mark]:
     """The marks of one source as marks with a meaning of their own, in order of lines."""
     return _Process().read(marks)
+
+
+def translate_progress(marks: Sequence[Mark]) -> list[Mark]:
+    """A checkpoint that was saved while training waited is the end of its step too."""
+    out: list[Mark] = []
+    for mark in marks:
+        one = mark.said
+        if one is not None and one.what is What.SAVED and not one.detail:
+            out.append(replace(mark, said=replace(one, what=What.STEP_FINISHED)))
+        out.append(mark)
+    return out
 
 
 class _Process:
@@ -243,7 +259,7 @@ class _Process:
         if said.what is What.RESTORE:
             self._loading.append(mark)
             return
-        if said.what is What.SAVE and self._stamped_save(mark):
+        if said.what is What.SAVE and self._stamped_save():
             return
         step = None if self._iteration is None or self._iteration.said is None else self._iteration.said.step
         begin = mark.time if mark.odd else mark.time - (said.took or 0)
@@ -251,7 +267,7 @@ class _Process:
         self._out = [one for one in self._out if not self._marks_same(one, said.what)]
         self._add(mark, said.what, begin, end, step=step, label=EVAL_LABEL if said.what is What.EVAL else "")
 
-    def _stamped_save(self, mark: Mark) -> bool:
+    def _stamped_save(self) -> bool:
         """Whether the save that this timer is of stands in the log with its own times."""
         last = next((one for one in reversed(self._out) if one.said and one.said.what is What.SAVE), None)
         return (

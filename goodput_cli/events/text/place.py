@@ -84,7 +84,8 @@ def place(
 
 
 def _own_time(mark: Mark, year: int | None, local: Callable[[int], int]) -> None:
-    assert mark.said is not None and mark.said.at is not None
+    assert mark.said is not None
+    assert mark.said.at is not None
     own = mark.said.at
     if own.zone is Zone.YEARLESS:
         own = with_year(own, year or year_of(mark.time), None)

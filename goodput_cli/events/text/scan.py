@@ -214,7 +214,8 @@ class _Lines:
         """int64[n]: the lines, none too long, in which something is found."""
         places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
         lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
-        return lines[self.end[lines] - self.start[lines] <= LONGEST]
+        found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
+        return found
 
     def stamped(self) -> tuple[I64, I64]:
         """The lines with what looks like a stamp, and at which column its date begins."""
@@ -228,7 +229,8 @@ class _Lines:
     def braces(self) -> I64:
         """int64[n]: the lines that begin with a brace."""
         full = np.flatnonzero(self.end > self.start)
-        return full[self._bytes[self.start[full]] == _BRACE]
+        braces: I64 = full[self._bytes[self.start[full]] == _BRACE]
+        return braces
 
 
 def _objects(block: _Lines, first_line: int) -> tuple[list[Record], list[int]]:
@@ -253,7 +255,7 @@ def is_text(head: bytes, rules: Ruleset) -> bool:
         return False
     others = [line for line in lines if not line.lstrip().startswith((b"{", b"["))]
     objects = len(lines) - len(others)
-    others += [line for line in lines if line.lstrip().startswith(b"[") and not line.lstrip()[1:2] in (b"{", b"]", b"")]
+    others += [line for line in lines if line.lstrip().startswith(b"[") and line.lstrip()[1:2] not in (b"{", b"]", b"")]
     if 2 * objects < len(lines):
         return True
     return rules.knows(b"\n".join(others))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Characters
+from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.events.schema import NS_PER_SECOND
 
 HEAD = 96
@@ -44,7 +44,8 @@ class StampError(ValueError):
 
 
 _DATED = (
-    r"(?P<y>(?:19|20|21)\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
+    r"(?P<y>(?:19|20|21)\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
+    r"(?:[.,](?P<f>\d{1,9}))?"
     r"(?P<z> ?(?:Z\b|UTC\b)|[+-]\d\d:?\d\d(?!\d))?"
 )
 DATED = re.compile(_DATED, re.ASCII)
@@ -110,11 +111,13 @@ def candidates(text: Characters) -> I64:
     dash = text[np.maximum(colon - 6, 0)]
     long = ((dash == ord("-")) | (dash == ord("/"))) & (colon >= 13)
     short = (text[colon - 3] == ord(" ")) & _is_digit(text[colon - 4]) & _is_digit(text[colon - 7])
-    return colon[long | short]
+    found: I64 = colon[long | short]
+    return found
 
 
-def _is_digit(text: Characters) -> Characters:
-    return (text - np.uint8(ord("0"))) < 10  # type: ignore[no-any-return]
+def _is_digit(text: Characters) -> Mask:
+    digits: Mask = np.less(text - np.uint8(ord("0")), 10)
+    return digits
 
 
 def year_of(ns: int) -> int:
