@@ -463,6 +463,12 @@ _ADVICE = {
         "The rate of failures is little more than a guess: the advice is never to change.",
         "Ask again when the job has run longer, or give the cluster's --mtbf.",
     ),
+    "one_interval_only": Code(
+        "info",
+        "Only one saved step was seen.",
+        "Today's interval of saves is taken from its distance to the first step trained, and may be another.",
+        "Give it with --interval-now, or ask again when the job has saved twice.",
+    ),
     "early_failures": Code(
         "info",
         "More failures came soon after a start than a constant rate of failures gives by chance in one case of 100.",

@@ -148,6 +148,15 @@ def test_logs_that_say_too_little_get_no_number() -> None:
     assert {lever.name for lever in found["11-no-saves"].levers} >= {"failures", "restart"}
 
 
+def test_an_interval_that_is_known_from_one_save_is_said() -> None:
+    timeline = goodput_cli.analyze(EXAMPLES / "06-too-rare.jsonl").timeline
+    codes = {one.code for one in advise_job(timeline, "rare", Options()).diagnostics}
+    assert "one_interval_only" in codes
+    assert "one_interval_only" not in {
+        one.code for one in advise_job(timeline, "rare", Options(), every=60).diagnostics
+    }
+
+
 def test_moments_of_death_are_all_named() -> None:
     job = advise_job(goodput_cli.analyze(EXAMPLES / "10-checkpoint-log.jsonl").timeline, "x", Options())
     assert job.record.death == "middle"

@@ -158,6 +158,9 @@ def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelit
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
         message = f"{exposure.failures} failures: the rate of failures is little more than a guess"
         found.append(Diagnostic.of("few_failures", message))
+    if record.one_save:
+        message = "one saved step was seen: its distance from the first step trained counts as today's interval"
+        found.append(Diagnostic.of("one_interval_only", message))
     early = early_deaths(exposure)
     if early is not None and early.unusual:
         message = (

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
-from goodput_cli.analysis.advice.levers import is_eval, points_of
+from goodput_cli.analysis.advice.levers import points_of
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every, Policy
 from goodput_cli.analysis.advice.replay.record import RESTART, Record
 from goodput_cli.analysis.advice.replay.replay import Changes, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
 from goodput_cli.analysis.price import Price, hours_and_money
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.categories import is_eval
 from goodput_cli.vocabulary.when import parse_duration
 
 
