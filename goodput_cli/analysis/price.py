@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from goodput_cli.errors import UsageError
+
 _NS_PER_HOUR = 3600 * 10**9
 
 
@@ -23,6 +25,13 @@ class Price:
     def money(self, ns: float) -> float | None:
         """The price of that; None where no price is known."""
         return None if self.per_hour is None else self.hours(ns) * self.per_hour
+
+
+def price_of(accelerators: float | None, per_hour: float | None) -> Price | None:
+    """The price, None where nobody says how many accelerators the job holds. `UsageError`: a price of none."""
+    if per_hour is not None and accelerators is None:
+        raise UsageError("--price-per-hour needs --accelerators: how many are held")
+    return None if accelerators is None else Price(accelerators, per_hour)
 
 
 def hours_and_money(price: Price | None, ns: float) -> tuple[float | None, float | None]:

@@ -24,6 +24,7 @@ from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+    from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.results import Analysis, Threshold
 
 Answer = TypeVar("Answer")
@@ -53,12 +54,14 @@ class Session(Generic[Answer]):
         thresholds: Sequence[ThresholdExpression] = (),
         window: Sequence[str | int] = (),
         every: int | None = None,
+        price: Price | None = None,
     ) -> Analysis:
         """Read the sources and analyse one job."""
         from goodput_cli.api.analyze import analyze
 
+        priced = {} if price is None else {"accelerators": price.accelerators, "price_per_hour": price.per_hour}
         with self.reading() as options:
-            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **options)
+            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **priced, **options)
 
     def finish(
         self,

@@ -37,6 +37,8 @@ class RawBatch:
     """Number of the first line in `data`, from 1; a batch with line 1 begins a new document."""
     data: bytes
     """UTF-8 lines; ends at a newline, except at the end of the source."""
+    modified_ns: int | None = None
+    """When the source was last written to, ns since 1970 UTC; None where nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class ReadContext:
     """What part of a place is wanted."""
     notice: Callable[[str], None] | None = None
     """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""
+    is_log: Callable[[bytes], bool] | None = None
+    """Whether text that begins like this is a log; None: no text is."""
     expected: list[int] = field(default_factory=list)
     """Bytes that each source that knows will give."""
 

@@ -15,6 +15,7 @@ from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, Kind, R
 from goodput_cli.analysis.advice.replay.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.price import Price, hours_and_money
+from goodput_cli.vocabulary.categories import is_eval
 
 LEAST_SHARE = 0.0005
 """Of the job's time: a lever that buys less is left out."""
@@ -245,11 +246,6 @@ def _downtime(question: Question) -> Iterator[Found]:
         ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
         settings={"spare_seconds": spare / 1e9},
     )  # fmt: skip
-
-
-def is_eval(label: str) -> bool:
-    """Whether a custom event is an evaluation."""
-    return "EVAL" in label
 
 
 def _custom(question: Question) -> Iterator[Found]:

@@ -130,12 +130,11 @@ def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
 def _amounts(timeline: Timeline) -> _Amounts:
     """Time between the last training of each attempt and the next one's start, and until that trained. The spans of
     two passages never overlap, so that no second is counted for two disruptions."""
-    attempts = timeline.attempts
-    trained_from, trained_to = _training_span(timeline)
-    left, up = np.maximum(attempts.up, trained_to)[:-1], attempts.up[1:]
-    between = timeline.ledger.between(left, np.maximum(left, up), (*_DOWN, Category.QUEUED))
+    trained_from = _training_span(timeline)[0]
+    left, up = downtimes(timeline)
+    between = timeline.ledger.between(left, up, (*_DOWN, Category.QUEUED))
     starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]), _STARTING)
-    nothing = np.zeros(len(up), dtype=np.int64)
+    nothing = np.zeros(len(left), dtype=np.int64)
     restart = sum((starting.get((category, -1), nothing) for category in _STARTING), nothing)
     return _Amounts(
         down=sum((between.get((category, -1), nothing) for category in _DOWN), nothing),
@@ -143,6 +142,13 @@ def _amounts(timeline: Timeline) -> _Amounts:
         queued=between.get((Category.QUEUED, -1), nothing),
         restart=restart + _startup(timeline)[1:],
     )
+
+
+def downtimes(timeline: Timeline) -> tuple[I64, I64]:
+    """From where to where (ns) downtime behind each attempt that another one follows can lie: from its last training
+    until the next one was up."""
+    left = np.maximum(timeline.attempts.up, _training_span(timeline)[1])[:-1]
+    return left, np.maximum(left, timeline.attempts.up[1:])
 
 
 def _training_span(timeline: Timeline) -> tuple[I64, I64]:

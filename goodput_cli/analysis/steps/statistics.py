@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,6 +112,16 @@ def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
         records.time[here + 1],
         records.rows[named],
     )
+
+
+def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
+    """Time (ns) that slow regimes took beyond the usual step, in kept steps: what was lost is lost anyway."""
+    kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
+    lost = 0.0
+    for regime in regimes:
+        inside = (steps.time >= regime.start_ns) & (steps.end <= regime.end_ns)
+        lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
+    return round(lost * 1e9)
 
 
 def step_times(timeline: Timeline, start: int, end: int) -> F64:

@@ -14,11 +14,12 @@ from goodput_cli.monitor.snapshot import Snapshot
 
 
 class TargetFailed(Exception):
-    """A target did not take an update. lasting: trying again soon is of no use."""
+    """A target did not take an update. lasting: trying again soon is of no use. wait: not before so many seconds."""
 
-    def __init__(self, sentence: str, *, lasting: bool = False) -> None:
+    def __init__(self, sentence: str, *, lasting: bool = False, wait: float | None = None) -> None:
         super().__init__(sentence)
         self.lasting = lasting
+        self.wait = wait
 
 
 class Target(Protocol):

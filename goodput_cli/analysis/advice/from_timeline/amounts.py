@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.replay.record import Amounts
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.steps.slow_regimes import slow_regimes
-from goodput_cli.analysis.steps.statistics import timed_steps
+from goodput_cli.analysis.steps.statistics import lost_in_regimes, timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 I64 = NDArray[np.int64]
@@ -160,10 +160,4 @@ def _slow(timeline: Timeline) -> int | None:
     regimes = slow_regimes(
         steps.seconds, steps.number, steps.count, steps.attempt, steps.time, steps.end, steps.row, timeline.table.where
     )
-    limit = timeline.lineage.limit[steps.attempt]
-    kept = np.clip(limit - steps.number, 0, steps.count)
-    lost = 0.0
-    for regime in regimes:
-        inside = (steps.time >= regime.start_ns) & (steps.end <= regime.end_ns)
-        lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
-    return round(lost * 1e9)
+    return lost_in_regimes(timeline, steps, regimes)

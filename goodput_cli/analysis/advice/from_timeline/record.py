@@ -82,6 +82,7 @@ class _Reader:
                 amounts=ledger.amounts,
                 deaths=self._death,
                 background=self._job.background,
+                one_save=self._every is None and len(self._log.saved_steps) == 1,
             )
         )
 

@@ -56,9 +56,14 @@ class SaveLog:
         time = self._job.clock.counted(table.time[rows])
         return dict(zip(zip(owner[rows].tolist(), table.step[rows].tolist(), strict=True), time.tolist(), strict=True))
 
+    @cached_property
+    def saved_steps(self) -> NDArray[np.int64]:
+        """Distinct steps of the saves that came to an end."""
+        return np.unique(self.lines.step[self.lines.completed])
+
     def interval(self, origin: int) -> int | None:
         """Today's interval: lower median distance of the steps that were saved."""
-        steps = np.unique(self.lines.step[self.lines.completed])
+        steps = self.saved_steps
         if len(steps) < 2:
             return max(int(steps[0]) - origin, 1) if len(steps) else None
         apart = np.sort(np.diff(steps))

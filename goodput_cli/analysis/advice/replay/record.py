@@ -172,6 +172,8 @@ class Record:
     amounts: Amounts
     deaths: Death = "middle"
     background: bool = False
+    one_save: bool = False
+    """Whether `every` is known from a single saved step, by its distance from the first one trained."""
     ends: tuple[Ending, ...] = ()
     step_ends: bool = False
     """Whether the steps of the log are numbered by how many were done."""
