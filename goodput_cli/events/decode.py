@@ -17,9 +17,21 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
-from goodput_cli.events.columnar.templates import Columns
+from goodput_cli.events.columnar.templates import Columns, Wrapping
 from goodput_cli.events.entry_zones import EntryZones
-from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, SAYS_NOTHING, EnvelopeReader, Identity, identities_of
+from goodput_cli.events.envelope import (
+    INSERT_ID,
+    NO_STAMP,
+    PAYLOAD,
+    SAYS_NOTHING,
+    EnvelopeReader,
+    Identity,
+    Writer,
+    identities_of,
+    named_writer,
+    numbered_writer,
+    numbered_writers,
+)
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
@@ -91,10 +103,23 @@ class Decoder:
         if wrapping is not None:
             stamp = self._envelopes.stamps_of(wrapping.stamps)
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
-        origin = Origin(source, lines, lines, entry, constant(size, NONE))
         records = LazyRecords(parsed.block, columns.rows, None if wrapping is None else PAYLOAD)
         entries = None if wrapping is None else LazyRecords(parsed.block, columns.rows)
+        writer = None if wrapping is None or entries is None else self._writers_of(wrapping, entries[0])
+        origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
         self._decode_shape(Records(records, columns.keys, origin, stamp, False, columns, entries))
+
+    def _writers_of(self, wrapping: Wrapping, entry: Entry) -> NDArray[np.int32]:
+        """Who wrote the lines of a template, which differ in time and identity only; entry: one of them."""
+        named = named_writer(entry)
+        if named is not None:
+            return constant(len(wrapping.ids), self._writer(named))
+        writers, which = numbered_writers(wrapping.ids)
+        codes = np.array([self._writer(one) for one in writers], dtype=np.int32)
+        return constant(len(which), int(codes[0])) if len(codes) == 1 else codes[which]
+
+    def _writer(self, writer: Writer | None) -> int:
+        return NONE if writer is None else self._output.writers.code(writer)
 
     def _decode_records(self, source: int, parsed: Parsed) -> None:
         size = len(parsed.records)
@@ -160,7 +185,9 @@ class Decoder:
         stamps = self._envelopes.stamps(group.records)
         names = self._envelopes.identities(group.records, stamps)
         codes = [NONE if name is None else self._entries.code(name) for name in names]
-        origin = replace(group.origin, entry=np.array(codes, dtype=np.int32))
+        writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
+        writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
+        origin = replace(group.origin, entry=np.array(codes, dtype=np.int32), writer=writer)
         payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 

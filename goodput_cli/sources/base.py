@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.sources.retry import Wait
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
@@ -62,6 +63,9 @@ class Progress(Protocol):
 
     def add_lines(self, count: int, /) -> None:
         """`count` more lines have been understood, or found to be bad."""
+
+    def wait(self, what: str, /) -> None:
+        """A server does not answer: which try comes when. Until more has been read."""
 
     def finish(self) -> None:
         """Everything has been read; what takes time from now on is accounting."""
@@ -124,6 +128,11 @@ class ReadContext:
         """Pass on that `count` more lines have been understood."""
         if self.progress is not None:
             self.progress.add_lines(count)
+
+    def wait(self, wait: Wait) -> None:
+        """Pass on that a server does not answer; may be called by any thread."""
+        if self.progress is not None:
+            self.progress.wait(str(wait))
 
     def finish(self) -> None:
         """Pass on that everything has been read."""
