@@ -75,8 +75,8 @@ class BucketSource:
         if scheme not in self._stores:
             self._stores[scheme] = self._open_store(scheme)
         place = _Place(self._stores[scheme], scheme, bucket, Event(), context)
-        found = choose(uri, path, place.listed(uri, path))
-        wanted = [one for one in found if place.first_time(one, context)]
+        chosen = choose(uri, path, place.listed(uri, path))
+        wanted = [one for one in chosen if place.first_time(one, context)]
         context.expect(sum(one.size for one in wanted))
         return _Reading(place, context).batches(wanted)
 
