@@ -13,6 +13,7 @@ from goodput_cli.accounting.build import is_step_log
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable, LogFormat
+from goodput_cli.vocabulary.likely import did_you_mean
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import Finding
@@ -38,7 +39,8 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
             )
         name = present[0]
     if name not in jobs:
-        raise NotEnoughData(f"no events of job {name!r}; the log holds {_listed(sorted(jobs))}")
+        meant = did_you_mean(name, jobs)
+        raise NotEnoughData(f"no events of job {name!r}; {meant and f'{meant} '}the log holds {_listed(sorted(jobs))}")
     code = jobs.index(name)
     formats = log.formats[code] if code < len(log.formats) else ()
     table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
