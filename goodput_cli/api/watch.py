@@ -80,6 +80,7 @@ class Watched:
             once=once,
             timezone=self._question.timezone,
             wanted=reading.wanted,
+            asked=reading.asked,
             notice=reading.notice,
         )
 

@@ -39,8 +39,8 @@ _READING = {
     ),
     "not_a_log": Code(
         "info",
-        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text "
-        "without a line of JSON.",
+        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text in "
+        "which no line says anything.",
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
@@ -88,9 +88,10 @@ _READING = {
     ),
     "unrecognised_lines": Code(
         "warning",
-        "JSON objects that no log format recognises.",
+        "JSON objects that no log format recognises, or a text in which no line says anything.",
         "They do not count. Harmless if another program writes into the same log.",
-        "If they should be events, compare their keys with docs/formats.md.",
+        "If they should be events, compare their keys with docs/formats.md; `goodput check --suggest FILE` drafts a "
+        "mapping of a text.",
     ),
     "unknown_event": Code(
         "warning",
@@ -147,6 +148,51 @@ _READING = {
         "Keys that the format does not know.",
         "None: they are ignored.",
         "Nothing, unless a key is misspelt: then what it says is missing.",
+    ),
+}
+
+_TEXT = {
+    "other_output": Code(
+        "info",
+        "Lines of text, or JSON objects among them, that say nothing about time.",
+        "None: programs print much else.",
+        "Nothing. If some of them should count, `goodput check --suggest FILE` drafts a mapping.",
+    ),
+    "job_name_assumed": Code(
+        "info",
+        "Text names no job: it is called by its folder, or by its file where that is the only one.",
+        "None.",
+        "Give --job-name where another name is wanted.",
+    ),
+    "several_jobs_in_folder": Code(
+        "warning",
+        "Files of one folder overlap in time and record other steps at the same time, or name different jobs.",
+        "They are different jobs, each named by its file.",
+        "Name the files of one job alone, or put each job's files into a folder of its own.",
+    ),
+    "assumed_year": Code(
+        "info",
+        "Stamps without a year: they get that of the nearest stamp with one, else of the file's last change.",
+        "None, unless the file was copied without its time of last change: then instants are whole years off.",
+        "Give --year where another year is meant.",
+    ),
+    "no_clock": Code(
+        "warning",
+        "Lines with durations in a file in which no line has a time.",
+        "Amounts are right; the last line is put at the file's last change, so that instants may be wrong.",
+        "Let a stamp stand on the lines (kubectl logs --timestamps, a logger's format).",
+    ),
+    "stamps_go_back": Code(
+        "warning",
+        "The stamps of a text go back by more than 2 s: the clock was set, or files were joined in another order.",
+        "Each line keeps its own time; where the clock was set, time around the place is counted twice or lost.",
+        "Look at the first place; name files that were joined one by one.",
+    ),
+    "missing_records": Code(
+        "warning",
+        "Records without a stamp whose step numbers jump: lines in between are missing.",
+        "The jump takes no time: the job seems shorter than it was.",
+        "Read the whole file, or one whose lines have stamps.",
     ),
 }
 
@@ -455,7 +501,7 @@ _ADVICE = {
     ),
 }
 
-CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING, **_ADVICE}
+CODES: dict[str, Code] = {**_READING, **_TEXT, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING, **_ADVICE}
 """Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")

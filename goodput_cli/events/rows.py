@@ -186,6 +186,15 @@ def _column(name: str, value: Any, kept: Mask, size: int, every: bool) -> NDArra
     return chosen.astype(COLUMNS[name], copy=False)
 
 
+def joined(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The columns of both, one behind the other."""
+    if not len(second["time"]):
+        return first
+    if not len(first["time"]):
+        return second
+    return {name: np.concatenate((first[name], second[name])) for name in first}
+
+
 def build_table(
     columns: dict[str, NDArray[Any]],
     *,

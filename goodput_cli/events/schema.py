@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 NS_PER_SECOND = 1_000_000_000
+ASYNCHRONOUS = (("asynchronous", True),)
+"""The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
 NO_STEP = np.iinfo(np.int64).min
 """Value of `EventTable.step` where the event names no step."""
 NONE = -1

@@ -91,6 +91,7 @@ class Outlet:
     def _failed(self, failure: TargetFailed) -> None:
         first, longest = RETRY_SECONDS
         wait = LASTING_SECONDS if failure.lasting else min(longest, first * 2 ** min(self._failures, 16))
+        wait = max(wait, failure.wait or 0.0)
         self._failures += 1
         self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)
         if time.monotonic() >= self._said_at + SAY_AGAIN_SECONDS:

@@ -15,21 +15,18 @@ PARENT_SECONDS = 2.0
 """How often to see whether the parent lives."""
 
 
-class GraceIsOver(BaseException):
-    """The last update takes too long: nothing that runs now may catch it."""
-
-
 class Stop:
     """Waits between updates, and is woken by SIGTERM. parent: the process that the monitor belongs to, where it does.
 
-    The handler only takes note, as it may run inside anything: an update that is under way is finished, but not later
-    than `grace` seconds after the signal.
+    The handler only takes note, as it may run inside anything: an update that is under way is finished, but the process
+    ends twice `grace` seconds after the signal at the latest.
     """
 
     def __init__(self, parent: int | None = None, grace: float = 10.0) -> None:
         self.signalled = False
         self._parent = parent
-        self._grace = grace
+        self._limit = threading.Timer(2 * grace, _too_late)
+        self._limit.daemon = True
         self._reader, self._writer = os.pipe()
 
     @contextmanager
@@ -38,15 +35,13 @@ class Stop:
         if threading.current_thread() is not threading.main_thread():
             yield  # Python handles signals in the main thread alone
             return
-        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
-        signal.signal(signal.SIGTERM, self._terminate)
-        signal.signal(signal.SIGALRM, _too_late)
+        before = signal.signal(signal.SIGTERM, self._terminate)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # one that came while this was starting waits
         try:
             yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            self._limit.cancel()
+            signal.signal(signal.SIGTERM, before)
 
     @property
     def wanted(self) -> bool:
@@ -64,11 +59,15 @@ class Stop:
         return self._parent is not None and os.getppid() != self._parent
 
     def _terminate(self, _number: int, _frame: FrameType | None) -> None:
-        self.signalled = True
-        signal.setitimer(signal.ITIMER_REAL, 2 * self._grace)
+        if not self.signalled:
+            self.signalled = True
+            self._limit.start()
         with suppress(OSError):
             os.write(self._writer, b"x")
 
 
-def _too_late(_number: int, _frame: FrameType | None) -> None:
-    raise GraceIsOver
+def _too_late() -> None:
+    """A source that never answers holds nothing up: what hangs there cannot be interrupted in another way."""
+    with suppress(OSError):
+        os.write(2, b"Error: the last update took too long; it was left.\n")
+    os._exit(1)

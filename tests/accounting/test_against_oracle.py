@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from goodput_cli.events.formats import registry
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account
-from tests.strategies import BASE, any_logs, messy_logs, step_end_logs
+from tests.strategies import BASE, any_logs, entry_logs, messy_logs, step_end_logs
 from tests.support.step_end_lines import StepEndLines
 
 Lines = Sequence[str]
@@ -63,6 +63,12 @@ def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | No
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
 def test_engine_and_oracle_agree(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+@slowly
+@given(entry_logs(), questions())
+def test_they_agree_on_who_wrote_the_lines(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 

@@ -34,10 +34,10 @@ def test_formulas(mtbf: float, expected: tuple[float, float, float]) -> None:
 
 
 def test_young_is_not_shown_where_it_is_far_off() -> None:
-    assert formulas(300, 900).young is None
-    assert formulas(300, 24 * HOUR).young == pytest.approx(7200)
+    assert formulas(300, 900).young_seconds is None
+    assert formulas(300, 24 * HOUR).young_seconds == pytest.approx(7200)
     assert daly(300, 100) == 100
-    assert formulas(13.7, None).daly is None
+    assert formulas(13.7, None).daly_seconds is None
 
 
 def test_random_numbers_are_the_same_everywhere() -> None:

@@ -49,7 +49,7 @@ class Event:
     rank: int | None = None
     label: str = ""
     identity: tuple[Any, ...] = ()
-    writer: str | None = None
+    writer: tuple[str, str] | None = None
     mean: int | None = None
 
     @property
@@ -218,17 +218,18 @@ def read(lines: Iterable[str], zone: str) -> list[Event]:
     return events
 
 
-def unwrapped(record: Any) -> tuple[Any, str | None]:
+def unwrapped(record: Any) -> tuple[Any, tuple[str, str] | None]:
     """The payload of a Cloud Logging entry, and which process wrote it; any other record as it is."""
     if not isinstance(record, dict) or not isinstance(record.get("jsonPayload"), dict):
         return record, None
     labels = record.get("labels") or {}
     resource = (record.get("resource") or {}).get("labels") or {}
-    told = [labels.get("python_logger"), *(resource.get(key) for key in ("instance_id", "pod_name"))]
-    if any(told):
-        return record["jsonPayload"], "/".join(str(part or "") for part in told)
+    node = [resource.get(key) for key in ("instance_id", "pod_name")]
+    if labels.get("python_logger") or any(node):
+        place = "/".join(str(part or "") for part in node) if any(node) else ""
+        return record["jsonPayload"], (place, str(labels.get("python_logger") or ""))
     prefix, dash, _ = str(record.get("insertId") or "").rpartition("-")
-    return record["jsonPayload"], prefix if dash and prefix else None
+    return record["jsonPayload"], ("", prefix) if dash and prefix else None
 
 
 def events_of(record: Record, zone: str) -> list[Event]:
@@ -242,7 +243,8 @@ def events_of(record: Record, zone: str) -> list[Event]:
 
 def in_order(events: Iterable[Event]) -> list[Event]:
     """Distinct events by time; ties as §1 says, and then by their own fields, so that file order never matters."""
-    distinct = one_kind_of_steps({event.identity: event for event in events}.values())
+    by_writer = sorted(events, key=lambda event: (event.writer is not None, str(event.writer)), reverse=True)
+    distinct = one_kind_of_steps({event.identity: event for event in by_writer}.values())
     last_breaths = {event.time for event in distinct if event.kind in TERMINATIONS}
     reborn = last_breaths & {event.time for event in distinct if event.kind == "start"}
 

@@ -16,7 +16,9 @@ from goodput_cli.analysis.advice.results import (
     Advice,
     CurvePoint,
     Fidelity,
+    IfDeath,
     IntervalAdvice,
+    LifeEndings,
     Recorded,
     RecordFacts,
     SaveFacts,
@@ -91,7 +93,7 @@ def _facts(record: Record, exposure: Exposure, fidelity: Fidelity) -> RecordFact
         lives=len(record.lives),
         failures=sum(kinds[kind] for kind in FAILURES),
         disruptions=record.amounts.disruptions,
-        kinds={str(kind): kinds[kind] for kind in (*FAILURES, Kind.STOP)},
+        kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, Kind.STOP)}),
         life_seconds=exposure.budgets,
         mtbf_seconds=exposure.mtbf,
         work_seconds=exposure.work,
@@ -136,7 +138,7 @@ def _curve(record: Record, interval: Interval, replays: bool) -> tuple[CurvePoin
     return tuple(points)
 
 
-def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | None) -> Mapping[Death, float] | None:
+def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | None) -> IfDeath | None:
     """Today's average goodput (percent) for each assumed moment of death."""
     if not others or not any(life.unseen_death for life in record.lives):
         return None
@@ -145,7 +147,7 @@ def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | N
         today = interval_advice(other, exposure_of(other, options.mtbf)).today
         if today is not None:
             found[death] = float(today.goodput(today.average)[0])
-    return found or None
+    return IfDeath(**{str(death): goodput for death, goodput in found.items()}) if found else None
 
 
 def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:

@@ -37,7 +37,7 @@ def interval_chart(advice: Advice, title: tuple[str, str]) -> IntervalChart | No
     if not points:
         return None
     interval, saves, pace = advice.interval, advice.saves, advice.record.pace_seconds
-    young_and_daly = (("Young", interval.formulas.young), ("Daly", interval.formulas.daly))
+    young_and_daly = (("Young", interval.formulas.young_seconds), ("Daly", interval.formulas.daly_seconds))
     return IntervalChart(
         words=_words(advice, points),
         title=title,

@@ -6,6 +6,7 @@ The strings hold text of logs as it is: a renderer escapes them, and what goes t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from goodput_cli.analysis.advice.job import JobAdvice
 from goodput_cli.analysis.advice.results import Advice, IntervalAdvice, Scenario
@@ -61,8 +62,9 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
         )
     yield from _replayed(interval)
     if advice.deaths:
-        values = ", ".join(percent(value) for value in advice.deaths.values())
-        yield f"moment of death not logged: on average {values} for {', '.join(advice.deaths)}"
+        known = {name: value for name, value in asdict(advice.deaths).items() if value is not None}
+        values = ", ".join(map(percent, known.values()))
+        yield f"moment of death not logged: on average {values} for {', '.join(known)}"
 
 
 def _headline(advice: Advice) -> str:
@@ -101,7 +103,7 @@ def _sureness(interval: IntervalAdvice) -> Iterator[str]:
 
 
 def _formulas(interval: IntervalAdvice) -> Iterator[str]:
-    named = {"Young": interval.formulas.young, "Daly": interval.formulas.daly}
+    named = {"Young": interval.formulas.young_seconds, "Daly": interval.formulas.daly_seconds}
     shown = [f"{name} {_length(seconds)}" for name, seconds in named.items() if seconds is not None]
     if shown:
         yield ", ".join(shown)
@@ -124,7 +126,7 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
 def scenario_lines(scenario: Scenario) -> Iterator[str]:
     """What if."""
     changes = ", ".join(scenario.changes)
-    if scenario.goodput_percent == 0:
+    if scenario.seconds is None:
         yield f"what if {changes}: the job never ends ({scenario.how})"
         return
     moved = "shorter" if scenario.seconds >= 0 else "longer"

@@ -75,7 +75,7 @@ def _people(advice: Advice) -> Iterator[Column]:
 def _scenario(advice: Advice) -> Iterator[Lever]:
     """The scenario as a row for programs; one that never ends has no seconds and is no row."""
     found = advice.scenario
-    if found is not None and found.goodput_percent > 0:
+    if found is not None and found.seconds is not None:
         text = ", ".join(found.changes)
         share = 100 * found.seconds / advice.recorded.seconds
         yield Lever(

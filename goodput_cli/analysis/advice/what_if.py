@@ -15,6 +15,7 @@ from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
 from goodput_cli.analysis.price import Price, hours_and_money
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import is_eval
+from goodput_cli.vocabulary.text import finite
 from goodput_cli.vocabulary.when import parse_duration
 
 
@@ -240,9 +241,7 @@ def _scenario(
 ) -> Scenario:  # fmt: skip
     if ns is None:
         facts = None if done is None else replay_facts(record, done)
-        return Scenario(
-            plan.changes, how, float("-inf"), None, -100 * record.productive / record.window, 0.0, facts, None, None
-        )
+        return Scenario(plan.changes, how, None, None, -100 * record.productive / record.window, 0.0, facts, None, None)
     saved = record.window - ns
     points, goodput = points_of(record, saved / 1e9)
     facts = None if done is None else replay_facts(record, replace(done, ns=ns))
@@ -274,7 +273,7 @@ def _on_average(record: Record, exposure: Exposure, plan: Plan, price: Price | N
     seconds = record.window / 1e9 * (1 - after / before)
     goodputs = [float(today.goodput(today.average)[0]), float(curve.goodput(length)[0])]
     return Scenario(
-        plan.changes, "average", seconds, None, goodputs[1] - goodputs[0], goodputs[1], None,
+        plan.changes, "average", finite(seconds), None, goodputs[1] - goodputs[0], goodputs[1], None,
         *hours_and_money(price, seconds * 1e9),
     )  # fmt: skip
 

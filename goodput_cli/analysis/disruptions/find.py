@@ -46,6 +46,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = _ended(timeline, evidence.preempted)
     up, next_start = attempts.up[next_], attempts.begin[next_]
+    steps_lost, silent = _steps_lost(timeline, losses, amounts)[dead], ended[dead] == ENDED.index("silent")
     wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
     columns = {
         "number": inside + 1,
@@ -57,7 +58,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "next_start_ns": next_start,
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
-        "steps_lost": _steps_lost(timeline, losses, amounts)[dead],
+        "steps_lost": steps_lost,
+        "steps_lost_is": np.where(steps_lost == UNKNOWN, UNKNOWN, silent),
         "wasted_ns": wasted,
         "downtime_ns": downtime,
         "undetermined_ns": amounts.undetermined[dead],
@@ -172,11 +174,17 @@ def _startup(timeline: Timeline) -> I64:
 
 
 def _ranks(timeline: Timeline) -> I64:
-    """How many ranks started in each attempt; 0 where its start lines name none."""
+    """How many ranks started in each attempt, those without a number counted by instance or pod; 0 where its start
+    lines name none."""
     table, attempts = timeline.table, timeline.attempts
-    rows = np.flatnonzero((table.kind == Kind.START) & (table.rank >= 0) & (attempts.of_row >= 0))
-    pairs = distinct((attempts.of_row[rows].astype(np.int64) << 32) | table.rank[rows])
-    return np.bincount(pairs >> 32, minlength=len(attempts)).astype(np.int64)
+    rows = np.flatnonzero((table.kind == Kind.START) & (attempts.of_row >= 0))
+    nodes = {node: -code for code, node in enumerate({node for node, _ in table.writers if node}, 1)}
+    node_of = np.array([*(nodes.get(node, 0) for node, _ in table.writers), 0], dtype=np.int64)
+    rank = table.rank[rows].astype(np.int64)
+    named = np.where(rank >= 0, rank + 1, node_of[table.writer[rows]])
+    pairs = distinct((attempts.of_row[rows].astype(np.int64) << 33) + (named + (1 << 32)))
+    known = pairs[pairs & ((1 << 33) - 1) != 1 << 32]
+    return np.bincount(known >> 33, minlength=len(attempts)).astype(np.int64)
 
 
 def _known_count(ranks: I64) -> I64:

@@ -99,6 +99,7 @@ def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
     idle = (attempts.last_recorded[before] < 0) & (timeline.endings.how[before] == End.NOT_LOGGED)
     bare = attempts.started[before] & attempts.started[before + 1]
     bare &= (table.rank[row] == NONE) & (table.rank[next_row] == NONE)
+    bare &= (table.writer[row] == NONE) & (table.writer[next_row] == NONE)
     at_once = attempts.begin[before + 1] - attempts.begin[before] <= _AT_ONCE_NS
     chosen = np.flatnonzero(idle & bare & at_once)
     if len(chosen):

@@ -12,14 +12,14 @@ import click
 
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
 from goodput_cli.cli.commands.watch import INTERVAL
-from goodput_cli.cli.console import say, say_all, tell
+from goodput_cli.cli.console import say_all, tell
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import LENGTH, CommandLine, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.remarks import Volume, remarks
 from goodput_cli.cli.session import sources_of
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
-from goodput_cli.errors import GoodputError, ProblemsFound
+from goodput_cli.errors import ProblemsFound
 from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.amounts import bounded
 
@@ -131,7 +131,7 @@ def monitor(
     from goodput_cli.api.watch import Watched
     from goodput_cli.monitor.health import Health
     from goodput_cli.monitor.run import Monitor
-    from goodput_cli.monitor.stop import GraceIsOver, Stop
+    from goodput_cli.monitor.stop import Stop
 
     thresholds = (*([fail_under] if fail_under else []), *fail_if, *warn_if)
     plan = _plan(times, thresholds)
@@ -159,9 +159,6 @@ def monitor(
     try:
         with stop.listening():
             code, analysis = running.run()
-    except GraceIsOver:
-        say("Error: the last update took too long; it was left.")
-        return GoodputError.exit_code
     finally:
         running.close()
     if analysis is not None:

@@ -74,7 +74,7 @@ class BucketSource:
         scheme = scheme_of(uri)
         if scheme not in self._stores:
             self._stores[scheme] = self._open_store(scheme)
-        place = _Place(self._stores[scheme], scheme, bucket, Event())
+        place = _Place(self._stores[scheme], scheme, bucket, Event(), context)
         found = choose(uri, path, place.listed(uri, path))
         wanted = [one for one in found if place.first_time(one, context)]
         context.expect(sum(one.size for one in wanted))
@@ -98,6 +98,7 @@ class _Place:
     scheme: str
     bucket: str
     stop: Event
+    context: ReadContext
 
     def uri(self, name: str) -> str:
         return f"{self.scheme}://{self.bucket}/{name}"
@@ -152,7 +153,7 @@ class _Place:
 
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:
-            return try_again(work, PATIENCE, self.stop)
+            return try_again(work, PATIENCE, self.stop, lambda _, wait: self.context.wait(wait))
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:

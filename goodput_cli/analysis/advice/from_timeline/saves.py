@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
 from goodput_cli.analysis.advice.from_timeline.saved_intervals import SavedLines
-from goodput_cli.events.schema import Kind
+from goodput_cli.events.schema import Edge, Kind
 
 
 class SaveLog:
@@ -33,6 +33,7 @@ class SaveLog:
         seen = timeline.ordered.table.end[orbax] == table.end[orbax]
         completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
         completed[: len(orbax)], measured[len(orbax) + len(pairs) :] = seen, False
+        measured[: len(orbax)] = table.edge[orbax] == Edge.INTERVAL
         return SavedLines(owner[saved].astype(np.int64), table.step[saved], start, end, end, completed, measured)
 
     def _alone(self, orbax: NDArray[np.intp], pairs: NDArray[np.intp]) -> NDArray[np.intp]:
