@@ -28,8 +28,9 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 def start(folder: Path, text: str, *arguments: str, python: str = sys.executable, **more: str) -> subprocess.Popen[str]:
     """Start a program in a folder; its output can be read. It has the standard library alone: all that a recorder
     needs, and it starts in a third of the time."""
-    path = folder / "program.py"
-    path.write_text(_PRELUDE + textwrap.dedent(text), encoding="utf-8")
+    path, program = folder / "program.py", _PRELUDE + textwrap.dedent(text)
+    if not path.exists() or path.read_text(encoding="utf-8") != program:  # others may be reading it
+        path.write_text(program, encoding="utf-8")
     command = [python, "-S", str(path), *arguments]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment(folder, **more), **pipes)
