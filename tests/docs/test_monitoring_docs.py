@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -87,7 +88,7 @@ def test_every_command_line_of_the_document_is_taken() -> None:
         assert _parse(shlex.split(line.partition(" > ")[0].removesuffix("&"))[2:])["targets"], line
 
 
-def _parse(arguments: list[str]) -> dict[str, object]:
+def _parse(arguments: list[str]) -> dict[str, Any]:
     with click.Context(command, info_name="monitor") as context:
         command.parse_args(context, ["--no-config", *arguments])
         return dict(context.params)
