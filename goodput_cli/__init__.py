@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from goodput_cli.api.check import check
     from goodput_cli.api.compare import compare
     from goodput_cli.api.fetch import fetch
-    from goodput_cli.api.jobs import jobs
     from goodput_cli.api.reconcile import reconcile
     from goodput_cli.api.watch import Update, watch
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
         ThresholdNotMet,
         UsageError,
     )
+    from goodput_cli.fleet.jobs import jobs
     from goodput_cli.sources.snapshot import Manifest
 
 __version__ = "0.1.0"
@@ -46,7 +46,7 @@ _PLACES = {
     "analyze": "api.analyze",
     "advise": "api.advise",
     "compare": "api.compare",
-    "jobs": "api.jobs",
+    "jobs": "fleet.jobs",
     "check": "api.check",
     "reconcile": "api.reconcile",
     "fetch": "api.fetch",
