@@ -24,10 +24,13 @@ FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
-ONLY_TYPED = ("job_name", "log_name", "output", "force", "update", "quiet", "config", "no_config")
+ONLY_TYPED = (
+    "job_name", "log_name", "output", "force", "update", "quiet", "config", "no_config", "scheduler",
+    "insecure_scheduler",
+)  # fmt: skip
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
 _SHARED_GROUPS = ("What", "How", "When")
-_ANALYZE = "analyze"
+_ANALYZE, _FLEET, _WHEN = "analyze", "fleet", "When"
 _WITHOUT = "; --no-config leaves it out"
 
 
@@ -169,6 +172,8 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
     if used and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
+    if (left_out := _left_out(command, settings)) and not chosen["quiet"]:
+        yield f"Settings of {settings.shown} that do not count for a fleet: {', '.join(left_out)}"
 
 
 def _typed_value(command: click.Command, context: click.Context, typed: Mapping[str, Any], name: str) -> Any:
@@ -208,8 +213,17 @@ def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.
     """Whether a setting of `analyze` counts for a command: its own all, of others how to account."""
     if command.name == analyze.name:
         return lambda _: True
-    names = {option.name for option in _options(command) if getattr(option, "group", "") in _SHARED_GROUPS}
+    groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != _WHEN]
+    names = {option.name for option in _options(command) if getattr(option, "group", "") in groups}
     return lambda option: option.name in names
+
+
+def _left_out(command: click.Command, settings: Settings) -> list[str]:
+    """Settings of `analyze` that say when, which one job's file cannot say for a fleet."""
+    if command.name != _FLEET:
+        return []
+    when = (option for option in _options(command) if getattr(option, "group", "") == _WHEN)
+    return [name for option in when for name in _long_names(option) if name in settings.table]
 
 
 def _analyze_command(context: click.Context) -> click.Command:

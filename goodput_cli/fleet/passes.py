@@ -18,7 +18,7 @@ from goodput_cli.diagnostics.collector import FEW_PLACES
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.fleet.engine import Engine
 from goodput_cli.fleet.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
-from goodput_cli.fleet.read import DocumentRead, batches_of, read_batch
+from goodput_cli.fleet.read import HERE, DocumentRead, batches_of, read_batch
 from goodput_cli.fleet.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import Document
 
@@ -33,7 +33,7 @@ class Plan:
 
     task: Task
     engine: Engine
-    local: Local = Local()
+    local: Local = HERE
     folder: str | None = None
     """Where pieces lie, where all workers see them; None for the temporary files of this machine."""
     apart: Callable[[Document], str] = lambda _: ""
@@ -72,6 +72,29 @@ def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagno
     shortened = [replace(one, where=one.where[:FEW_PLACES]) if one.severity == "info" else one for one in of_lines]
     of_sources = (one for row in rows for one in row.of_source)
     return (*of_listing, *of_sources, *sorted(shortened, key=lambda one: (one.code, one.message)))
+
+
+def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] | None) -> Iterator[Diagnostic]:
+    """One name that documents of two clusters hold at the same time. cluster_of: by URI; None where clusters tell jobs
+    apart."""
+    parts: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for row in rows if cluster_of is not None else ():
+        cluster = cluster_of(row.document.uri) if cluster_of is not None else ""
+        for part in row.jobs if cluster else ():
+            parts[part.job].append((part.first_ns, part.last_ns, cluster))
+    for job, found in sorted(parts.items()):
+        names = sorted({name for _, _, name in found})
+        if len(names) > 1 and _overlap(found):
+            message = f"the job {job} has events of {' and '.join(names)} at the same time; --distinct-by cluster"
+            yield Diagnostic.of("one_name_in_two_clusters", message)
+
+
+def _overlap(parts: list[tuple[int, int, str]]) -> bool:
+    """Whether two parts of different clusters overlap in time."""
+    ordered = sorted(parts)
+    return any(
+        other[0] < one[1] and other[2] != one[2] for place, one in enumerate(ordered) for other in ordered[place + 1 :]
+    )
 
 
 @dataclass
@@ -129,8 +152,8 @@ class _Passes:
         self._cut_all(shared)
         jobs = [one for key, holders in shared.items() if (one := self._shared_job(key, holders, whole)) is not None]
         for batch, result in self._results(account_batch, _largest_first(jobs)):
-            for place, job in enumerate(batch):
-                whole[job.job, job.apart] = result if isinstance(result, Failed) else result[place].answer
+            for number, job in enumerate(batch):
+                whole[job.job, job.apart] = result if isinstance(result, Failed) else result[number].answer
         return whole
 
     def _results(
@@ -196,9 +219,7 @@ class _Passes:
                 result = [Pieces(one.document, "", "", {}, result.reason) for one in batch]
             self.pieces.update({one.document.uri: one for one in result})
 
-    def _shared_job(
-        self, key: JobKey, holders: Sequence[DocumentRow], whole: dict[JobKey, Any]
-    ) -> SharedJob | None:
+    def _shared_job(self, key: JobKey, holders: Sequence[DocumentRow], whole: dict[JobKey, Any]) -> SharedJob | None:
         """A job of several documents; None, and an answer that says so, if one of them is gone."""
         cut = [self.pieces[row.document.uri] for row in holders]
         problems = [one.problem for one in cut if one.problem is not None]

@@ -20,6 +20,7 @@ import pyarrow as pa
 from goodput_cli.errors import SourceError
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
+from goodput_cli.fleet import arrow
 from goodput_cli.fleet.read import HERE, DocumentRead, read_one
 from goodput_cli.fleet.work import Accounted, Local, Origin, Task
 from goodput_cli.gc_pause import garbage_collection_paused
@@ -89,8 +90,8 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
         for job in jobs:
             if job.table.jobs[0] in names:
                 places[job.table.jobs[0]] = len(places)
-                arrays = [np.ascontiguousarray(getattr(job.table, name), dtype=COLUMNS[name]) for name in _STORED]
-                batch = pa.record_batch([pa.array(array) for array in arrays], schema=_SCHEMA)
+                columns = [arrow.numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
+                batch = pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
     return places
 
@@ -122,15 +123,15 @@ def join_pieces(shared: SharedJob) -> EventLog:
         batch, about = _read_piece(path, place)
         formats.update(LogFormat(*one) for one in about["formats"])
         for name in _STORED:
-            columns[name].append(batch.column(name).to_numpy(zero_copy_only=False))
+            columns[name].append(arrow.column(batch.column(name), COLUMNS[name]))
         for name in ("label", "detail", "entry"):
             codes = interners[name].codes([_hashable(value) for value in about[_plural(name)]])
             columns[name][-1] = np.append(codes, np.int32(NONE))[columns[name][-1]].astype(np.int32)
         (source,) = set(about["sources"]) if about["sources"] else {""}
         columns["source"].append(np.full(batch.num_rows, interners["source"].code(source), dtype=np.int32))
         columns["job"].append(np.zeros(batch.num_rows, dtype=np.int32))
-    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
-    tuples = {_plural(name): interner.values() for name, interner in interners.items()}
+    whole: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
+    tuples: dict[str, Any] = {_plural(name): interner.values() for name, interner in interners.items()}
     table = EventTable(**whole, jobs=(shared.job,), **tuples)
     return EventLog(table, (tuple(sorted(formats)),))
 

@@ -69,18 +69,22 @@ class OutputFormat:
     """Writes what `analyze` answers: a `Renderer`. None: the format is not for it."""
     sheet: Callable[..., str | bytes] | str | None = None
     """Writes what every other command answers: a `SheetRenderer`. None: the format is for `analyze` only."""
+    fleet: Callable[..., str | bytes] | str | None = None
+    """Writes what `fleet` answers, a `FleetSheet`, where that is more than a table. None: as `sheet` does."""
     endings: tuple[str, ...] = ()
     """Of the files that `-o` writes in this format, without the first dot; the format's name where none is given."""
     binary: bool = False
     """Whether it writes bytes, which no terminal should see."""
 
 
-def _own(analysis: str | None = None, sheet: str | None = None, *endings: str, binary: bool = False) -> OutputFormat:
+def _own(
+    analysis: str | None = None, sheet: str | None = None, *endings: str, fleet: str | None = None, binary: bool = False
+) -> OutputFormat:
     of_analysis, of_sheet = (
         module and f"goodput_cli.report.{folder}.{module}:render"
         for folder, module in (("formats", analysis), ("sheets", sheet))
     )
-    return OutputFormat(of_analysis, of_sheet, endings, binary)
+    return OutputFormat(of_analysis, of_sheet, fleet and f"goodput_cli.report.{fleet}", endings, binary)
 
 
 _BUILT_IN = {
@@ -88,12 +92,14 @@ _BUILT_IN = {
     "json": _own("json", "json", "json"),
     "csv": _own("csv", "csv", "csv"),
     "markdown": _own("markdown", "markdown", "md", "markdown"),
-    "html": _own("html", "html", "html", "htm"),
+    "html": _own("html", "html", "html", "htm", fleet="html.fleet:render"),
     "svg": _own("svg", None, "svg"),
     "png": _own("png", None, "png", binary=True),
-    "junit": _own("junit", None, "xml"),
-    "openmetrics": _own("openmetrics", None, "prom", "om"),
-    "parquet": _own("parquet", "parquet", "parquet", "segments.parquet", binary=True),
+    "junit": _own("junit", None, "xml", fleet="formats.junit:render_fleet"),
+    "openmetrics": _own("openmetrics", None, "prom", "om", fleet="formats.openmetrics:render_fleet"),
+    "parquet": _own(
+        "parquet", "parquet", "parquet", "segments.parquet", fleet="sheets.parquet:render_fleet", binary=True
+    ),
     "parquet-events": _own("parquet_events", None, "events.parquet", binary=True),
 }
 
@@ -149,6 +155,15 @@ def load_sheet_renderer(name: str) -> SheetRenderer:
     if function is None:
         others = ", ".join(other for other, known in _BUILT_IN.items() if known.sheet is not None)
         raise UsageError(f"the format {name!r} is for analyze; this command writes {others}")
+    renderer: SheetRenderer = _load(name, function)
+    return renderer
+
+
+def load_fleet_renderer(name: str) -> SheetRenderer:
+    """The function that writes what `fleet` answers in a format. Errors as in `load_renderer`."""
+    function = _format(name).fleet
+    if function is None:
+        return load_sheet_renderer(name)
     renderer: SheetRenderer = _load(name, function)
     return renderer
 

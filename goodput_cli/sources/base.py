@@ -160,6 +160,8 @@ class Document:
     """In bytes as stored; None where nobody knows before it is read."""
     version: str = ""
     """Changes whenever the content may have; empty where nobody knows."""
+    written_ns: int | None = None
+    """When it was written last, where the version depends on that (ns since 1970 UTC)."""
     identity: tuple[object, ...] = ()
     """What two names of one document have in common; empty: the URI."""
     apart: bool = False

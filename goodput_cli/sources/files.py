@@ -76,7 +76,7 @@ def _document(path: str) -> Document:
         return Document(path, name, identity=identity, problem=str(unreadable(path, PermissionError())))
     plain = os.path.isfile(path)  # nobody reads a pipe twice
     version = f"{status.st_size}-{status.st_mtime_ns}" if plain else ""
-    return Document(path, name, status.st_size if plain else None, version, identity, plain)
+    return Document(path, name, status.st_size if plain else None, version, status.st_mtime_ns, identity, plain)
 
 
 def find_files(path: str) -> list[str]:

@@ -7,8 +7,9 @@ recorded and is zero has one, so that a series does not vanish when all is well.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,6 +18,9 @@ from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.fleet.sheet import FleetSheet
+from goodput_cli.fleet.sums import Mpg, Sums
+from goodput_cli.fleet.thresholds import MEASURES as FLEET_MEASURES
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
@@ -42,6 +46,43 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     job = {"job_name": analysis.job.name}
     lines = [line for family in families(analysis) for line in _exposed(family, job)]
     return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def render_fleet(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """Goodput, lost hours and failures of a fleet, whole and by its first --by, as an exposition."""
+    report = sheet.report
+    assert report is not None
+    of_all: list[tuple[Labels, Sums, Mpg]] = [({}, report.sums, report.mpg)]
+    if report.groups:
+        table = report.groups[0]
+        of_all += [
+            ({f"{_as_label(dim)}": value for dim, value in zip(table.dims, row.values, strict=True)}, sums, mpg)
+            for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True)
+        ]
+    lines = [line for family in _fleet_families(of_all) for line in _exposed(family, {})]
+    verdicts = [line for family in _thresholds(sheet.thresholds) for line in _exposed(family, {})]
+    return "\n".join([*lines, *verdicts, "# EOF"]) + "\n"
+
+
+def _fleet_families(groups: Sequence[tuple[Labels, Sums, Mpg]]) -> Iterator[Family]:
+    """The measures of a fleet that are published. Groups that look the same once they are safe are one series: the
+    first."""
+    for measure in FLEET_MEASURES.values():
+        if measure.metric is None:
+            continue
+        samples: dict[tuple[tuple[str, str], ...], tuple[Labels, str]] = {}
+        for labels, sums, mpg in groups:
+            value = measure.of(sums, mpg)
+            if value is not None:
+                key = tuple((name, safe(text)) for name, text in labels.items())
+                samples.setdefault(key, (labels, _number(value)))
+        yield Family(measure.metric, measure.meaning, list(samples.values()))
+
+
+def _as_label(dim: str) -> str:
+    """The name of a dimension as a label may be called."""
+    name = re.sub(r"[^a-zA-Z0-9_]", "_", dim)
+    return name if not name[:1].isdigit() else f"_{name}"
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
@@ -139,7 +180,7 @@ def _exposed(family: Family, job: Labels) -> Iterator[str]:
         yield f"# UNIT {family.name} {unit}"
     for labels, value in family.samples:
         pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in (job | labels).items())
-        yield f"{family.name}{{{pairs}}} {value}"
+        yield f"{family.name}{f'{{{pairs}}}' if pairs else ''} {value}"
 
 
 def _escaped(text: str) -> str:

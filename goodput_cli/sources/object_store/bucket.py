@@ -76,14 +76,13 @@ class BucketSource:
         context.expect(sum(one.size for one in wanted))
         return _Reading(place, context).batches(wanted)
 
-
     def documents(self, uri: str, context: ReadContext) -> list[Document]:  # noqa: ARG002 - see `Listing`
         """See `Listing`: the objects, each in the version that is there."""
         place, path = self._place(uri)
         found = choose(uri, path, place.listed(uri, path))
         return [
-            Document(place.uri(one.name), place.uri(one.name), one.size, one.version, place.identity(one), True)
-            for one in found
+            Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
+            for one, uri in ((one, place.uri(one.name)) for one in found)
         ]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
