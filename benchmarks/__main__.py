@@ -113,6 +113,18 @@ def windows(lines: int, repeat: int) -> Iterator[Row]:
     yield Row(f"rolling, {WINDOWS} windows / analyze", detail, found["rolling"].seconds / found[OURS].seconds, 1.2)
 
 
+def insights(lines: int, repeat: int) -> Iterator[Row]:
+    """What a renderer's insights add to an analysis, in one process."""
+    logs = [str(make(lines)) for make in (calm_log, recorder_log)]
+    command = [sys.executable, str(Path(__file__).with_name("insights.py")), *logs]
+    shares = []
+    for _ in range(repeat):
+        measured = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+        shares.append(max(tuple(map(float, line.split())) for line in measured))
+    share, analysed, made = min(shares)
+    yield Row("insights / analyze", f"{lines} lines: {made:.3f} s of {analysed:.2f} s", share, 0.05)
+
+
 def memory(lines: int) -> Iterator[Row]:
     """Whether a month of a large run fits; the log is made, read once, and removed."""
     path = recorder_log(lines)
@@ -165,6 +177,7 @@ def rows(full: bool) -> Iterator[Row]:
             yield from reference_library(python, calm_log(3_000_000), "3 x 10^6 lines, calm", 50)
             yield from reference_library(python, recorder_log(200_000), "2 x 10^5 lines", 15)
     yield from windows(1_000_000, 5 if full else 3)
+    yield from insights(1_000_000, 5 if full else 3)
     yield from reading(python, 5_000_000, 5 if full else 3)
     if full:
         yield from memory(100_000_000)

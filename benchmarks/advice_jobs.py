@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from goodput_cli.analysis.advice.deaths import Course, Trace, settled
-from goodput_cli.analysis.advice.endings import with_endings
-from goodput_cli.analysis.advice.record import PARTS, Amounts, Life, Record, SaveColumns, latest_extra
-from goodput_cli.analysis.advice.sums import FLAT, ramp
+from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.replay.endings import with_endings
+from goodput_cli.analysis.advice.replay.record import PARTS, Amounts, Life, Record, SaveColumns, latest_extra
+from goodput_cli.analysis.advice.replay.sums import FLAT, ramp
 
 NS = 10**9
 

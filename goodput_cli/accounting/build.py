@@ -20,7 +20,7 @@ from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, p
 from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.ledger import Ledger
-from goodput_cli.accounting.order import Ordered, seen_at
+from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
 from goodput_cli.accounting.overlaps import Overlaps, resolve_overlaps
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import Segments, partition
@@ -32,6 +32,7 @@ from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.progress import Progress, find_progress
 from goodput_cli.accounting.training.reference import reference_step_time, with_slowdown
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
+from goodput_cli.accounting.training.step_ends import lost_behind
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
@@ -142,18 +143,24 @@ def build_timeline(ordered: Ordered, rules: Rules, as_of: int | None = None) -> 
     endings = find_endings(table, attempts)
     ended = _has_ended(table, attempts, endings)
     start = job_start(table)
-    end = int(table.end.max()) if ended or as_of is None else as_of
+    end = job_end(table, attempts) if ended or as_of is None else as_of
     return _account(_Job(ordered, table, attempts, endings, start, end, ended), rules) if start < end else None
 
 
 def job_start(table: EventTable) -> int:
     """The first scheduled or start line; the first event of any kind if a step or checkpoint event stands before it,
-    or if there is none (accounting §1)."""
+    or if there is none (accounting §1). Heartbeats before a line that ends what was before are of that."""
     opening = of_kind(table.kind, (Kind.SCHEDULED, Kind.START))
     first = int(np.argmax(opening))
     if not opening.any() or of_kind(table.kind[:first], PROGRESS_KINDS).any():
-        return int(table.time[0])
+        other = int(np.argmax(table.kind != Kind.HEARTBEAT))
+        return int(table.time[other if table.kind[other] in ENDINGS else 0])
     return int(table.time[first])
+
+
+def job_end(table: EventTable, attempts: Attempts) -> int:
+    """Where the last event ends (ns), stray heartbeats left out (accounting §1)."""
+    return int((np.delete(table.end, attempts.stray) if len(attempts.stray) else table.end).max())
 
 
 def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
@@ -180,7 +187,10 @@ def _account(job: _Job, rules: Rules) -> Timeline:
     in_flight = steps_in_flight(table, attempts, training, progress.records, progress.checkpoints, job.end)
     loading, overlapping_loads = data_loading(attempts, loads, in_flight, rules.method.data_loading == "blocking")
     events_claim = _claims_of_events(job, rules, phases, sign_of_life, progress.checkpoints)
-    overlaps = resolve_overlaps((*events_claim, loading), training, progress.may_start(attempts), (job.start, job.end))
+    lost = _lost_behind_step_ends(job, progress, sign_of_life)
+    overlaps = resolve_overlaps(
+        (*events_claim, loading, lost), training, progress.may_start(attempts), (job.start, job.end)
+    )
     reference, origin = reference_step_time(rules, training, overlaps.net, attempts.step_log)
     kept_training = _kept_training(job, rules, progress, overlaps, reference)
     return Timeline(
@@ -225,10 +235,18 @@ def _claims_of_events(
         planned_stops_excluded(down) if rules.method.exclude_stopped else join([]),
         claims.phases(table, attempts, phases),
         claims.saves_and_restores(table, attempts),
-        claims.queued(table, job.end),
+        claims.queued(table, attempts, job.end),
         down,
         *(claims.checkpoint_log(table, attempts, endings, checkpoints) if checkpoints is not None else ()),
     )
+
+
+def _lost_behind_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> Claims:
+    """Step-end logs: what is lost behind the last record of each attempt."""
+    if progress.records is None or not job.attempts.step_ends:
+        return join([])
+    trained_to = progress.training.spans.latest_end(np.zeros(len(job.attempts), dtype=np.int64))
+    return lost_behind(job.table, job.attempts, job.endings, progress.records, sign_of_life, trained_to)
 
 
 def _kept_training(

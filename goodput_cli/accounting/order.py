@@ -34,6 +34,7 @@ class Ordered:
 
 def in_order(table: EventTable) -> Ordered:
     """The events of one job sorted by their own time, ties by kind, identical ones once."""
+    table = _one_kind_of_steps(table)
     order = None if is_sorted(table.time) else np.argsort(table.time, kind="stable")
     tied = _tied(table.time if order is None else table.time[order])
     if len(tied):
@@ -49,6 +50,19 @@ def in_order(table: EventTable) -> Ordered:
     kept = np.ones(len(ordered), dtype=bool)
     kept[repeated] = False
     return Ordered(ordered.take(kept), ordered, repeated)
+
+
+def _one_kind_of_steps(table: EventTable) -> EventTable:
+    """Beside lines that say when steps begin, those that say how many were done are signs of life and no more
+    (accounting §4)."""
+    ends = (table.kind == Kind.STEP) & (table.edge == Edge.END)
+    if not ends.any() or np.count_nonzero(ends) == np.count_nonzero(table.kind == Kind.STEP):
+        return table
+    return replace(
+        table,
+        kind=np.where(ends, np.int8(Kind.HEARTBEAT), table.kind),
+        edge=np.where(ends, np.int8(Edge.POINT), table.edge),
+    )
 
 
 def seen_at(table: EventTable, as_of: int) -> EventTable:
@@ -72,9 +86,11 @@ def _tie_order(group: EventTable) -> Rows:
         (
             group.line,
             group.source,
+            _rank_by_content(group.writer, group.writers),
             _rank_by_content(group.detail, group.details),
             _rank_by_content(group.label, group.labels),
             group.rank,
+            group.step_time,
             group.step,
             group.end,
             _tie_rank(group),
@@ -125,7 +141,7 @@ def _repeats(table: EventTable, candidates: Rows) -> Rows:
     candidates: the rows that share their instant with a neighbour."""
     left, right = candidates[:-1], candidates[1:]
     same = np.ones(len(left), dtype=bool)
-    for column in ("time", "kind", "edge", "end", "step", "rank", "label", "detail"):
+    for column in ("time", "kind", "edge", "end", "step", "step_time", "rank", "label", "detail"):
         values = getattr(table, column)
         same &= values[left] == values[right]
     again = _repeated_entries(table)

@@ -14,6 +14,7 @@ from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, evaluate
 from goodput_cli.analysis.pick import pick_ordered, pick_run
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.results import Analysis, Rolling
 from goodput_cli.analysis.rolling.windows import as_known_at, default_window, rolling
@@ -28,10 +29,16 @@ _LONG_SILENCE_NS = 86_400 * 10**9
 
 
 def analyze_log(
-    log: EventLog, question: Question, job_name: str | None = None, thresholds: Sequence[ThresholdExpression] = ()
+    log: EventLog,
+    question: Question,
+    job_name: str | None = None,
+    thresholds: Sequence[ThresholdExpression] = (),
+    *,
+    price: Price | None = None,
+    asked: tuple[str, ...] = (),
 ) -> Analysis:
-    """The analysis of one job in a log that was read. The log is let go as soon as the job's events are in order: its
-    table is large, so that the caller should not keep it either."""
+    """The analysis of one job in a log that was read; price and asked are those of `Analysis`. The log is let go as
+    soon as the job's events are in order: its table is large, so that the caller should not keep it either."""
     ordered, name, formats = pick_ordered(log, job_name)
     of_reading = log.diagnostics
     del log
@@ -43,7 +50,7 @@ def analyze_log(
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
-    analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows)
+    analysis = replace(analysis, diagnostics=merge(noticed), rolling=rows, price=price, asked=asked)
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 

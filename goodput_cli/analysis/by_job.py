@@ -33,12 +33,13 @@ def by_job(log: EventLog) -> Iterator[EventLog]:
 
 
 def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
-    """The rows of one job, sorted by job before, with only those labels, details and entries that they use."""
+    """The rows of one job, sorted by job before, with only those labels, details, entries and writers that they use."""
     columns = {name: getattr(table, name)[start:stop] for name in COLUMNS}
     columns["job"] = np.zeros(stop - start, dtype=np.int32)
     columns["label"], labels = _used(columns["label"])
     columns["detail"], details = _used(columns["detail"])
     columns["entry"], entries = _used(columns["entry"])
+    columns["writer"], writers = _used(columns["writer"])
     return replace(
         table,
         **columns,
@@ -46,6 +47,7 @@ def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
         labels=tuple(table.labels[code] for code in labels),
         details=tuple(table.details[code] for code in details),
         entries=tuple(table.entries[code] for code in entries),
+        writers=tuple(table.writers[code] for code in writers),
     )
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
     from goodput_cli.analysis.disruptions.reliability import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
+    from goodput_cli.analysis.insights.insight import Insight
+    from goodput_cli.analysis.price import Price
     from goodput_cli.events.schema import EventTable, LogFormat
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
@@ -265,7 +267,8 @@ class Analysis:
     rolling: where windows were asked for.
     disruptions: those inside the window, in time order; each is made when it is read. reliability: what they add up to
         (accounting §10).
-    saves: None where the log has none. method: how all this was measured.
+    saves: None where the log has none. method: how all this was measured. price: what the accelerators cost, if said.
+    asked: the logs, and the options that choose the job, as they were named: what other commands need to see it again.
     """
 
     job: Job
@@ -287,11 +290,20 @@ class Analysis:
     reliability: Reliability | None = None
     saves: Saves | None = None
     method: Method = Method()
+    price: Price | None = None
+    asked: tuple[str, ...] = ()
 
     @property
     def goodput_percent(self) -> float:
         """Goodput in percent of the window without what is excluded; never clamped."""
         return self.goodput.percent
+
+    @cached_property
+    def insights(self) -> tuple[Insight, ...]:
+        """What cost most and what to do, the most costly first (docs/insights.md). Made when it is read."""
+        from goodput_cli.analysis.insights.find import find_insights
+
+        return find_insights(self)
 
     @cached_property
     def segments(self) -> pd.DataFrame:

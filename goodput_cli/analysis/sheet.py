@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer
+    from goodput_cli.analysis.published import Published
 
 SCHEMA_VERSION: Literal[1] = 1
 """The version of what programs read: JSON answers (docs/schema.json) and what Parquet files say of themselves."""
@@ -107,6 +108,14 @@ class Column:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """What a chart of a sheet shows, as data. Each kind of chart is a class of its own, which `report/html` draws."""
+
+    words: str
+    """What is to be seen, for those who do not see it."""
+
+
+@dataclass(frozen=True)
 class Sheet:
     """A table with what stands above and below it."""
 
@@ -126,3 +135,7 @@ class Sheet:
     """Rows for people where they are shown fewer than there are, else None."""
     sections: tuple[Sheet, ...] = ()
     """Further tables below, for people."""
+    chart: Chart | None = None
+    """The picture of it, in HTML, SVG and PNG; None where there is none."""
+    published: Callable[[], Published] | None = None
+    """Its gates and figures for JUnit and OpenMetrics; None for answers that have none."""

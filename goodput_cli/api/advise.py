@@ -43,18 +43,17 @@ def advise(
     """
     from goodput_cli.analysis.advice.thresholds import parse_advice
     from goodput_cli.analysis.advice.what_if import parse_plan
+    from goodput_cli.analysis.price import price_of
 
     if options.get("start") is not None or options.get("end") is not None:
         raise UsageError("advice is about a whole job: leave start and end out, or name a run")
-    if price_per_hour is not None and accelerators is None:
-        raise UsageError("price_per_hour needs accelerators: how many are held")
+    price = price_of(accelerators, price_per_hour)
     expressions = [parse_advice(one) for one in thresholds]
     plan = parse_plan(what_if) if what_if else None
     analysis = analyze(sources, **options)
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
-    from goodput_cli.analysis.advice.levers import Price
 
-    asked = Options(mtbf, round(spare_seconds * _NS), Price(accelerators, price_per_hour), plan)
+    asked = Options(mtbf, round(spare_seconds * _NS), price, plan)
     save_ns = None if save_seconds is None else round(save_seconds * _NS)
     return advise_analysis(analysis, asked, death, save_ns, interval_now, expressions).advice

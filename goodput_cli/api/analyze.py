@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import AnalyzeOptions, Source, spelled_out, split
+from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_out, split
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
@@ -17,12 +17,15 @@ def analyze(
     sources: Source | Sequence[Source],
     *,
     thresholds: Sequence[ThresholdExpression | str] = (),
+    accelerators: float | None = None,
+    price_per_hour: float | None = None,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
     """Read the logs and account for every second of one job.
 
     sources: files, globs, folders, addresses or `-`, merged.
-    thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`.
+    thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`. accelerators, price_per_hour: what
+    the job holds, and what one of them costs for an hour: `Analysis.insights` then say what was lost in both.
     job_name: may be left out when the logs hold one job. run: one run of a job name that was used several times: a
     number from 1, or "last". timezone: of times without a zone, in logs and in arguments.
     reference_step_time: seconds, or "auto" (accounting §6). data_loading: "overlapped" or "blocking". async_saves:
@@ -40,9 +43,13 @@ def analyze(
     cannot answer it); all are GoodputError.
     """
     from goodput_cli.analysis.goodput.thresholds import parse_threshold
+    from goodput_cli.analysis.price import price_of
 
+    price = price_of(accelerators, price_per_hour)
     reading, question = split(options)
     expressions = [parse_threshold(one) if isinstance(one, str) else one for one in thresholds]
     from goodput_cli.analysis.account import analyze_log
 
-    return analyze_log(reading.read(sources, question.timezone), question, reading.job_name, expressions)
+    job = (*(("-j", reading.job_name) if reading.job_name else ()), *(("--run", question.run) if question.run else ()))
+    log = reading.read(sources, question.timezone)
+    return analyze_log(log, question, reading.job_name, expressions, price=price, asked=(*addresses(sources), *job))

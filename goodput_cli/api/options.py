@@ -9,10 +9,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar
 
 from goodput_cli.analysis.question import WHAT, AccountingOptions, Question, make_question
+from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import DAY, bounded
 from goodput_cli.vocabulary.option import declared, option
 
 if TYPE_CHECKING:
+    from goodput_cli.events.asked import Asked
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress, Wanted
 
@@ -25,12 +27,21 @@ _read_days = bounded(
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def _read_year(value: str | int) -> int:
+    year = int(value) if str(value).isascii() and str(value).isdigit() else 0
+    if not 1970 <= year < 2255:
+        raise UsageError(f"--year {value}: is no year from 1970 to 2254")
+    return year
+
+
 class LogOptions(TypedDict, total=False):
     """How to read, for editors and type checkers. Each is described at the field of `Reading` that has its name."""
 
     log_name: str | None
     lookback_days: float | None
     use_cache: bool
+    mapping: tuple[str, ...]
+    year: int | None
     stdin: BinaryIO | None
     progress: Progress | None
     notice: Callable[[str], None] | None
@@ -77,6 +88,12 @@ class Reading:
     """How far back to read Cloud Logging; None: as far as the job goes."""
     use_cache: bool = option(True, WHAT, "Read Cloud Logging anew and keep nothing of it.", names=("--no-cache",))
     """Whether entries of Cloud Logging that were read before may be kept and used."""
+    mapping: tuple[str, ...] = option(
+        (), WHAT, "A log format of your own: TOML (docs/mappings.md).", metavar="FILE", read=str
+    )
+    """Files that declare log formats."""
+    year: int | None = option(None, WHAT, "The year of stamps that name none.", metavar="YYYY", read=_read_year)
+    """Of stamps in text without one; None for that of the stamps around them, or of the file's last change."""
     stdin: BinaryIO | None = None
     """The stream behind `-`; None for the standard input of the process."""
     progress: Progress | None = None
@@ -91,6 +108,13 @@ class Reading:
 
         return Wanted(self.job_name, self.log_name, self.lookback_days, self.use_cache)
 
+    @property
+    def asked(self) -> Asked:
+        """What logs do not say themselves. Raises UsageError for a mapping with a mistake."""
+        from goodput_cli.events.asked import asked
+
+        return asked(self.mapping, self.year)
+
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
         """Read the logs into one table. Raises SourceError where one cannot be read."""
         from goodput_cli.events.read import read_events
@@ -102,6 +126,7 @@ class Reading:
             progress=self.progress,
             wanted=self.wanted,
             notice=self.notice,
+            asked=self.asked,
         )
 
 
@@ -113,8 +138,18 @@ def addresses(sources: Source | Sequence[Source]) -> list[str]:
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
     of_reading = {one.name for one in fields(Reading)}
-    reading = Reading(**{name: value for name, value in options.items() if name in of_reading})
+    reading = Reading(**_checked({name: value for name, value in options.items() if name in of_reading}))
     return reading, make_question(**{name: value for name, value in options.items() if name not in of_reading})
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    """What a program gives for options that are read: files as paths, a year as a number or text."""
+    if options.get("mapping") is not None:
+        named = options["mapping"]
+        options["mapping"] = tuple(map(os.fspath, [named] if isinstance(named, str | os.PathLike) else named))
+    if options.get("year") is not None:
+        options["year"] = _read_year(options["year"])
+    return {name: value for name, value in options.items() if name != "mapping" or value is not None}
 
 
 def spelled_out(options: type) -> Callable[[Function], Function]:

@@ -17,9 +17,8 @@ from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_o
 from goodput_cli.errors import NotEnoughData
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.question import Question
+    from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.analysis.results import Analysis
-    from goodput_cli.events.schema import EventLog
 
 
 @dataclass(frozen=True)
@@ -45,23 +44,67 @@ def watch(
     nothing is logged counts. notice: takes what a person should know (a file was truncated, the network fails).
     The others are those of `goodput_cli.analyze`; so are the errors, of the first answer only where it can go on.
     """
-    reading, question = split({"as_of": "now", **options})
-    from goodput_cli.events.live import LiveLog
-
-    log = LiveLog(addresses(sources), timezone=question.timezone, wanted=reading.wanted, notice=reading.notice)
-    with closing(log):
+    of_now: AnalyzeOptions = {"as_of": "now", **options}
+    with closing(Watched(sources, **of_now)) as watched:
         while True:
             started = time.monotonic()
-            changed = log.look()
-            yield _update(log.log(), question, reading.job_name, changed)
+            changed = watched.look()
+            yield _update(watched, changed)
             spent = time.monotonic() - started
             time.sleep(max(interval - spent, spent, 0.0))  # half of one core at the most
 
 
-def _update(log: EventLog, question: Question, job_name: str | None, changed: bool) -> Update:
-    from goodput_cli.analysis.account import analyze_log
-
+def _update(watched: Watched, changed: bool) -> Update:
     try:
-        return Update(changed, analyze_log(log, replace(question, now_ns=time.time_ns()), job_name))
+        return Update(changed, watched.analysis(time.time_ns()))
     except NotEnoughData as error:
         return Update(changed, None, str(error))
+
+
+class Watched:
+    """The log of a job that grows: `look` reads what is new, `analysis` accounts for all of it.
+
+    once: sources that are read a single time. The others, and the errors, are those of `watch`.
+    """
+
+    def __init__(
+        self, sources: Source | Sequence[Source], *, once: Sequence[str] = (), **options: Unpack[AnalyzeOptions]
+    ) -> None:
+        from goodput_cli.events.live import LiveLog
+
+        reading, self._question = split(options)
+        self._job_name = reading.job_name
+        self._log = LiveLog(
+            addresses(sources),
+            once=once,
+            timezone=self._question.timezone,
+            wanted=reading.wanted,
+            asked=reading.asked,
+            notice=reading.notice,
+        )
+
+    def look(self) -> bool:
+        """Read what is new; whether there was anything. Raises SourceError, in the first look."""
+        return self._log.look()
+
+    @property
+    def failing(self) -> bool:
+        """Whether a source could not be read in the last look."""
+        return self._log.failing
+
+    def analysis(self, now_ns: int | None, thresholds: Sequence[ThresholdExpression] = ()) -> Analysis:
+        """The analysis of all that was read; `as_of="now"` is `now_ns` (since 1970 UTC), but never before the last
+        event: a clock that was set back hides nothing. None: as of the last event. Raises NotEnoughData."""
+        from goodput_cli.analysis.account import analyze_log
+
+        log = self._log.log()
+        if now_ns is None:
+            question = replace(self._question, as_of=None)
+        else:
+            last = int(log.table.end.max()) if len(log.table) else 0
+            question = replace(self._question, now_ns=max(now_ns, last))
+        return analyze_log(log, question, self._job_name, thresholds)
+
+    def close(self) -> None:
+        """Let go of files that are held open."""
+        self._log.close()

@@ -47,6 +47,9 @@ COMMANDS = {
     "watch": Elsewhere(
         "goodput_cli.cli.commands.watch", "Follow a running job: the answer is drawn again as its log grows."
     ),
+    "monitor": Elsewhere(
+        "goodput_cli.cli.commands.monitor", "Publish the goodput of a running job, from a process beside it."
+    ),
     "record": Elsewhere("goodput_cli.cli.commands.record", "Write one event of a job, from its launcher script."),
 }
 """Every command, in the order in which `--help` shows them."""

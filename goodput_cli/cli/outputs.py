@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from goodput_cli.cli.console import is_terminal, page_of_terminal, put
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.report.base import Page, format_of, is_binary
+from goodput_cli.report.whole_file import exists, write_whole
 
 DEFAULT_FORMAT = "table"
 Answer = TypeVar("Answer")
@@ -67,24 +68,6 @@ def plan_outputs(
     return Outputs(load(name) if name else None, files, force)
 
 
-def write_whole(path: Path, content: str | bytes, *, force: bool) -> None:
-    """Write a file (text as UTF-8) under a temporary name beside it and rename it: nobody ever sees half a report."""
-    target = path.resolve()  # through a link, the file behind it
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with open(temporary, "xb") as stream:
-            stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        if not force and target.exists():
-            raise _exists(path)
-        os.replace(temporary, target)
-    except OSError as error:
-        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _check(path: Path, sources: Sequence[str], force: bool) -> None:
     folder = path.parent
     if path.is_dir():
@@ -94,10 +77,6 @@ def _check(path: Path, sources: Sequence[str], force: bool) -> None:
     if path.exists() and any(os.path.exists(source) and os.path.samefile(path, source) for source in sources):
         raise UsageError(f"{path}: is one of the logs to be read; choose another file for the report")
     if path.exists() and not force:
-        raise _exists(path)
+        raise exists(path)
     if not os.access(folder, os.W_OK):
         raise GoodputError(f"{path}: no permission to write in {folder}")
-
-
-def _exists(path: Path) -> UsageError:
-    return UsageError(f"{path}: the file exists; --force overwrites it")

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from goodput_cli.cli.interrupts import raise_again
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _PATIENCE_SECONDS = 0.4
 """What is read sooner needs no line: making one takes a while as well."""
 _BAR_WIDTH = 16
+_READING = "reading"
 _SHOWN_EVERY = 25
 
 
@@ -80,10 +82,13 @@ class _ReadingLine:
         self._stack, self._then = stack, then
         self._begin = time.monotonic()
         self._bytes = self._lines = self._total = 0
+        self._waits = ""
+        self._one_at_a_time = Lock()
         self._shown: tuple[Bar, TaskID] | None = None
 
     def advance(self, count: int, /) -> None:
         self._bytes += count
+        self._waits = ""
         self._show()
 
     def expect(self, count: int, /) -> None:
@@ -91,6 +96,10 @@ class _ReadingLine:
 
     def add_lines(self, count: int, /) -> None:
         self._lines += count
+        self._show()
+
+    def wait(self, what: str, /) -> None:
+        self._waits = what
         self._show()
 
     def finish(self) -> None:
@@ -101,12 +110,19 @@ class _ReadingLine:
             bar.update(task, description=self._then, total=None)
 
     def _show(self) -> None:
-        if self._shown is None and time.monotonic() - self._begin < _PATIENCE_SECONDS:
+        waited = time.monotonic() - self._begin >= _PATIENCE_SECONDS or self._waits
+        if self._shown is None and not waited:
             return
-        total = self._total if 0 < self._bytes <= self._total else None
-        first = self._shown is None
-        bar, task = self._shown = self._shown or self._open()
-        bar.update(task, completed=self._bytes, total=total, lines=f"{self._lines:,} lines", refresh=first)
+        with self._one_at_a_time:  # workers say when they wait
+            total = self._total if 0 < self._bytes <= self._total else None
+            first = self._shown is None
+            bar, task = self._shown = self._shown or self._open()
+            words = f"{_READING} ({self._waits})" if self._waits else _READING
+            lines = f"{self._lines:,} lines"
+            bar.update(
+                task, description=words, completed=self._bytes, total=total, lines=lines,
+                refresh=first or bool(self._waits),
+            )  # fmt: skip
 
     def _open(self) -> tuple[Bar, TaskID]:
         from rich.progress import (
@@ -129,7 +145,7 @@ class _ReadingLine:
                 TimeRemainingColumn(compact=True),
             )
         )
-        return bar, bar.add_task("reading", total=None, lines="")
+        return bar, bar.add_task(_READING, total=None, lines="")
 
 
 def _is_seen(wanted: bool) -> bool:

@@ -19,11 +19,12 @@ from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.remarks import Volume, remarks
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
-from goodput_cli.report.base import load_sheet_renderer
+from goodput_cli.report.base import Offer, load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+    from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.results import Analysis, Threshold
 
 Answer = TypeVar("Answer")
@@ -53,12 +54,14 @@ class Session(Generic[Answer]):
         thresholds: Sequence[ThresholdExpression] = (),
         window: Sequence[str | int] = (),
         every: int | None = None,
+        price: Price | None = None,
     ) -> Analysis:
         """Read the sources and analyse one job."""
         from goodput_cli.api.analyze import analyze
 
+        priced = {} if price is None else {"accelerators": price.accelerators, "price_per_hour": price.per_hour}
         with self.reading() as options:
-            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **options)
+            return analyze(self.sources, thresholds=thresholds, window=window, every=every, **priced, **options)
 
     def finish(
         self,
@@ -109,9 +112,9 @@ def open_session(
     )
 
 
-def open_sheet_session(line: CommandLine, jobs: Sequence[str] = ()) -> Session[Sheet]:
-    """A session of a command that answers with a `Sheet`."""
-    return open_session(line, load_sheet_renderer, jobs)
+def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:
+    """A session of a command that answers with a `Sheet`. offers: what it has beside its rows."""
+    return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs)
 
 
 def sources_of(

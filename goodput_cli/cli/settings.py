@@ -25,8 +25,8 @@ FILE_NAMES = ("goodput.toml", "pyproject.toml")
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
 ONLY_TYPED = (
-    "job_name", "log_name", "output", "force", "update", "quiet", "config", "no_config", "scheduler",
-    "insecure_scheduler",
+    "job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config",
+    "scheduler", "insecure_scheduler",
 )  # fmt: skip
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
 _SHARED_GROUPS = ("What", "How", "When")
@@ -172,8 +172,20 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
     used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
     if used and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"
-    if (left_out := _left_out(command, settings)) and not chosen["quiet"]:
-        yield f"Settings of {settings.shown} that do not count for a fleet: {', '.join(left_out)}"
+    ignored = _periods_left_out(command, settings, _one_job(chosen["job_name"]))
+    if ignored and not chosen["quiet"]:
+        yield f"Settings of {settings.shown}: {' and '.join(ignored)} left out: {command.name} is about whole jobs"
+
+
+def _periods_left_out(command: click.Command, settings: Settings, job: str | None) -> list[str]:
+    """Settings for a part of a job that a command which accounts for jobs does not take: its answer is about more."""
+    own = {option.name for option in _options(command)}
+    if command.name == _FLEET:
+        return [name for name in ("from", "to", "as-of") if name in settings.table]
+    if "as_of" not in own:
+        return []
+    set_there = {*settings.table, *_of_job(settings.table.get(JOBS, {}), job, command, settings)}
+    return [name for option, name in (("start", "from"), ("end", "to")) if option not in own and name in set_there]
 
 
 def _typed_value(command: click.Command, context: click.Context, typed: Mapping[str, Any], name: str) -> Any:
@@ -216,14 +228,6 @@ def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.
     groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != _WHEN]
     names = {option.name for option in _options(command) if getattr(option, "group", "") in groups}
     return lambda option: option.name in names
-
-
-def _left_out(command: click.Command, settings: Settings) -> list[str]:
-    """Settings of `analyze` that say when, which one job's file cannot say for a fleet."""
-    if command.name != _FLEET:
-        return []
-    when = (option for option in _options(command) if getattr(option, "group", "") == _WHEN)
-    return [name for option in when for name in _long_names(option) if name in settings.table]
 
 
 def _analyze_command(context: click.Context) -> click.Command:

@@ -39,8 +39,8 @@ _READING = {
     ),
     "not_a_log": Code(
         "info",
-        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text "
-        "without a line of JSON.",
+        "Files of a folder that are plainly no logs: one JSON value over several lines that names no job, or text in "
+        "which no line says anything.",
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
@@ -106,9 +106,10 @@ _READING = {
     ),
     "unrecognised_lines": Code(
         "warning",
-        "JSON objects that no log format recognises.",
+        "JSON objects that no log format recognises, or a text in which no line says anything.",
         "They do not count. Harmless if another program writes into the same log.",
-        "If they should be events, compare their keys with docs/formats.md.",
+        "If they should be events, compare their keys with docs/formats.md; `goodput check --suggest FILE` drafts a "
+        "mapping of a text.",
     ),
     "unknown_event": Code(
         "warning",
@@ -165,6 +166,51 @@ _READING = {
         "Keys that the format does not know.",
         "None: they are ignored.",
         "Nothing, unless a key is misspelt: then what it says is missing.",
+    ),
+}
+
+_TEXT = {
+    "other_output": Code(
+        "info",
+        "Lines of text, or JSON objects among them, that say nothing about time.",
+        "None: programs print much else.",
+        "Nothing. If some of them should count, `goodput check --suggest FILE` drafts a mapping.",
+    ),
+    "job_name_assumed": Code(
+        "info",
+        "Text names no job: it is called by its folder, or by its file where that is the only one.",
+        "None.",
+        "Give --job-name where another name is wanted.",
+    ),
+    "several_jobs_in_folder": Code(
+        "warning",
+        "Files of one folder overlap in time and record other steps at the same time, or name different jobs.",
+        "They are different jobs, each named by its file.",
+        "Name the files of one job alone, or put each job's files into a folder of its own.",
+    ),
+    "assumed_year": Code(
+        "info",
+        "Stamps without a year: they get that of the nearest stamp with one, else of the file's last change.",
+        "None, unless the file was copied without its time of last change: then instants are whole years off.",
+        "Give --year where another year is meant.",
+    ),
+    "no_clock": Code(
+        "warning",
+        "Lines with durations in a file in which no line has a time.",
+        "Amounts are right; the last line is put at the file's last change, so that instants may be wrong.",
+        "Let a stamp stand on the lines (kubectl logs --timestamps, a logger's format).",
+    ),
+    "stamps_go_back": Code(
+        "warning",
+        "The stamps of a text go back by more than 2 s: the clock was set, or files were joined in another order.",
+        "Each line keeps its own time; where the clock was set, time around the place is counted twice or lost.",
+        "Look at the first place; name files that were joined one by one.",
+    ),
+    "missing_records": Code(
+        "warning",
+        "Records without a stamp whose step numbers jump: lines in between are missing.",
+        "The jump takes no time: the job seems shorter than it was.",
+        "Read the whole file, or one whose lines have stamps.",
     ),
 }
 
@@ -251,6 +297,19 @@ _ACCOUNTING = {
         "A writer that sends its lines at once loses none. Otherwise look for the log of a missing attempt, or for a "
         "checkpoint of another job.",
         mild="info",
+    ),
+    "gap_between_steps": Code(
+        "info",
+        "Time between two records of a step-end log that is neither of their steps, by the mean time that the later "
+        "line names, nor of a save, an evaluation or anything else that was logged.",
+        "It counts as other.",
+        "Look at what the program does there; a line of it (a save, an evaluation) would give the time its name.",
+    ),
+    "step_longer_than_gap": Code(
+        "info",
+        "A line names a mean step time by which its steps took longer than the time since the record before.",
+        "The time between the two records counts as training.",
+        "A clock was set, or the line before came late.",
     ),
     "input_bound": Code(
         "warning",
@@ -422,6 +481,12 @@ _ADVICE = {
         "The rate of failures is little more than a guess: the advice is never to change.",
         "Ask again when the job has run longer, or give the cluster's --mtbf.",
     ),
+    "one_interval_only": Code(
+        "info",
+        "Only one saved step was seen.",
+        "Today's interval of saves is taken from its distance to the first step trained, and may be another.",
+        "Give it with --interval-now, or ask again when the job has saved twice.",
+    ),
     "early_failures": Code(
         "info",
         "More failures came soon after a start than a constant rate of failures gives by chance in one case of 100.",
@@ -454,7 +519,7 @@ _ADVICE = {
     ),
 }
 
-CODES: dict[str, Code] = {**_READING, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING, **_ADVICE}
+CODES: dict[str, Code] = {**_READING, **_TEXT, **_ACCOUNTING, **_CLOCKS, **_COVERAGE, **_HOSTS, **_COMPARING, **_ADVICE}
 """Every code, in the order in which docs/diagnostics.md lists them."""
 
 _UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")

@@ -11,19 +11,34 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
-from goodput_cli.events.columnar.templates import Columns
+from goodput_cli.events.columnar.templates import Columns, Wrapping
 from goodput_cli.events.entry_zones import EntryZones
-from goodput_cli.events.envelope import NO_STAMP, PAYLOAD, SAYS_NOTHING, EnvelopeReader, Identity, identities_of
+from goodput_cli.events.envelope import (
+    INSERT_ID,
+    NO_STAMP,
+    PAYLOAD,
+    SAYS_NOTHING,
+    EnvelopeReader,
+    Identity,
+    Writer,
+    identities_of,
+    named_writer,
+    numbered_writer,
+    numbered_writers,
+)
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table
+from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat
+from goodput_cli.events.text.collected import Texts
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
@@ -32,13 +47,16 @@ MANY_SHAPES = 64
 """With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
 slow by inventing keys or their order."""
 _CACHE_SIZE = 4096
+_STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
+_OTHER = ("other_output", "JSON objects among text that no log format recognises")
 
 
 class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
-    def __init__(self, timezone: str) -> None:
+    def __init__(self, timezone: str, asked: Asked | None = None) -> None:
         """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
+        self._asked = asked or Asked()
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
@@ -46,9 +64,12 @@ class Decoder:
         self._rows = RowBuilder()
         self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(load_zone(timezone)))
         self._zones = EntryZones() if timezone == AUTO else None
-        self._output = replace(self._output, zones=self._zones)
+        self._texts = Texts()
+        self._output = replace(self._output, zones=self._zones, texts=self._texts)
         self._envelopes = EnvelopeReader()
-        self._formats = {one: Traits.of(one) for one in all_formats(self.notes)}
+        mappings = self._asked.mappings  # those of a user are asked first, those that are shipped last
+        formats = (*mappings.first_formats, *all_formats(self.notes), *mappings.last_formats)
+        self._formats = {one: Traits.of(one) for one in formats}
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }
@@ -56,11 +77,15 @@ class Decoder:
             *(one.keys for one in self._formats)
         )
         self._format_of: dict[Hashable, Format | None] = {}
+        self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
     def add(self, source: str, parsed: Parsed) -> None:
         """Decode the records of a block."""
         code = self.sources.code(source)
+        self._stray = _STRAY if parsed.text is None else _OTHER
+        if parsed.text is not None:
+            self._texts.add(code, parsed.text)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
@@ -78,10 +103,23 @@ class Decoder:
         if wrapping is not None:
             stamp = self._envelopes.stamps_of(wrapping.stamps)
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
-        origin = Origin(source, lines, lines, entry, constant(size, NONE))
         records = LazyRecords(parsed.block, columns.rows, None if wrapping is None else PAYLOAD)
         entries = None if wrapping is None else LazyRecords(parsed.block, columns.rows)
+        writer = None if wrapping is None or entries is None else self._writers_of(wrapping, entries[0])
+        origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
         self._decode_shape(Records(records, columns.keys, origin, stamp, False, columns, entries))
+
+    def _writers_of(self, wrapping: Wrapping, entry: Entry) -> NDArray[np.int32]:
+        """Who wrote the lines of a template, which differ in time and identity only; entry: one of them."""
+        named = named_writer(entry)
+        if named is not None:
+            return constant(len(wrapping.ids), self._writer(named))
+        writers, which = numbered_writers(wrapping.ids)
+        codes = np.array([self._writer(one) for one in writers], dtype=np.int32)
+        return constant(len(which), int(codes[0])) if len(codes) == 1 else codes[which]
+
+    def _writer(self, writer: Writer | None) -> int:
+        return NONE if writer is None else self._output.writers.code(writer)
 
     def _decode_records(self, source: int, parsed: Parsed) -> None:
         size = len(parsed.records)
@@ -98,19 +136,31 @@ class Decoder:
     def finish(self, *, more: bool = False) -> EventLog:
         """Everything that was added, as one log. more: whether more will be added; the next log holds all of it."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
+        columns, notes = self._rows.columns(more=more), DiagnosticCollector()
+        if self._texts:
+            columns = joined(columns, self._text_columns(sources, notes))
         table = build_table(
-            self._rows.columns(more=more),
+            columns,
             jobs=self._jobs.values(),
             labels=output.labels.values(),
             sources=sources,
             details=output.details.values(),
             entries=entries,
+            writers=output.writers.values(),
         )
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
-        diagnostics = self.notes.diagnostics(sources, entries)
+        diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
         return EventLog(table, formats, diagnostics)
+
+    def _text_columns(self, sources: Sequence[str], notes: DiagnosticCollector) -> dict[str, NDArray[Any]]:
+        """What sources of text gave so far."""
+        rows, formats = self._texts.rows(sources, self._asked, replace(self._output, notes=notes), self._jobs)
+        for job, names in formats.items():
+            for name in names:
+                self._formats_of_job[job].setdefault(name, LogFormat(name))
+        return rows.columns()
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""
@@ -135,7 +185,9 @@ class Decoder:
         stamps = self._envelopes.stamps(group.records)
         names = self._envelopes.identities(group.records, stamps)
         codes = [NONE if name is None else self._entries.code(name) for name in names]
-        origin = replace(group.origin, entry=np.array(codes, dtype=np.int32))
+        writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
+        writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
+        origin = replace(group.origin, entry=np.array(codes, dtype=np.int32), writer=writer)
         payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 
@@ -238,8 +290,7 @@ class Decoder:
             self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
-        message = "lines that no log format recognises; ignored"
-        self._output.report("unrecognised_lines", message, records, list(places))
+        self._output.report(*self._stray, records, list(places))
 
 
 def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:

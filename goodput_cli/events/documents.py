@@ -10,24 +10,63 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.templates import Templates
+from goodput_cli.events.formats import sacct
 from goodput_cli.events.json_lines import JsonLines
 from goodput_cli.events.json_objects import JsonObjects
+from goodput_cli.events.mappings.registry import Mappings, has_keys
 from goodput_cli.events.parsed import DocumentReader, Parsed
+from goodput_cli.events.tables import Table, delimiter_of
+from goodput_cli.events.text.scan import TextLines, is_text
 from goodput_cli.sources.base import Batch, RawBatch
 
 
-def document_reader(batch: RawBatch, templates: Templates | None = None) -> DocumentReader:
-    """What reads the document that this batch begins. templates: those of documents read before."""
+def says_something(head: bytes, asked: Asked | None = None) -> bool:
+    """Whether a document that begins like this is a table or text that some format knows."""
+    mappings = (asked or Asked()).mappings
+    return isinstance(_of_text(RawBatch("", 1, head), mappings), Table) or mappings.ruleset.knows(head)
+
+
+def document_reader(
+    batch: RawBatch, templates: Templates | None = None, mappings: Mappings | None = None
+) -> DocumentReader:
+    """What reads the document that this batch begins. templates: those of documents read before. mappings: formats that
+    a user declared."""
     if JsonObjects.begins(batch.data):
         return JsonObjects()
+    if not batch.data.startswith(b"{") or _may_be_text(batch.data):
+        reader = _of_text(batch, mappings or Mappings())
+        if reader is not None:
+            return reader
     return JsonLines(templates)
+
+
+def _of_text(batch: RawBatch, mappings: Mappings) -> DocumentReader | None:
+    """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
+    by_delimiter = mappings.delimiters
+
+    def is_header(delimiter: str, columns: frozenset[str]) -> bool:
+        row = dict.fromkeys(columns, "1")
+        return columns >= sacct.HEADER or any(has_keys(rule, row) for rule in by_delimiter.get(delimiter, ()))
+
+    delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*sacct.DELIMITERS, *by_delimiter)))
+    if delimiter is not None:
+        return Table(delimiter)
+    return TextLines(mappings.ruleset) if is_text(batch.data, mappings.ruleset) else None
+
+
+def _may_be_text(data: bytes) -> bool:
+    """Whether some line at the beginning of a document is no JSON object."""
+    head = data[: 1 << 16]
+    return head.count(b"\n{") < head.count(b"\n") - head.endswith(b"\n")
 
 
 class Documents:
     """The documents of one or more sources while they are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: Asked | None = None) -> None:
+        self._mappings = (asked or Asked()).mappings
         self._readers: dict[str, DocumentReader] = {}
         self._templates = Templates()
 
@@ -40,7 +79,7 @@ class Documents:
         if reader is None or batch.first_line == 1:
             if reader is not None:
                 yield reader.finish()
-            reader = self._readers[batch.source] = document_reader(batch, self._templates)
+            reader = self._readers[batch.source] = document_reader(batch, self._templates, self._mappings)
         yield reader.feed(batch)
 
     def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:

@@ -7,6 +7,7 @@ from datetime import UTC
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters
 from goodput_cli.events.timestamps import Instants, TimestampReader
@@ -18,7 +19,10 @@ its name and version once a process."""
 NO_STAMP = -1
 """In place of an envelope's timestamp that is not there, or is none."""
 
+_LABELS, _RESOURCE, _LOGGER, _NODE = "labels", "resource", "python_logger", ("instance_id", "pod_name")
 Identity = tuple[str, str, str]
+Writer = tuple[str, str]
+"""(node, process): see `EventTable.writers`."""
 
 
 class EnvelopeReader:
@@ -53,6 +57,39 @@ def identities_of(log_name: str, stamps: I64, times: Characters, ids: Characters
     for at in np.flatnonzero(stamps == NO_STAMP).tolist():
         named[at] = times[at].tobytes().decode()
     return [(log_name, time, insert_id) for time, insert_id in zip(named, _texts(ids), strict=True)]
+
+
+def named_writer(entry: Mapping[str, Any]) -> Writer | None:
+    """Who wrote an entry, as its labels and those of its resource name it: the instance and pod, and the logger, of
+    which every recorder of a process has one of its own."""
+    resource = _labels(entry.get(_RESOURCE))
+    node = [str(resource.get(key) or "") for key in _NODE]
+    logger = str(_labels(entry).get(_LOGGER) or "")
+    return ("/".join(node) if any(node) else "", logger) if logger or any(node) else None
+
+
+def numbered_writer(insert_id: object) -> Writer | None:
+    """The same where nothing is named: writers number their entries, as `624b-17`."""
+    prefix = insert_id.rpartition("-")[0] if isinstance(insert_id, str) else ""
+    return ("", prefix) if prefix else None
+
+
+def numbered_writers(ids: Characters) -> tuple[list[Writer | None], NDArray[np.intp]]:
+    """The same of many insertIds, uint8[n, width]: the distinct writers, and which of them wrote each."""
+    dashes = ids == ord("-")
+    if not dashes.any():
+        return [None], np.zeros(len(ids), dtype=np.intp)
+    behind = np.where(dashes.any(axis=1), ids.shape[1] - 1 - np.argmax(dashes[:, ::-1], axis=1), 0)
+    prefixes = np.where(np.arange(ids.shape[1]) < behind[:, None], ids, 0).astype(np.uint8)
+    distinct, which = np.unique(prefixes, axis=0, return_inverse=True)
+    texts = (row.tobytes().rstrip(b"\0").decode("ascii") for row in distinct)
+    return [("", text) if text else None for text in texts], which.reshape(-1)
+
+
+def _labels(holder: object) -> Mapping[str, Any]:
+    """The labels of an entry or a resource; empty where they are none."""
+    labels = holder.get(_LABELS) if isinstance(holder, dict) else None
+    return labels if isinstance(labels, dict) else {}
 
 
 def _stamps(instants: Instants) -> I64:

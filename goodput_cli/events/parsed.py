@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.columnar.block import Block
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.sources.base import RawBatch, Record
+
+if TYPE_CHECKING:
+    from goodput_cli.events.text.scan import TextPart
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,13 @@ class Parsed:
     block: Block | None = None
     first_line: int = 1
     """The number of the first line of `block`."""
+    text: TextPart | None = None
+    """What lines of text said, if the document is one of text."""
 
     def __len__(self) -> int:
         """How many records and bad lines there are."""
-        return len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
+        of_text = 0 if self.text is None else len(self.text.marks) + len(self.text.bad) + self.text.noise
+        return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
 
 
 NOTHING = Parsed((), np.empty(0, dtype=np.int64))

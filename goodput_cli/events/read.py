@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.events.asked import Asked
 from goodput_cli.events.decode import Decoder
-from goodput_cli.events.documents import Documents
+from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.schema import EventLog
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, ReadContext, Wanted, source_for
@@ -22,33 +23,40 @@ def read_events(
     progress: Progress | None = None,
     wanted: Wanted | None = None,
     notice: Callable[[str], None] | None = None,
+    asked: Asked | None = None,
 ) -> EventLog:
     """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add) into one table.
 
     Rows of all jobs, in order of arrival, duplicates included. `timezone` is the zone of timestamps without one,
     `stdin` the stream behind `-` (default: the standard input of the process). What a line gets wrong is a diagnostic
     of the result, never an exception. `wanted` is for places that can be asked for a part; `notice` takes sentences for
-    the person who waits.
+    the person who waits. `asked` is what the person knows and the log does not say.
 
     Raises SourceError if one of the sources cannot be read, UsageError for an unknown time zone or kind of source.
     """
     load_zone(timezone)
     notices: list[Diagnostic] = []
-    context = ReadContext(notices.append, stdin, progress, wanted=wanted or Wanted(), notice=notice)
+    wanted = wanted or Wanted()
+    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=says_something)
     found = [source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(found))
-    return decode_batches(found, timezone, context, notices)
+    return decode_batches(found, timezone, context, notices, asked)
 
 
 def decode_batches(
-    found: Iterable[Iterator[Batch]], timezone: str, context: ReadContext, notices: list[Diagnostic]
+    found: Iterable[Iterator[Batch]],
+    timezone: str,
+    context: ReadContext,
+    notices: list[Diagnostic],
+    asked: Asked | None = None,
 ) -> EventLog:
     """The events in the batches of some sources. timezone: of timestamps without one. notices: what the sources report
     to `context` while they are read."""
-    decoder = Decoder(timezone)
+    asked = (asked or Asked()).about(context.wanted.job_name)
+    decoder = Decoder(timezone, asked)
     with garbage_collection_paused():
         for batches in found:
-            for source, parsed in Documents().read_all(batches):
+            for source, parsed in Documents(asked).read_all(batches):
                 decoder.add(source, parsed)
                 context.add_lines(len(parsed))
         log = decoder.finish()

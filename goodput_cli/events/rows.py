@@ -15,7 +15,9 @@ from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, 
 
 T = TypeVar("T", bound=Hashable)
 _PIECE = 1 << 20
-_DEFAULTS: dict[str, int] = {"step": NO_STEP, "rank": NONE, "label": NONE, "detail": NONE}
+_DEFAULTS: dict[str, int] = {
+    "step": NO_STEP, "step_time": NONE, "rank": NONE, "label": NONE, "detail": NONE, "writer": NONE,
+}  # fmt: skip
 
 
 class Interner(Generic[T]):
@@ -41,18 +43,21 @@ class Interner(Generic[T]):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where n records come from. order: position within the block; line: 0 where there is none; entry, job: codes."""
+    """Where n records come from. order: position within the block; line: 0 where there is none; entry, job, writer:
+    codes; no writer: unknown."""
 
     source: int
     order: I64
     line: I64
     entry: NDArray[np.int32]
     job: NDArray[np.int32]
+    writer: NDArray[np.int32] | None = None
 
     def take(self, rows: NDArray[Any]) -> Origin:
         """The records chosen by an index array or a mask."""
         entry, job = taken(self.entry, rows), taken(self.job, rows)
-        return Origin(self.source, self.order[rows], self.line[rows], entry, job)
+        writer = None if self.writer is None else taken(self.writer, rows)
+        return Origin(self.source, self.order[rows], self.line[rows], entry, job, writer)
 
 
 class RowBuilder:
@@ -69,11 +74,12 @@ class RowBuilder:
         origin: Origin,
         kept: Mask,
         kind: Kind | NDArray[np.int8],
-        edge: Edge,
+        edge: Edge | NDArray[np.int8],
         time: I64,
         *,
         end: I64 | None = None,
         step: I64 | None = None,
+        step_time: I64 | None = None,
         rank: NDArray[np.int32] | None = None,
         label: NDArray[np.int32] | None = None,
         detail: NDArray[np.int32] | None = None,
@@ -83,9 +89,9 @@ class RowBuilder:
         if not size:
             return
         values: dict[str, Any] = {
-            "time": time, "end": end, "kind": kind, "edge": edge, "step": step, "rank": rank,
+            "time": time, "end": end, "kind": kind, "edge": edge, "step": step, "step_time": step_time, "rank": rank,
             "label": label, "detail": detail, "job": origin.job, "source": origin.source, "line": origin.line,
-            "entry": origin.entry,
+            "entry": origin.entry, "writer": origin.writer,
         }  # fmt: skip
         every = size == len(kept)
         self._order.append(origin.order if every else origin.order[kept])
@@ -180,6 +186,15 @@ def _column(name: str, value: Any, kept: Mask, size: int, every: bool) -> NDArra
     return chosen.astype(COLUMNS[name], copy=False)
 
 
+def joined(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The columns of both, one behind the other."""
+    if not len(second["time"]):
+        return first
+    if not len(first["time"]):
+        return second
+    return {name: np.concatenate((first[name], second[name])) for name in first}
+
+
 def build_table(
     columns: dict[str, NDArray[Any]],
     *,
@@ -188,12 +203,15 @@ def build_table(
     sources: tuple[str, ...],
     details: tuple[tuple[Any, ...], ...],
     entries: tuple[tuple[str, str, str], ...],
+    writers: tuple[tuple[str, str], ...] = (),
 ) -> EventTable:
     """Columns and the values behind their codes as a table. Jobs and labels without a row are left out."""
     columns = dict(columns)
     columns["job"], jobs = _only_used(columns["job"], jobs)
     columns["label"], labels = _only_used(columns["label"], labels)
-    return EventTable(**columns, jobs=jobs, labels=labels, sources=sources, details=details, entries=entries)
+    return EventTable(
+        **columns, jobs=jobs, labels=labels, sources=sources, details=details, entries=entries, writers=writers
+    )
 
 
 def _only_used(codes: NDArray[np.int32], values: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:

@@ -18,10 +18,17 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 NS_PER_SECOND = 1_000_000_000
+ASYNCHRONOUS = (("asynchronous", True),)
+"""The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
 NO_STEP = np.iinfo(np.int64).min
 """Value of `EventTable.step` where the event names no step."""
 NONE = -1
-"""Value of the code columns (`rank`, `label`, `detail`, `entry`) where the event has none."""
+"""Value of the code columns (`rank`, `label`, `detail`, `writer`, `entry`) and of `step_time` where the event has
+none."""
+
+
+PREEMPTED = (("reached_preemption", True),)
+"""The detail of a heartbeat that announces a preemption; Orbax' saves have the same pair among theirs."""
 
 
 class Kind(IntEnum):
@@ -31,14 +38,14 @@ class Kind(IntEnum):
     START = 1
     TPU_INIT = 2
     PREP = 3
-    RESTORE = 4  # Orbax, an interval
+    RESTORE = 4  # an interval; a point where a log says only from which step training goes on
     LOAD = 5  # resiliency checkpoint_loaded, a point
     DATA = 6
     ELASTIC_DOWN = 7
     ELASTIC_UP = 8
     ELASTIC_REINIT = 9
-    STEP = 10  # the start of a step
-    SAVE = 11  # Orbax, an interval
+    STEP = 10  # a point: step `step` begins; with `Edge.END`: `step` steps are done
+    SAVE = 11  # an interval
     CUSTOM = 12
     FINISHED = 13  # resiliency step_finished, a point
     SAVED = 14  # resiliency checkpoint_saved, a point
@@ -48,6 +55,7 @@ class Kind(IntEnum):
     JOB_FINISHED = 18  # a clean end
     JOB_END = 19  # the recorder's job_end_time: a clean end if it can be believed (accounting §3)
     SLICES = 20  # slice counts from then on
+    HEARTBEAT = 21  # a process of the job was alive: a sign of life, no progress, no claim
 
 
 class Edge(IntEnum):
@@ -55,8 +63,8 @@ class Edge(IntEnum):
 
     POINT = 0
     BEGIN = 1  # the start line of a phase
-    END = 2  # its end line
-    INTERVAL = 3  # both in one line: `time` to `end`
+    END = 2  # its end line; of a step: so many steps are done (a step end)
+    INTERVAL = 3  # both in one line: `time` to `end`; never a step
 
 
 def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
@@ -68,7 +76,7 @@ def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     return chosen
 
 
-_OFTEN_CONSTANT = ("edge", "rank", "label", "detail", "job", "source", "entry")
+_OFTEN_CONSTANT = ("edge", "step_time", "rank", "label", "detail", "job", "source", "entry", "writer")
 
 
 def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
@@ -81,8 +89,21 @@ def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
 
-    The columns `label`, `detail`, `job`, `source` and `entry` hold positions in the tuple of the same plural name, NONE
-    where there is none (`job` and `source` always are).
+    The columns `label`, `detail`, `job`, `source`, `entry` and `writer` hold positions in the tuple of the same plural
+    name, NONE where there is none (`job` and `source` always are).
+
+    **Step ends.** Logs that say when a step began have rows of `Kind.STEP` with `Edge.POINT`; those that say when steps
+    had been done, with `Edge.END`: by `time`, `step` steps were done (the first step that ends is 1; a format that
+    counts from 0 adds one). Where the line says how long a step took, that is `step_time`: the mean of one step over
+    the steps since the record before. It is not the time since that record, as saves and evaluations are not in it.
+    The place of a step end in time is `time`, whatever its mean. A job with rows of both edges is accounted for by the
+    points, and its step ends are signs of life.
+
+    **Restores.** An interval claims its time. A `Edge.POINT` at `step` claims none: its line says that training goes
+    on from there, and not how long that took to come.
+
+    **Heartbeats** (`Kind.HEARTBEAT`, a point; `step` and `rank` if the line has them) may be thinned while reading: at
+    most one a source, rank and 10 s, and always the last before a longer gap.
     """
 
     time: NDArray[np.int64]
@@ -95,8 +116,10 @@ class EventTable:
     """Values of `Edge`."""
     step: NDArray[np.int64]
     """`NO_STEP` where there is none."""
+    step_time: NDArray[np.int64]
+    """Of a step end: the mean time (ns) of one step since the record before it; NONE where it says none."""
     rank: NDArray[np.int32]
-    """Node rank; NONE where there is none."""
+    """Node rank; NONE where there is none. Formats of text leave it out and name rank and node by `writer`."""
     label: NDArray[np.int32] | NDArray[np.int8]
     """int8 where that is enough."""
     detail: NDArray[np.int32]
@@ -105,6 +128,8 @@ class EventTable:
     line: NDArray[np.int64] | NDArray[np.int32]
     """Line number in the source, from 1; int32 where that is enough."""
     entry: NDArray[np.int32]
+    writer: NDArray[np.int32]
+    """Who wrote the line, as far as the log names it. No part of an event's identity."""
     jobs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
     """Upper case."""
@@ -114,6 +139,11 @@ class EventTable:
     of `Kind.SLICES`. Two events with equal columns and equal detail are the same event."""
     entries: tuple[tuple[str, str, str], ...] = ()
     """The identities of Cloud Logging entries: log name, timestamp, insertId."""
+    writers: tuple[tuple[str, str], ...] = ()
+    """(node, process) of each writer: the machine or pod ("" where the log names none), and what tells its processes
+    apart. Formats of text write format, host and rank as the process: a restarted process has the same name there, and
+    its start line begins a new attempt. Behind Cloud Logging entries it has a new name (accounting §3, Ranks without
+    numbers)."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -156,8 +186,9 @@ class EventTable:
 
 
 COLUMNS: dict[str, type[np.generic]] = {
-    "time": np.int64, "end": np.int64, "kind": np.int8, "edge": np.int8, "step": np.int64, "rank": np.int32,
-    "label": np.int32, "detail": np.int32, "job": np.int32, "source": np.int32, "line": np.int64, "entry": np.int32,
+    "time": np.int64, "end": np.int64, "kind": np.int8, "edge": np.int8, "step": np.int64, "step_time": np.int64,
+    "rank": np.int32, "label": np.int32, "detail": np.int32, "job": np.int32, "source": np.int32, "line": np.int64,
+    "entry": np.int32, "writer": np.int32,
 }  # fmt: skip
 """Name and dtype of every column of `EventTable`, in order."""
 

@@ -96,6 +96,10 @@ class TimestampReader:
             ns += int(extra[1].ljust(3, "0"))
         return Instant(ns, naive, oddity) if 0 <= ns < MAX_NS else None
 
+    def from_local(self, ns: int) -> int:
+        """ns since 1970 UTC of a local time that is given as if it were UTC."""
+        return ns - self._offset(ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND))[0] * NS_PER_SECOND
+
     def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> I64:
         """ns int64[n] east of UTC for local times; adds the positions of odd ones to `odd`."""
         minutes, inverse = np.unique(column.ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND), return_inverse=True)

@@ -29,8 +29,8 @@ class AccountRuns:
     question: Question
     runs: Runs
     as_of: AsOf | None
-    code: str
-    """Which code this is: `code_version`."""
+    reader: str
+    """How its documents were read: a hash of the options for that and of this code."""
     folder: str
     """Of the store."""
 
@@ -55,7 +55,7 @@ class AccountRuns:
         question = self.question
         now = any(when.kind == "now" for span in question.exclude for when in (span.start, span.end))
         return [
-            self.code, self.runs, question.timezone, str(question.reference_step_time), asdict(question.method),
+            self.reader, self.runs, question.timezone, str(question.reference_step_time), asdict(question.method),
             [span.text for span in question.exclude], question.now_ns if now else None,
         ]  # fmt: skip
 

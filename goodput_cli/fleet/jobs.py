@@ -74,17 +74,18 @@ def _both_passes(
     reading: Reading, question: Question, uris: list[str], jobs_done: Callable[[int, int], None] | None
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
+    from goodput_cli.events.documents import says_something
     from goodput_cli.fleet.engine import InProcess
     from goodput_cli.fleet.passes import Plan, run_passes
     from goodput_cli.fleet.work import Local, Task
     from goodput_cli.sources.base import ReadContext, list_documents
 
     of_listing: list[Diagnostic] = []
-    documents = list_documents(uris, ReadContext(of_listing.append))
+    documents = list_documents(uris, ReadContext(of_listing.append, is_log=says_something))
     _raise_first(one.problem for one in documents)
     done = _Count(jobs_done)
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, names, _InALine(question))
+    task = Task(question.timezone, reading.wanted, reading.asked, names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, done.add)
     outcome = run_passes(Plan(task, InProcess(), local), documents)
     _raise_first(row.problem for row in outcome.rows)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
+from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.schema import EventLog
 from goodput_cli.fleet.work import Accounted, DocumentRow, JobPart, Local, Task
@@ -41,6 +42,10 @@ class _Count:
         self.lines += count
         if self.progress is not None:
             self.progress.add_lines(count)
+
+    def wait(self, what: str, /) -> None:
+        if self.progress is not None:
+            self.progress.wait(what)
 
     def finish(self) -> None:
         """There may be more documents."""
@@ -88,10 +93,11 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     count = _Count(local.progress)
     notices: list[Diagnostic] = []
     context = ReadContext(
-        notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice, digest=digest.update
-    )
+        notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice, is_log=says_something,
+        digest=digest.update,
+    )  # fmt: skip
     try:
-        log = decode_batches([read_document(document, context)], task.timezone, context, [])
+        log = decode_batches([read_document(document, context)], task.timezone, context, [], task.asked)
     except GoodputError as error:
         raise SourceError(str(error)) from error
     jobs = [job for job in by_job(log) if is_wanted(job.table.jobs[0], task.names)]

@@ -144,10 +144,11 @@ class _Asked:
             return self._report(fleet, outcome, lost, of_listing, opened)
 
     def _listed(self, uris: Sequence[str]) -> tuple[list[Document], list[Diagnostic]]:
+        from goodput_cli.events.documents import says_something
         from goodput_cli.sources.base import ReadContext, list_documents
 
         of_listing: list[Diagnostic] = []
-        return list_documents(uris, ReadContext(of_listing.append)), of_listing
+        return list_documents(uris, ReadContext(of_listing.append, is_log=says_something)), of_listing
 
     def _passes(
         self, documents: list[Document], store: Store, remembers: bool, workers: Workers, cluster_of: Any
@@ -158,14 +159,14 @@ class _Asked:
         from goodput_cli.fleet.work import Local, Task
 
         question = replace(self.question, start=None, end=None, as_of=None)
-        work = AccountRuns(question, self.grouping.runs, self.as_of, code_version(), str(store.folder))
         reader = self._reader(code_version())
+        work = AccountRuns(question, self.grouping.runs, self.as_of, reader, str(store.folder))
         known = store.documents(documents, reader) if remembers else {}
         read_ns = self.question.now_ns
         apart = {"name": lambda _: "", "cluster": lambda one: cluster_of(one.uri),
                  "source-folder": lambda one: one.uri.rpartition("/")[0]}[self.grouping.distinct_by]  # fmt: skip
         local = Local(self.reading.stdin, self.reading.progress, self.reading.notice)
-        task = Task(question.timezone, self.reading.wanted, self.jobs, work)
+        task = Task(question.timezone, self.reading.wanted, self.reading.asked, self.jobs, work)
         size = sum(one.size or 0 for one in documents if one.uri not in known)
         with open_engine(workers, documents=len(documents) - len(known), size=size, store=store.folder) as engine:
             plan = Plan(
@@ -182,7 +183,8 @@ class _Asked:
     def _reader(self, code: str) -> str:
         """What a row of the store must have been read with."""
         wanted = replace(self.reading.wanted, use_cache=True)
-        made_of = f"{code}\0{self.question.timezone}\0{wanted}\0{self.jobs}"
+        asked = replace(self.reading.asked, now_ns=0)
+        made_of = f"{code}\0{self.question.timezone}\0{wanted}\0{self.jobs}\0{asked}"
         return blake2b(made_of.encode(), digest_size=16).hexdigest()
 
     def _summed(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from goodput_cli.analysis.published import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
 from goodput_cli.fleet.ratios import hours, percent
@@ -22,7 +24,9 @@ from goodput_cli.fleet.report import (
     WeekRow,
     declared_columns,
 )
-from goodput_cli.vocabulary.text import clock, plural
+from goodput_cli.fleet.sums import Mpg, Sums
+from goodput_cli.fleet.thresholds import MEASURES
+from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
 
 if TYPE_CHECKING:
@@ -43,7 +47,6 @@ class FleetSheet(Sheet):
     """A sheet with the report that it was made from, for formats that show more."""
 
     report: FleetReport | None = None
-    thresholds: tuple[Threshold, ...] = ()
 
 
 def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
@@ -61,8 +64,8 @@ def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> 
         answer=lambda: _answer(report),
         summary=tuple(summary(report)),
         sections=tuple(sections),
+        published=lambda: _published(report, thresholds),
         report=report,
-        thresholds=thresholds,
     )
 
 
@@ -180,6 +183,45 @@ def _quartiles(total: GroupRow) -> str:
 
 def _percent(value: float | None) -> str:
     return NOT_RECORDED if value is None else percent_text(value)
+
+
+def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Published:
+    """Goodput, lost hours and failures, whole and by the first --by, and the gates."""
+    total = report.total
+    figures = {
+        "window.start": iso(report.start_ns), "window.end": iso(report.end_ns), "runs": report.coverage.runs,
+        "not_analysed": report.coverage.not_analysed, "goodput.percent": total.goodput_percent,
+        "goodput.time_percent": total.time_goodput_percent, "lost_hours": total.lost_hours,
+        "failures": report.sums.failures,
+    }  # fmt: skip
+    return Published(
+        job="fleet",
+        end_ns=report.end_ns,
+        headline=title(report),
+        said=tuple(summary(report)),
+        properties=tuple((name, str(value)) for name, value in figures.items() if value is not None),
+        thresholds=thresholds,
+        diagnostics=report.diagnostics,
+        families=tuple(_families(report)),
+    )
+
+
+def _families(report: FleetReport) -> Iterator[Family]:
+    """The measures that are published. Groups that look the same once they are safe are one series: the first."""
+    groups: list[tuple[dict[str, str], Sums, Mpg]] = [({}, report.sums, report.mpg)]
+    for table in report.groups[:1]:
+        names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
+        groups += [
+            (dict(zip(names, row.values, strict=True)), sums, mpg)
+            for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True)
+        ]
+    for measure in (one for one in MEASURES.values() if one.metric is not None):
+        samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
+        for labels, sums, mpg in groups:
+            value = measure.of(sums, mpg)
+            if value is not None:
+                samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
+        yield Family(measure.metric or "", measure.meaning, list(samples.values()))
 
 
 def _answer(report: FleetReport) -> Answer:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.events.asked import Asked
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import Document, Progress, Wanted
 
@@ -33,6 +34,7 @@ class Task:
 
     timezone: str
     wanted: Wanted
+    asked: Asked
     names: tuple[str, ...]
     """Globs: only jobs whose names match one of them; all if there is none."""
     work: Work

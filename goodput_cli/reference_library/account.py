@@ -12,7 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.events.schema import Edge, EventTable, Kind
 from goodput_cli.reference_library.phases import Event, Interval, Key, Loads, Phases, checkpoint_means, events_of
 from goodput_cli.vocabulary.categories import Category
 
@@ -112,7 +112,7 @@ class _Reader:
             self.job_end = event.time
         elif event.kind == Kind.DATA:
             self.loads.read(event)
-        elif event.kind == Kind.STEP:
+        elif event.kind == Kind.STEP and event.edge == Edge.POINT:
             self._step(event)
 
     def _step(self, event: Event) -> None:

@@ -35,7 +35,7 @@ def entries(table: EventTable, job: str) -> Iterator[dict[str, Any]]:
     for time, kind, edge, step, label, detail in zip(*(column.tolist() for column in columns), strict=True):
         fact = _fact(time / NS_PER_SECOND, kind, edge, table.labels[label] if label >= 0 else None)
         details = table.details[detail] if detail >= 0 else ()
-        if kind == Kind.STEP:
+        if kind == Kind.STEP and edge == Edge.POINT:
             fact["step_count"] = step
         elif kind == Kind.SLICES:
             fact = {**dict(zip(_SLICES, details, strict=True)), "elastic_slice_counts_timestamp": time / NS_PER_SECOND}
@@ -47,7 +47,7 @@ def entries(table: EventTable, job: str) -> Iterator[dict[str, Any]]:
 
 def _fact(seconds: float, kind: int, edge: int, label: str | None) -> dict[str, Any]:
     """An event that is one time, with the name of its type where it has one; empty for other kinds."""
-    if kind in _POINTS:
+    if kind in _POINTS and edge == Edge.POINT:
         return {_POINTS[Kind(kind)]: seconds}
     if kind not in _PHASES or edge not in _SIDES:
         return {}

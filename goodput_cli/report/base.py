@@ -8,7 +8,7 @@ their format is asked for.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.sheet import Sheet
 
 ENTRY_POINT_GROUP = "goodput_cli.renderers"
-
-
+Offer = Literal["chart", "published"]
+"""What only some answers have, by its name in a `Sheet`: a chart, gates and figures."""
 Depth = Literal["standard", "256", "truecolor"]
 """Colours of a terminal: 16, 256 or all."""
 
@@ -69,22 +69,29 @@ class OutputFormat:
     """Writes what `analyze` answers: a `Renderer`. None: the format is not for it."""
     sheet: Callable[..., str | bytes] | str | None = None
     """Writes what every other command answers: a `SheetRenderer`. None: the format is for `analyze` only."""
-    fleet: Callable[..., str | bytes] | str | None = None
-    """Writes what `fleet` answers, a `FleetSheet`, where that is more than a table. None: as `sheet` does."""
     endings: tuple[str, ...] = ()
     """Of the files that `-o` writes in this format, without the first dot; the format's name where none is given."""
     binary: bool = False
     """Whether it writes bytes, which no terminal should see."""
+    needs: Offer | None = None
+    """What a sheet must have for it; None: any sheet will do."""
+    fleet: Callable[..., str | bytes] | str | None = None
+    """Writes what `fleet` answers, a `FleetSheet`, where that is more than a table. None: as `sheet` does."""
 
 
 def _own(
-    analysis: str | None = None, sheet: str | None = None, *endings: str, fleet: str | None = None, binary: bool = False
+    analysis: str | None = None,
+    sheet: str | None = None,
+    *endings: str,
+    binary: bool = False,
+    needs: Offer | None = None,
+    fleet: str | None = None,
 ) -> OutputFormat:
     of_analysis, of_sheet = (
         module and f"goodput_cli.report.{folder}.{module}:render"
         for folder, module in (("formats", analysis), ("sheets", sheet))
     )
-    return OutputFormat(of_analysis, of_sheet, fleet and f"goodput_cli.report.{fleet}", endings, binary)
+    return OutputFormat(of_analysis, of_sheet, endings, binary, needs, fleet and f"goodput_cli.report.{fleet}")
 
 
 _BUILT_IN = {
@@ -93,12 +100,12 @@ _BUILT_IN = {
     "csv": _own("csv", "csv", "csv"),
     "markdown": _own("markdown", "markdown", "md", "markdown"),
     "html": _own("html", "html", "html", "htm", fleet="html.fleet:render"),
-    "svg": _own("svg", None, "svg"),
-    "png": _own("png", None, "png", binary=True),
-    "junit": _own("junit", None, "xml", fleet="formats.junit:render_fleet"),
-    "openmetrics": _own("openmetrics", None, "prom", "om", fleet="formats.openmetrics:render_fleet"),
+    "svg": _own("svg", "svg", "svg", needs="chart"),
+    "png": _own("png", "png", "png", binary=True, needs="chart"),
+    "junit": _own("junit", "junit", "xml", needs="published"),
+    "openmetrics": _own("openmetrics", "openmetrics", "prom", "om", needs="published"),
     "parquet": _own(
-        "parquet", "parquet", "parquet", "segments.parquet", fleet="sheets.parquet:render_fleet", binary=True
+        "parquet", "parquet", "parquet", "segments.parquet", binary=True, fleet="sheets.parquet:render_fleet"
     ),
     "parquet-events": _own("parquet_events", None, "events.parquet", binary=True),
 }
@@ -149,13 +156,14 @@ def load_renderer(name: str) -> Renderer:
     return renderer
 
 
-def load_sheet_renderer(name: str) -> SheetRenderer:
-    """The function that writes a table in a format. Errors as in `load_renderer`."""
-    function = _format(name).sheet
-    if function is None:
-        others = ", ".join(other for other, known in _BUILT_IN.items() if known.sheet is not None)
-        raise UsageError(f"the format {name!r} is for analyze; this command writes {others}")
-    renderer: SheetRenderer = _load(name, function)
+def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRenderer:
+    """The function that writes a table in a format. offers: what the sheets of this command have beside their rows.
+    Errors as in `load_renderer`."""
+    asked = _format(name)
+    if asked.sheet is None or asked.needs not in (None, *offers):
+        able = (other for other, known in _BUILT_IN.items() if known.sheet and known.needs in (None, *offers))
+        raise UsageError(f"the format {name!r} is not for this command; it writes {', '.join(able)}")
+    renderer: SheetRenderer = _load(name, asked.sheet)
     return renderer
 
 
@@ -163,7 +171,7 @@ def load_fleet_renderer(name: str) -> SheetRenderer:
     """The function that writes what `fleet` answers in a format. Errors as in `load_renderer`."""
     function = _format(name).fleet
     if function is None:
-        return load_sheet_renderer(name)
+        return load_sheet_renderer(name, ("published",))
     renderer: SheetRenderer = _load(name, function)
     return renderer
 

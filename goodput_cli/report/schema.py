@@ -12,14 +12,13 @@ from typing import Any
 import msgspec
 
 from goodput_cli.analysis.advice.answer import AdviceAnswer
-from goodput_cli.analysis.answer import Answer, Instant, Part
+from goodput_cli.analysis.answer import Answer, Instant
 from goodput_cli.analysis.check.answer import CheckAnswer
 from goodput_cli.analysis.compare.answer import CompareAnswer
 from goodput_cli.analysis.disruptions.answer import DisruptionsAnswer
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.jobs.answer import JobsAnswer
 from goodput_cli.analysis.reconcile.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
-from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.rolling.answer import RollingAnswer
 from goodput_cli.analysis.steps.answer import StepsAnswer
 from goodput_cli.analysis.timeline.answer import TimelineAnswer
@@ -56,12 +55,31 @@ def _declared(name: str) -> type:
 
 
 def _types() -> Iterator[type]:
-    """Everything that answers are made of."""
-    yield Method
-    left: list[type] = [Answer, Part]
+    """The classes that answers are made of: structs, and results that are written as they are."""
+    left = list(msgspec.inspect.multi_type_info(ANSWERS))
+    seen: set[type] = set()
     while left:
-        yield (kind := left.pop())
-        left += kind.__subclasses__()
+        kind = left.pop()
+        if isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType) and kind.cls not in seen:
+            seen.add(kind.cls)
+            yield kind.cls
+            left += (field.type for field in kind.fields)
+        left += _inside(kind)
+
+
+def _inside(kind: msgspec.inspect.Type) -> Iterator[msgspec.inspect.Type]:
+    """The types that a type of several is made of."""
+    match kind:
+        case msgspec.inspect.Metadata(type=inner):
+            yield inner
+        case msgspec.inspect.UnionType(types=inner):
+            yield from inner
+        case msgspec.inspect.TupleType(item_types=inner):
+            yield from inner
+        case msgspec.inspect.CollectionType(item_type=inner):
+            yield inner
+        case msgspec.inspect.DictType(value_type=inner):
+            yield inner
 
 
 def _describe(component: Schema, declared: type) -> None:

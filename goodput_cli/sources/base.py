@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.sources.retry import Wait
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
@@ -33,6 +34,8 @@ class RawBatch:
     """Number of the first line in `data`, from 1; a batch with line 1 begins a new document."""
     data: bytes
     """UTF-8 lines; ends at a newline, except at the end of the source."""
+    modified_ns: int | None = None
+    """When the source was last written to, ns since 1970 UTC; None where nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Progress(Protocol):
 
     def add_lines(self, count: int, /) -> None:
         """`count` more lines have been understood, or found to be bad."""
+
+    def wait(self, what: str, /) -> None:
+        """A server does not answer: which try comes when. Until more has been read."""
 
     def finish(self) -> None:
         """Everything has been read; what takes time from now on is accounting."""
@@ -96,6 +102,8 @@ class ReadContext:
     """What part of a place is wanted."""
     notice: Callable[[str], None] | None = None
     """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""
+    is_log: Callable[[bytes], bool] | None = None
+    """Whether text that begins like this is a log; None: no text is."""
     expected: list[int] = field(default_factory=list)
     """Bytes that each source that knows will give."""
     digest: Callable[[bytes], object] | None = None
@@ -125,6 +133,11 @@ class ReadContext:
         """Pass on that `count` more lines have been understood."""
         if self.progress is not None:
             self.progress.add_lines(count)
+
+    def wait(self, wait: Wait) -> None:
+        """Pass on that a server does not answer; may be called by any thread."""
+        if self.progress is not None:
+            self.progress.wait(str(wait))
 
     def finish(self) -> None:
         """Pass on that everything has been read."""

@@ -16,8 +16,9 @@ _LINE_END = ord("\n")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def line_blocks(source: str, chunks: Iterable[bytes]) -> Iterator[RawBatch]:
-    """Cut a stream of chunks at line ends. A line longer than a chunk makes its block longer.
+def line_blocks(source: str, chunks: Iterable[bytes], modified_ns: int | None = None) -> Iterator[RawBatch]:
+    """Cut a stream of chunks at line ends. A line longer than a chunk makes its block longer. modified_ns: when the
+    source was last written to, if that is known.
 
     A byte order mark at the start is dropped; a stream that a mark says to be UTF-16 is turned into UTF-8.
     """
@@ -30,11 +31,11 @@ def line_blocks(source: str, chunks: Iterable[bytes]) -> Iterator[RawBatch]:
             continue
         data = b"".join((*waiting, memoryview(chunk)[:end]))
         waiting = [chunk[end:]]
-        yield RawBatch(source, first_line, data)
+        yield RawBatch(source, first_line, data, modified_ns)
         first_line += _line_ends(data)
     rest = b"".join(waiting)
     if rest:
-        yield RawBatch(source, first_line, rest)
+        yield RawBatch(source, first_line, rest, modified_ns)
 
 
 def _line_ends(data: bytes) -> int:

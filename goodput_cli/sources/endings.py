@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson")
+LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson", ".out", ".err", ".txt")
 PACKED_ENDINGS = ("", ".gz", ".zst")
 FOLDER_ENDINGS = tuple(ending + packed for ending in LOG_ENDINGS for packed in PACKED_ENDINGS)
 """What is read of a folder."""

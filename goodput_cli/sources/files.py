@@ -58,7 +58,7 @@ def _logs_behind(uri: str, context: ReadContext) -> list[str]:
     """The files that a URI stands for, without what in a folder is plainly no log, which is said."""
     paths = find_files(local_path(uri))
     if os.path.isdir(local_path(uri)):
-        paths, others = told_apart(paths)
+        paths, others = told_apart(paths, context.is_log)
         if others:
             context.report(said_of([shown_path(path) for path in others]))
     return paths
@@ -153,7 +153,7 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
                 context.took(block)
         return
     with _opened(path) as stream:
-        yield from _read_stream(shown_path(path), stream, context)
+        yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
 
 
 def _report_again(path: str, context: ReadContext) -> None:
@@ -172,8 +172,9 @@ def _opened(path: str) -> BinaryIO:
         raise unreadable(path, error) from error
 
 
-def _read_stream(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[Batch]:
-    yield from line_blocks(name, until_damaged(name, _chunks(name, stream, context), context.report))
+def _read_stream(name: str, stream: BinaryIO, context: ReadContext, modified_ns: int | None = None) -> Iterator[Batch]:
+    chunks = until_damaged(name, _chunks(name, stream, context), context.report)
+    yield from line_blocks(name, chunks, modified_ns)
 
 
 def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:

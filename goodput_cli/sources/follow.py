@@ -215,16 +215,24 @@ class EntryFollower:
 
 
 class _Seldom:
-    """Looks only when `REMOTE_SECONDS` have passed since the last time."""
+    """Looks only when `REMOTE_SECONDS` have passed since the last time; until then a failed look goes on failing."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
         self._last = float("-inf")
+        self._error: SourceError | None = None
 
     def look(self) -> Iterator[Batch]:
-        if time.monotonic() - self._last >= REMOTE_SECONDS:
-            self._last = time.monotonic()
+        if time.monotonic() - self._last < REMOTE_SECONDS:
+            if self._error is not None:
+                raise self._error
+            return
+        self._last, self._error = time.monotonic(), None
+        try:
             yield from self._follower.look()
+        except SourceError as error:
+            self._error = error
+            raise
 
     def close(self) -> None:
         self._follower.close()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _HEAD_BYTES = 1 << 16
+_TEXT = (".log", ".out", ".err", ".txt")
 _LINES_OF_JSON = (".jsonl", ".ndjson")
 _HINTS = (b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"')
 """What stands in any log of ours, in any entry of Cloud Logging, and in any saved answer."""
 
 
-def told_apart(paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left."""
-    others = [path for path in paths if _is_plainly_none(path)]
+def told_apart(paths: Sequence[str], is_log: Callable[[bytes], bool] | None = None) -> tuple[list[str], list[str]]:
+    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left.
+    is_log: whether text that begins like this is a log."""
+    others = [path for path in paths if _is_plainly_none(path, is_log)]
     if len(others) == len(paths):
         return list(paths), []
     left_out = set(others)
@@ -29,10 +31,10 @@ def said_of(names: Sequence[str]) -> Diagnostic:
     )
 
 
-def _is_plainly_none(path: str) -> bool:
-    """One JSON value over several lines that names no job, or text without a line of JSON. A file of lines, a packed
-    one and one that cannot be read are for the reader to judge."""
-    if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", ".log")):
+def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
+    """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
+    JSON, long text, a packed file and one that cannot be read are for the reader to judge."""
+    if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", *_TEXT)):
         return False
     try:
         with open(path, "rb") as file:
@@ -42,7 +44,7 @@ def _is_plainly_none(path: str) -> bool:
     if not head.strip() or any(hint in head for hint in _HINTS):
         return False
     if not any(line.lstrip().startswith((b"{", b"[")) for line in head.splitlines()):
-        return True
+        return is_log is None or (len(head) < _HEAD_BYTES and not is_log(head))
     return len(head) < _HEAD_BYTES and b"\n" in head.strip() and _is_one_value(head)
 
 

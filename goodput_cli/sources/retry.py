@@ -26,6 +26,18 @@ class Patience:
     """How long to pause for one request in all, s."""
 
 
+@dataclass(frozen=True)
+class Wait:
+    """A pause before a request is made again. seconds: how long; try_, of: which try comes then, of how many."""
+
+    seconds: float
+    try_: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"no answer, try {self.try_} of {self.of} in {max(round(self.seconds), 1)} s"
+
+
 class TransientError(Exception):
     """It may work the next time: too many requests, a server in trouble, a connection that broke."""
 
@@ -50,11 +62,11 @@ def try_again(
     work: Callable[[], Result],
     patience: Patience,
     stop: Event,
-    before_pause: Callable[[TransientError, float], None] | None = None,
+    before_pause: Callable[[TransientError, Wait], None] | None = None,
 ) -> Result:
     """The result of `work`, called again after each TransientError.
 
-    before_pause: called with the error and the seconds of each pause. Raises GaveUpError when patience ends,
+    before_pause: called with the error and the wait before the next try. Raises GaveUpError when patience ends,
     or once `stop` is set.
     """
     failures, usual, paused = 0, patience.first, 0.0
@@ -67,7 +79,7 @@ def try_again(
                 raise GaveUpError(f"gave up after {failures} tries: {error}", error) from error
             pause = min(max(usual * random.uniform(0.5, 1.0), error.pause or 0.0), patience.longest)
             if before_pause is not None:
-                before_pause(error, pause)
+                before_pause(error, Wait(pause, failures + 1, patience.tries))
             if stop.wait(pause):
                 raise GaveUpError("stopped", error) from error
         paused += pause

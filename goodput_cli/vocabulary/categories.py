@@ -278,6 +278,11 @@ OVERLAPPED_TITLE = "data loading in steps"
 OVERLAPPED_REMARK = "overlaps training, not badput"
 
 
+def is_eval(label: str) -> bool:
+    """Whether a custom event is an evaluation."""
+    return "EVAL" in label
+
+
 def in_group(group: Group) -> tuple[Category, ...]:
     """The categories of a group."""
     return tuple(category for category in Category if category.row.group == group)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.events.formats import registry
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account
-from tests.strategies import BASE, any_logs, messy_logs
+from tests.strategies import BASE, any_logs, entry_logs, messy_logs, step_end_logs
+from tests.support.step_end_lines import StepEndLines
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
@@ -60,6 +63,32 @@ def engine_answer(lines: Lines, question: dict[str, Any]) -> dict[str, int] | No
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
 def test_engine_and_oracle_agree(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+@slowly
+@given(entry_logs(), questions())
+def test_they_agree_on_who_wrote_the_lines(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+@pytest.fixture(scope="module")
+def step_end_lines() -> Iterator[None]:
+    """The format that says how many steps were done."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "BUILT_IN", (StepEndLines, *registry.BUILT_IN))
+        yield
+
+
+@slowly
+@given(step_end_logs(), questions())
+@pytest.mark.usefixtures("step_end_lines")
+def test_they_agree_on_step_ends(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+def agree(lines: Lines, question: dict[str, Any]) -> None:
+    """Whether both give the same amounts, attempts and disruptions."""
     found = engine_answer(lines, question)
     if found is None:
         return

@@ -16,12 +16,12 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.advice import interval as interval_module
 from goodput_cli.analysis.advice.curve import exposure_of
+from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
 from goodput_cli.analysis.advice.levers import Found, Question, all_levers
-from goodput_cli.analysis.advice.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.record import Record
-from goodput_cli.analysis.advice.replay import Changes, replay
-from goodput_cli.analysis.advice.timeline_record import record_of
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.replay import Changes, replay
 
 EXAMPLES = Path(__file__).parent / "examples"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((EXAMPLES / "expected.json").read_text())

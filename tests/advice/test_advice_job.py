@@ -16,15 +16,15 @@ import goodput_cli
 from benchmarks.advice_jobs import Job, record_of_job, true_goodput
 from goodput_cli.analysis.advice.advise import Options, advise, check_replay
 from goodput_cli.analysis.advice.curve import exposure_of
+from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.job import advise_job
-from goodput_cli.analysis.advice.levers import Price
-from goodput_cli.analysis.advice.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.record import Record
-from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import Advice
-from goodput_cli.analysis.advice.timeline_record import record_of
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
+from goodput_cli.analysis.price import Price
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, unchanged_answers
@@ -95,6 +95,7 @@ def test_one_change_is_its_lever(log: str, change: str, lever: str) -> None:
     job = advise_job(goodput_cli.analyze(SAMPLES / log).timeline, "x", Options(plan=parse_plan([change])))
     found = next((one for one in job.levers if one.name == lever), None)
     assert job.scenario is not None
+    assert job.scenario.seconds is not None
     if found is None:
         assert job.scenario.seconds < 0.0005 * job.recorded.seconds
         return
@@ -104,7 +105,7 @@ def test_one_change_is_its_lever(log: str, change: str, lever: str) -> None:
 
 @pytest.mark.parametrize("change", ["restart=/1", "down=90d", "spares=90d", "evals=/1", "save-every=200"])
 def test_no_change_is_the_record(change: str) -> None:
-    found = scenario(night(), exposure_of(night()), parse_plan([change]), Price(), True)
+    found = scenario(night(), exposure_of(night()), parse_plan([change]), None, True)
     assert found is not None
     assert found.ns == 0
 
@@ -114,12 +115,13 @@ def test_several_changes_are_replayed_together() -> None:
     found = scenario(night(), exposure_of(night()), plan, Price(256, 4.2), True)
     assert found is not None
     assert (found.how, found.changes) == ("replay", plan.changes)
+    assert found.seconds is not None
     assert found.seconds > 4000
     assert found.accelerator_hours == pytest.approx(256 * found.seconds / 3600)
 
 
 def test_rarer_failures_are_an_average() -> None:
-    found = scenario(night(), exposure_of(night()), parse_plan(["failures=/2"]), Price(), True)
+    found = scenario(night(), exposure_of(night()), parse_plan(["failures=/2"]), None, True)
     assert found is not None
     assert (found.how, found.ns, found.replayed) == ("average", None, None)
     assert found.points > 5
@@ -128,10 +130,10 @@ def test_rarer_failures_are_an_average() -> None:
 def test_a_cost_is_needed_to_save_elsewhere() -> None:
     record = record_of(goodput_cli.analyze(EXAMPLES / "11-no-saves.jsonl").timeline, "x")
     with pytest.raises(UsageError, match="--save-seconds"):
-        scenario(record, exposure_of(record), parse_plan(["save-every=10"]), Price(), True)
-    given_one = scenario(record, exposure_of(record), parse_plan(["save-every=10", "save-cost=1s"]), Price(), True)
+        scenario(record, exposure_of(record), parse_plan(["save-every=10"]), None, True)
+    given_one = scenario(record, exposure_of(record), parse_plan(["save-every=10", "save-cost=1s"]), None, True)
     assert given_one is not None
-    assert given_one.seconds > 0
+    assert (given_one.seconds or 0) > 0
 
 
 def test_logs_that_say_too_little_get_no_number() -> None:
@@ -148,20 +150,29 @@ def test_logs_that_say_too_little_get_no_number() -> None:
     assert {lever.name for lever in found["11-no-saves"].levers} >= {"failures", "restart"}
 
 
+def test_an_interval_that_is_known_from_one_save_is_said() -> None:
+    timeline = goodput_cli.analyze(EXAMPLES / "06-too-rare.jsonl").timeline
+    codes = {one.code for one in advise_job(timeline, "rare", Options()).diagnostics}
+    assert "one_interval_only" in codes
+    assert "one_interval_only" not in {
+        one.code for one in advise_job(timeline, "rare", Options(), every=60).diagnostics
+    }
+
+
 def test_moments_of_death_are_all_named() -> None:
     job = advise_job(goodput_cli.analyze(EXAMPLES / "10-checkpoint-log.jsonl").timeline, "x", Options())
     assert job.record.death == "middle"
     assert job.deaths is not None
-    assert list(job.deaths) == ["earliest", "middle", "latest"]
-    assert job.deaths["middle"] == job.interval.today_percent
-    assert job.deaths["earliest"] != job.deaths["latest"]
+    assert None not in (job.deaths.earliest, job.deaths.latest)
+    assert job.deaths.middle == job.interval.today_percent
+    assert job.deaths.earliest != job.deaths.latest
 
 
 def test_a_known_mtbf_takes_the_place_of_the_rate() -> None:
     record = record_of(goodput_cli.analyze(EXAMPLES / "02-no-failure.jsonl").timeline, "x")
     found = interval_advice(record, exposure_of(record, 3600.0)).advice
     assert (found.verdict, found.plateau_steps) == ("change", (34, 41))
-    assert found.formulas.exact == pytest.approx(366, abs=1)
+    assert found.formulas.exact_seconds == pytest.approx(366, abs=1)
     seldom = interval_advice(record, exposure_of(record, 1e6)).advice
     assert seldom.every_steps is not None
     assert found.every_steps is not None

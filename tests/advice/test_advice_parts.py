@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
-from goodput_cli.analysis.advice.deaths import Course, Trace, settled
 from goodput_cli.analysis.advice.formulas import daly, exact, formulas, young
 from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.posterior import uniforms
-from goodput_cli.analysis.advice.record import Life, SaveColumns
-from goodput_cli.analysis.advice.sums import FLAT, jumps, median_share, ramp, sparse_ramp
+from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.replay.record import Life, SaveColumns
+from goodput_cli.analysis.advice.replay.sums import FLAT, jumps, median_share, ramp, sparse_ramp
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.errors import UsageError
 
@@ -34,10 +34,10 @@ def test_formulas(mtbf: float, expected: tuple[float, float, float]) -> None:
 
 
 def test_young_is_not_shown_where_it_is_far_off() -> None:
-    assert formulas(300, 900).young is None
-    assert formulas(300, 24 * HOUR).young == pytest.approx(7200)
+    assert formulas(300, 900).young_seconds is None
+    assert formulas(300, 24 * HOUR).young_seconds == pytest.approx(7200)
     assert daly(300, 100) == 100
-    assert formulas(13.7, None).daly is None
+    assert formulas(13.7, None).daly_seconds is None
 
 
 def test_random_numbers_are_the_same_everywhere() -> None:

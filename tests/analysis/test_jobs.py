@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import goodput_cli.events.read
 import goodput_cli.fleet.read
 from goodput_cli import analyze
 from goodput_cli.analysis.by_job import by_job
@@ -179,7 +180,7 @@ def many(count: int) -> list[str]:
 
 def test_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    original = goodput_cli.fleet.read.decode_batches
+    original = goodput_cli.events.read.decode_batches
 
     def counted(*arguments: Any) -> Any:
         calls.append(arguments)

@@ -28,10 +28,12 @@ ENVIRONMENT = {"PYTHONPATH": str(ROOT), "COLUMNS": "80", "LINES": "24", "TERM": 
 class Terminal:
     """A terminal with the command in it, whose progress is shown without a wait."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, **environment: str) -> None:
         self._screen, terminal = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", AT_ONCE, *arguments], env=ENVIRONMENT, preexec_fn=lambda: os.login_tty(terminal)
+            [sys.executable, "-c", AT_ONCE, *arguments],
+            env=ENVIRONMENT | environment,
+            preexec_fn=lambda: os.login_tty(terminal),
         )
         os.close(terminal)
         self.shown = ""
@@ -85,6 +87,13 @@ def test_ctrl_c_while_reading_ends_it_at_once(tmp_path: Path) -> None:
         assert terminal.code() == 130
     assert "Interrupted." in terminal.shown
     assert "Traceback" not in terminal.shown
+
+
+def test_a_server_that_does_not_answer_is_waited_for_in_sight() -> None:
+    terminal = Terminal("analyze", "gs://logs/a.jsonl", STORAGE_EMULATOR_HOST="http://127.0.0.1:1")
+    terminal.until(lambda shown: re.search(r"no answer, try 2 of 5 in \d+ s", shown))
+    terminal.type(b"\x03")
+    assert terminal.code() == 130
 
 
 def test_nothing_is_drawn_where_nobody_looks_or_wants_it(tmp_path: Path) -> None:

@@ -161,6 +161,15 @@ def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project
     assert "Settings of goodput.toml: reference-step-time\n" in err
 
 
+def test_a_command_about_whole_jobs_says_that_it_leaves_a_period_out(project: Path, capsys: Output) -> None:
+    write(project, 'from = "2026-01-12T22:00Z"\n[job.llm-pretrain-7b]\nto = "2026-01-13T02:00Z"\n')
+    said = "Settings of goodput.toml: from and to left out: advise is about whole jobs"
+    assert run(["advise", LOG, "-j", JOB, "--no-progress"]) == 0
+    assert said in capsys.readouterr().err
+    assert run(["advise", LOG, "-j", JOB, "-q"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys: Output) -> None:
     write(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
     assert run(["compare", LOG, LOG]) == 0

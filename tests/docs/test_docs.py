@@ -33,6 +33,7 @@ from tests.support.generated_docs import (
     code_sections,
     commands,
     folders,
+    insight_sections,
     questions,
 )
 from tests.support.markdown_docs import (
@@ -140,6 +141,13 @@ def test_the_glossary_has_each_term_once_and_in_order() -> None:
     assert len(terms) > 50
 
 
+@pytest.mark.parametrize("path", [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"], ids=named)
+def test_every_module_that_is_named_exists(path: Path) -> None:
+    modules = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", read(path)))
+    ours = {name for name in modules if not name.startswith("maxtext/")}
+    assert not {name for name in ours if not (ROOT / name).exists() and not (PACKAGE / name).exists()}
+
+
 def test_every_option_of_every_command_is_described() -> None:
     text = read(DOCS / "cli.md")
     for name, command, _ in commands():
@@ -159,7 +167,7 @@ def test_every_key_of_every_format_is_described() -> None:
 
 def test_every_name_of_a_threshold_is_described() -> None:
     named_there = names_in_first_column(section(DOCS / "cli.md", "Thresholds"))
-    assert sorted({*named_there, *CATEGORIES} - {"custom:LABEL"}) == sorted(MEASURES)
+    assert sorted({*named_there, *CATEGORIES} - {"custom:LABEL", "insight:CODE"}) == sorted(MEASURES)
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "cli.md"], ids=named)
@@ -175,6 +183,10 @@ def test_every_command_has_an_example() -> None:
 
 def test_the_list_of_diagnostics_is_up_to_date() -> None:
     replace_generated(DOCS / "diagnostics.md", "codes", code_sections())
+
+
+def test_the_list_of_insights_is_up_to_date() -> None:
+    replace_generated(DOCS / "insights.md", "kinds", insight_sections())
 
 
 def test_every_registered_diagnostic_exists() -> None:

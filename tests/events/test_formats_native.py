@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.events.schema import NONE
+from goodput_cli.events.schema import NONE, PREEMPTED
 from goodput_cli.record import Recorder
 from goodput_cli.record.native import EVENTS
 from tests.support.readers import T0, codes, envelope, found, read_lines, rows, steps, where
@@ -23,6 +23,8 @@ KINDS = {
     "crashed": "CRASHED",
     "stopped": "USER_TERMINATED",
     "finished": "JOB_FINISHED",
+    "heartbeat": "HEARTBEAT",
+    "preemption_notice": "HEARTBEAT",
 }
 
 
@@ -39,6 +41,11 @@ def test_an_event_is_the_same_bare_and_in_an_entry(tmp_path: Path, name: str) ->
     assert steps(log.table) == steps(wrapped.table) == [7]
     assert log.table.rank.tolist() == wrapped.table.rank.tolist() == [3]
     assert (log.format_names, log.diagnostics) == ((("goodput",),), ())
+
+
+def test_a_notice_is_more_than_a_heartbeat(tmp_path: Path) -> None:
+    log = read_lines(tmp_path, event("heartbeat"), event("preemption_notice", signal="SIGTERM"))
+    assert [log.table.details[at] if at >= 0 else None for at in log.table.detail.tolist()] == [None, PREEMPTED]
 
 
 @pytest.mark.parametrize("name", sorted(EVENTS.keys() - KINDS.keys()))

@@ -16,10 +16,11 @@ from .amounts import Books
 from .attempts import median
 from .canvas import RANK, Canvas, Claim, painted
 from .claims import claims_beside_training
+from .ends import strides
 from .events import Event, read
 from .job import Job, Options, understand
 from .life import Pairing, lost_end
-from .lineage import TrainingSpan, lineage, strides
+from .lineage import TrainingSpan, lineage
 from .training import WASTED, Training, train
 
 Span = tuple[int, int]

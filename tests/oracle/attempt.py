@@ -25,7 +25,7 @@ class Attempt:
     only_loads: bool = False
     unnumbered: int = 0
     ranks: set[int | None] = field(default_factory=set)
-    writers: set[str | None] = field(default_factory=set)
+    writers: set[tuple[str, str] | None] = field(default_factory=set)
     events: list[Event] = field(default_factory=list)
     steps: list[Event] = field(default_factory=list)
     first_reports: dict[int, Event] = field(default_factory=dict)

@@ -53,6 +53,9 @@ class Splitter:
         for place, event in enumerate(self.events):
             if event.kind in NO_LIFE:
                 continue
+            if event.kind == "heartbeat":  # of the attempt that it finds; it begins none
+                (self.attempts[-1].events if self.attempts else self.prelude).append(event)
+                continue
             waiting = waiting and event.kind != "start"
             if event.kind == "start":
                 self.on_start(event, place)
@@ -230,7 +233,7 @@ class Splitter:
 
     def is_lost_start(self, event: Event) -> bool:
         """Chosen: a phase comes when its start line comes; its end line opens nothing here."""
-        if event.kind not in LOST_START | {"step"} or event.edge == "end":
+        if event.kind not in LOST_START | {"step"} or (event.kind != "step" and event.edge == "end"):
             return False
         attempt = self.attempts[-1]
         endings = [end for end in attempt.events if end.kind in TERMINATIONS]

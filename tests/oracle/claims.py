@@ -40,7 +40,7 @@ def claims_beside_training(job: Job, training: Training) -> Iterator[Claim]:
 def queues(job: Job) -> Iterator[Claim]:
     """From `user_scheduled` to the next start, or to T1, if nothing of the job happens in between."""
     for event in (event for event in job.events if event.kind == "scheduled"):
-        later = next((other for other in job.events if is_next_after(event, other)), None)
+        later = next((one for one in job.events if id(one) not in job.strays and is_next_after(event, one)), None)
         runs_on = any(other.time <= event.time < other.end for other in job.events)
         if not runs_on and (later is None or later.kind == "start"):
             yield Claim(RANK["queued"], event.time, job.t1 if later is None else later.time, "queued")

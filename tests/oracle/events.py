@@ -17,7 +17,7 @@ US = 1_000
 TIE_ORDER = (
     "scheduled", "start", "tpu_init", "prep", "restore", "load", "data", "elastic_down", "elastic_up",
     "elastic_reinit", "step", "save", "custom", "finished", "saved", "terminated", "crashed", "user_terminated",
-    "job_finished", "job_end", "slices",
+    "job_finished", "job_end", "slices", "heartbeat",
 )  # fmt: skip
 """Kinds of events, in the order in which events of one instant are taken (accounting §1)."""
 
@@ -36,8 +36,9 @@ Record = dict[str, Any]
 class Event:
     """One fact of the log. time, end: ns UTC (they differ for Orbax intervals only).
 
-    edge: "begin" or "end" of a phase, "interval" (Orbax), else "point". identity: every field of its format.
-    writer: the process that wrote it, where a Cloud Logging entry tells.
+    edge: "begin" or "end" (also of a step), "interval" (Orbax), else "point". identity: every field of its format.
+    writer: the process that wrote it, where a Cloud Logging entry tells. A step with the edge "end" says how many were
+    done; mean: ns, of one of them.
     """
 
     time: int
@@ -48,7 +49,8 @@ class Event:
     rank: int | None = None
     label: str = ""
     identity: tuple[Any, ...] = ()
-    writer: str | None = None
+    writer: tuple[str, str] | None = None
+    mean: int | None = None
 
     @property
     def number(self) -> int:
@@ -105,6 +107,10 @@ def recorder_events(record: Record) -> Iterator[Event]:
     if (time := epoch_ns(record.get("elastic_slice_counts_timestamp"))) is not None:
         counts = tuple(whole(record.get(key)) for key in ("active_slices", "total_slices", "available_slices"))
         yield Event(time, "slices", time, identity=("A", "slices", time, counts))
+    time, step = epoch_ns(record.get("steps_done_time")), whole(record.get("steps_done"))
+    if time is not None and step is not None:
+        mean = epoch_ns(record.get("mean_seconds"))
+        yield Event(time, "step", time, "end", step, identity=("ends", time, step, mean), mean=mean)
     time, step = epoch_ns(record.get("step_start_time")), whole(record.get("step_count"))
     if time is not None and step is not None:
         yield Event(time, "step", time, step=step, identity=("A", "step", time, step))
@@ -185,7 +191,7 @@ def resiliency_events(record: Record, zone: str) -> Iterator[Event]:
 NATIVE = {
     "scheduled": "scheduled", "started": "start", "checkpoint_loaded": "load", "checkpoint_saved": "saved",
     "step_finished": "finished", "stopped": "user_terminated", "terminated": "terminated", "crashed": "crashed",
-    "finished": "job_finished",
+    "finished": "job_finished", "heartbeat": "heartbeat", "preemption_notice": "heartbeat",
 }  # fmt: skip
 
 
@@ -195,7 +201,8 @@ def native_events(record: Record) -> Iterator[Event]:
     step, rank = whole(record.get("step")), whole(record.get("rank"))
     if kind is None or time is None or (kind in CHECKPOINTS and step is None):
         return
-    yield Event(time, kind, time, step=step, rank=rank, identity=("C", kind, time, step, rank))
+    label = "preempted" if record["goodput_event"] == "preemption_notice" else ""
+    yield Event(time, kind, time, step=step, rank=rank, label=label, identity=("C", kind, time, step, rank, *label))
 
 
 def read(lines: Iterable[str], zone: str) -> list[Event]:
@@ -211,17 +218,18 @@ def read(lines: Iterable[str], zone: str) -> list[Event]:
     return events
 
 
-def unwrapped(record: Any) -> tuple[Any, str | None]:
+def unwrapped(record: Any) -> tuple[Any, tuple[str, str] | None]:
     """The payload of a Cloud Logging entry, and which process wrote it; any other record as it is."""
     if not isinstance(record, dict) or not isinstance(record.get("jsonPayload"), dict):
         return record, None
     labels = record.get("labels") or {}
     resource = (record.get("resource") or {}).get("labels") or {}
-    told = [labels.get("python_logger"), *(resource.get(key) for key in ("instance_id", "pod_name"))]
-    if any(told):
-        return record["jsonPayload"], "/".join(str(part or "") for part in told)
+    node = [resource.get(key) for key in ("instance_id", "pod_name")]
+    if labels.get("python_logger") or any(node):
+        place = "/".join(str(part or "") for part in node) if any(node) else ""
+        return record["jsonPayload"], (place, str(labels.get("python_logger") or ""))
     prefix, dash, _ = str(record.get("insertId") or "").rpartition("-")
-    return record["jsonPayload"], prefix if dash and prefix else None
+    return record["jsonPayload"], ("", prefix) if dash and prefix else None
 
 
 def events_of(record: Record, zone: str) -> list[Event]:
@@ -235,19 +243,29 @@ def events_of(record: Record, zone: str) -> list[Event]:
 
 def in_order(events: Iterable[Event]) -> list[Event]:
     """Distinct events by time; ties as §1 says, and then by their own fields, so that file order never matters."""
-    distinct = list({event.identity: event for event in events}.values())
+    by_writer = sorted(events, key=lambda event: (event.writer is not None, str(event.writer)), reverse=True)
+    distinct = one_kind_of_steps({event.identity: event for event in by_writer}.values())
     last_breaths = {event.time for event in distinct if event.kind in TERMINATIONS}
     reborn = last_breaths & {event.time for event in distinct if event.kind == "start"}
 
     def key(event: Event) -> tuple[Any, ...]:
         tie = TIE_ORDER.index(event.kind)
-        if event.time in reborn and event.kind in BEGINNINGS:
+        if event.time in reborn and event.kind in BEGINNINGS and (event.kind, event.edge) != ("step", "end"):
             tie += len(TIE_ORDER)
         edge = ("end", "begin", "interval", "point").index(event.edge)
-        step, rank = (-1 if number is None else number for number in (event.step, event.rank))
-        return (event.time, tie, edge, step, rank, event.label, event.end, str(event.identity))
+        step, mean, rank = (-1 if number is None else number for number in (event.step, event.mean, event.rank))
+        return (event.time, tie, edge, step, mean, rank, event.label, event.end, str(event.identity))
 
     return sorted(distinct, key=key)
+
+
+def one_kind_of_steps(events: Iterable[Event]) -> list[Event]:
+    """Beside steps that begin, step ends are signs of life and no more."""
+    found = list(events)
+    if not any((event.kind, event.edge) == ("step", "point") for event in found):
+        return found
+    ends = ("step", "end")
+    return [replace(one, kind="heartbeat", edge="point") if (one.kind, one.edge) == ends else one for one in found]
 
 
 def seen_at(events: Iterable[Event], as_of: int | None) -> list[Event]:

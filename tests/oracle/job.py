@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from .attempt import Attempt
 from .attempts import Splitter
-from .events import CHECKPOINTS, CLEAN, TERMINATIONS, Event, in_order, seen_at
+from .events import CHECKPOINTS, CLEAN, NS, TERMINATIONS, Event, in_order, seen_at
 from .life import believed_clean_end
 
 
@@ -26,15 +26,22 @@ class Options:
 
 @dataclass(frozen=True)
 class Job:
-    """events: those seen, in order. clean: per attempt its believed clean end. [t0, t1): the job window, ns."""
+    """events: those seen, in order. strays: heartbeats (their ids) behind the end of their attempt. clean: per attempt
+    its believed clean end. [t0, t1): the job window, ns."""
 
     events: list[Event]
     is_step_log: bool
+    strays: set[int]
     attempts: list[Attempt]
     clean: list[Event | None]
     t0: int
     t1: int
     options: Options
+
+    @property
+    def step_ends(self) -> bool:
+        """Whether its steps say how many were done."""
+        return any(step.edge == "end" for attempt in self.attempts for step in attempt.steps)
 
     @property
     def last(self) -> int:
@@ -68,9 +75,16 @@ class Job:
         passage = attempt.after({"step"} | CHECKPOINTS)
         passage = passage + list(takewhile(lambda event: not after.is_step(event), after.events))
         kinds = {event.kind for event in passage}
-        preempted = any(event.label == "preempted" for event in attempt.events if event.kind == "save")
+        preempted = any(self.says_preempted(attempt, event) for event in attempt.events)
         other_causes = {"start", "elastic_down"} | TERMINATIONS
         return "elastic_up" in kinds and not kinds & other_causes and not preempted
+
+    def says_preempted(self, attempt: Attempt, event: Event) -> bool:
+        """A save that had reached a preemption; a notice, unless a step begins more than 10 min behind it."""
+        if event.label != "preempted" or id(event) in self.strays:
+            return False
+        trained = attempt.steps if self.is_step_log else attempt.progress()
+        return event.kind == "save" or not any(later.time - event.time > 600 * NS for later in trained)
 
     def ending(self) -> str:
         """clean, terminated, crashed or not_logged."""
@@ -88,16 +102,30 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()
     clean = [believed_clean_end(attempts, index, is_step_log) for index in range(len(attempts))]
-    t1 = max(event.end for event in events)
+    strays = stray_heartbeats(attempts, is_step_log)
+    t1 = max(event.end for event in events if id(event) not in strays)
     if as_of is not None and not has_ended(events, attempts, clean, is_step_log):
         t1 = as_of
-    return Job(events, is_step_log, attempts, clean, first_instant(events), t1, options)
+    return Job(events, is_step_log, strays, attempts, clean, first_instant(events), t1, options)
 
 
 def first_instant(events: list[Event]) -> int:
     """T0."""
     first = next((event for event in events if event.kind in CHECKPOINTS | {"scheduled", "start", "step"}), events[0])
-    return first.time if first.kind in ("scheduled", "start") else events[0].time
+    if first.kind in ("scheduled", "start"):
+        return first.time
+    other = next((event for event in events if event.kind != "heartbeat"), events[0])
+    return other.time if other.kind in TERMINATIONS else events[0].time
+
+
+def stray_heartbeats(attempts: list[Attempt], is_step_log: bool) -> set[int]:
+    """Those later than the first line that ended their attempt: they say nothing."""
+    found: set[int] = set()
+    for attempt in attempts:
+        ends = attempt.ending_lines(is_step_log)[:1]
+        late = [event for event in attempt.events if ends and event.kind == "heartbeat" and event.time > ends[0].time]
+        found |= {id(event) for event in late}
+    return found
 
 
 def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None], is_step_log: bool) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from .attempt import Attempt
+from .ends import beginnings
 from .events import CHECKPOINTS, CLEAN, START_UP, TERMINATIONS, Event
 
 
@@ -30,6 +31,9 @@ def was_redone(attempts: list[Attempt], index: int) -> bool:
     """Whether the next attempt that steps starts at or below this one's last step."""
     steps = attempts[index].steps
     later = next((attempt.steps for attempt in attempts[index + 1 :] if attempt.steps), None)
+    if steps and steps[0].edge == "end":
+        following = next((one for one in beginnings(attempts)[index + 1 :] if one is not None), None)
+        return following is not None and following.step < steps[-1].number
     return bool(steps) and later is not None and later[0].number <= steps[-1].number
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
-from .attempt import Attempt
 from .attempts import median
 
 EVERYTHING, NOTHING = float("inf"), float("-inf")
@@ -41,18 +39,6 @@ class TrainingSpan:
     def is_sample(self) -> bool:
         """Wholly kept, measured and not touched by an exclusion: it can say how long a step takes."""
         return self.role == "plain" and self.kept == self.steps and not self.excluded
-
-
-def lower_median(values: Sequence[int]) -> int | None:
-    """The middle one, or the lower of the two middle ones; None of nothing."""
-    return sorted(values)[(len(values) - 1) // 2] if values else None
-
-
-def strides(attempts: list[Attempt]) -> list[int]:
-    """Per attempt: the lower median difference between its recorded steps; with one record all attempts', else 1."""
-    own = [[b.number - a.number for a, b in pairwise(attempt.steps)] for attempt in attempts]
-    everywhere = lower_median([difference for differences in own for difference in differences])
-    return [lower_median(differences) or everywhere or 1 for differences in own]
 
 
 def lineage(step_ranges: list[tuple[int, int] | None], reach: list[int]) -> dict[int, int | None]:

@@ -8,10 +8,11 @@ from itertools import pairwise
 
 from .canvas import RANK, Canvas, Claim
 from .checkpoints import Course, are_asynchronous, course
+from .ends import Beginning, beginnings, strides, trained_from
 from .events import NS, TERMINATIONS
 from .job import Job
 from .life import Pairing, last_sign_of_life, lost_end
-from .lineage import EVERYTHING, NOTHING, TrainingSpan, gross, kept_of, lineage, strides, usual_for_last_step
+from .lineage import EVERYTHING, NOTHING, TrainingSpan, gross, kept_of, lineage, usual_for_last_step
 
 RESTORE = "unproductive_checkpoint_restore_time"
 SAVE = "unproductive_checkpoint_save_time"
@@ -46,12 +47,15 @@ class Training:
 def train(job: Job) -> Training:
     """All spans, each with what is kept of it and what the user excluded from it."""
     training = Training()
-    if job.is_step_log:
+    if job.step_ends:
+        train_end_log(job, training)
+    elif job.is_step_log:
         train_step_log(job, training)
     else:
         train_checkpoint_log(job, training)
     mark_exclusions(job, training.spans)
-    training.in_flight += [(span.start, span.end) for span in training.spans]
+    if not job.step_ends:
+        training.in_flight += [(span.start, span.end) for span in training.spans]
     return training
 
 
@@ -85,6 +89,65 @@ def train_step_log(job: Job, training: Training) -> None:
             final_step(job, training, stride[index])
         elif attempt.steps:
             dead_last_step(job, training, index, kept.get(index), stride[index], measured)
+
+
+def train_end_log(job: Job, training: Training) -> None:
+    """Steps that are recorded where they end: nothing is in flight but behind the last record."""
+    began, stride = beginnings(job.attempts), strides(job.attempts)
+    step_ranges = [
+        None if one is None else (one.step, attempt.steps[-1].number)
+        for one, attempt in zip(began, job.attempts, strict=True)
+    ]
+    kept = lineage(step_ranges, stride)
+    for index, one in enumerate(began):
+        if one is not None:
+            upto = kept.get(index, NOTHING)
+            training.spans += end_spans(job, index, one, EVERYTHING if upto is None else upto)
+    mark_reinitialised(job, training.spans)
+    mark_exclusions(job, training.spans)
+    measured = list(training.spans)
+    for index, attempt in enumerate(job.attempts):
+        if not attempt.steps:
+            continue
+        last = attempt.steps[-1].time
+        if index == job.last:
+            end = end_line_after_last_step(job, index)
+            flight = job.t1 if end is None else end
+            until = job.crash(index) or last
+        else:
+            behind_the_last_record(job, training, index, kept.get(index), stride[index], measured)
+            until = last if job.clean[index] else min(training.life(job, index), job.next_begin(index))
+            flight = training.credited_end.get(index, last)
+        training.in_flight.append((attempt.steps[0].time, flight))
+        training.wasted_end[index] = training.credited_end.get(index, last)
+        training.claim("wasted", training.wasted_end[index], until, WASTED)
+
+
+def end_spans(job: Job, index: int, began: Beginning, upto: float) -> list[TrainingSpan]:
+    """From where an attempt began to its first record, and from record to record."""
+    spans: list[TrainingSpan] = []
+    step, time, started = began.step, began.time, began.started
+    for record in job.attempts[index].steps:
+        steps = record.number - step
+        if steps:
+            start = time if started else trained_from(time, record, steps)
+            share = kept_of(step, record.number, upto)
+            spans.append(TrainingSpan(index, start, record.time, Fraction(steps), share, first=not spans))
+        step, time, started = record.number, record.time, False
+    return spans
+
+
+def behind_the_last_record(
+    job: Job, training: Training, index: int, r: int | None, stride: int, measured: list[TrainingSpan]
+) -> None:
+    """Steps that the lineage shows behind the last record of an attempt that another one follows."""
+    last = job.attempts[index].steps[-1]
+    if r is None or r <= last.number:
+        return
+    missing = Fraction(r - last.number)
+    reached = last.number >= r - stride
+    fit = reached or were_trained(job, index, missing, measured)
+    credit(job, training, index, missing if fit else Fraction(1), measured)
 
 
 def mark_reinitialised(job: Job, spans: list[TrainingSpan]) -> None:

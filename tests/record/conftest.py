@@ -11,10 +11,24 @@ import pytest
 from tests.record.record_server import Server
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A server of its own for each test."""
+@pytest.fixture(scope="session")
+def plain_server() -> Iterator[Server]:
+    """The server of all tests."""
     with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def server(plain_server: Server) -> Server:
+    """A server that has received nothing and fails in nothing."""
+    plain_server.forget()
+    return plain_server
+
+
+@pytest.fixture(scope="session")
+def tls_server(certificate: tuple[Path, Path]) -> Iterator[Server]:
+    """The same over TLS."""
+    with Server(*certificate) as running:
         yield running
 
 
@@ -24,7 +38,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("tls")
     made, key = folder / "certificate.pem", folder / "key.pem"
     command = (
-        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+        " -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
     )
     subprocess.run([*command.split(), "-keyout", key, "-out", made], check=True, capture_output=True)
     return made, key

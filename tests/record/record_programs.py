@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 ROOT = Path(__file__).parent.parent.parent
 _PRELUDE = "import os, signal, sys, time\nsys.path.insert(0, os.environ['RECORD_ROOT'])\n"
@@ -24,10 +26,12 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 
 def start(folder: Path, text: str, *arguments: str, python: str = sys.executable, **more: str) -> subprocess.Popen[str]:
-    """Start a program in a folder; its output can be read."""
-    path = folder / "program.py"
-    path.write_text(_PRELUDE + textwrap.dedent(text), encoding="utf-8")
-    command = [python, str(path), *arguments]
+    """Start a program in a folder; its output can be read. It has the standard library alone: all that a recorder
+    needs, and it starts in a third of the time."""
+    path, program = folder / "program.py", _PRELUDE + textwrap.dedent(text)
+    if not path.exists() or path.read_text(encoding="utf-8") != program:  # others may be reading it
+        path.write_text(program, encoding="utf-8")
+    command = [python, "-S", str(path), *arguments]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=folder, env=environment(folder, **more), **pipes)
 
@@ -46,7 +50,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a log, which must all be whole."""
     content = path.read_bytes()
     assert content.endswith(b"\n")
-    return [json.loads(line) for line in content.splitlines() if line]
+    return [orjson.loads(line) for line in content.splitlines() if line]
 
 
 def events(path: Path) -> list[str]:
@@ -63,6 +67,7 @@ def word(line: dict[str, Any]) -> str:
     return str(line.get("event_type") or next(key for key in line if "_time" in key))
 
 
+@cache
 def pythons() -> list[str]:
     """The interpreters at hand that can run the recorder: this one, and one of every other version from 3.10 on."""
     folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"

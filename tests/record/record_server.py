@@ -3,7 +3,7 @@ process of its own, with faults on order. It ends when its standard input does.
 
     python tests/record/record_server.py [CERTIFICATE KEY]   prints its port
 
-Besides the two APIs: POST /control sets the fault (JSON), GET /control tells what was received.
+Besides the two APIs: POST /control sets the fault (JSON) or forgets everything, GET /control tells what was received.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class Server:
         body = json.dumps({"kind": kind, "status": status, "times": times, "refuse": refuse}).encode()
         self._ask(body)
 
+    def forget(self) -> None:
+        """As if it had just been started."""
+        self._ask(json.dumps({"forget": True}).encode())
+
     def received(self) -> dict[str, Any]:
         """entries: what Cloud Logging keeps (an insertId once), in order of arrival; objects: bodies by name, as text;
         requests: how many; bodies: each request for entries, without them."""
@@ -68,6 +72,9 @@ class Server:
 class _State:
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
         self.entries: dict[tuple[str, str], dict[str, Any]] = {}
         self.objects: dict[str, str] = {}
         self.bodies: list[dict[str, Any]] = []
@@ -119,7 +126,11 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/control":
             with self.state.lock:
-                self.state.fault = json.loads(body)
+                order = json.loads(body)
+                if order.pop("forget", False):
+                    self.state.forget()
+                else:
+                    self.state.fault = order
             self._answer(200, {})
             return
         fault = self.state.take_fault()

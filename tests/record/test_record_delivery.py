@@ -12,7 +12,7 @@ import pytest
 
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import STEP, VITAL
-from goodput_cli.record.workers import HOPELESS_SECONDS, RETRY_SECONDS
+from goodput_cli.record.workers import HOPELESS_SECONDS, HURRY_SECONDS, RETRY_SECONDS
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import events, lines, pythons, run, word
 from tests.record.record_server import Server
@@ -32,6 +32,7 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     first, longest = RETRY_SECONDS
     monkeypatch.setattr("goodput_cli.record.workers.RETRY_SECONDS", (first / 100, longest / 100))
     monkeypatch.setattr("goodput_cli.record.workers.HOPELESS_SECONDS", HOPELESS_SECONDS / 100)
+    monkeypatch.setattr("goodput_cli.record.workers.HURRY_SECONDS", HURRY_SECONDS / 100)
 
 
 def test_entries_are_those_of_the_original_with_an_insert_id(logging: Server) -> None:
@@ -122,7 +123,7 @@ HANGS = """
 import time
 from goodput_cli.record import Recorder
 begin = time.monotonic()
-recorder = Recorder("j", ["log.jsonl", "cloud-logging://p/l"], heartbeat=0, grace=1.0)
+recorder = Recorder("j", ["log.jsonl", "cloud-logging://p/l"], heartbeat=0, grace=0.3)
 with recorder.run():
     for step in recorder.steps(range(1000)):
         pass
@@ -143,7 +144,7 @@ def test_a_server_that_never_answers_holds_no_program_up(tmp_path: Path, server:
 
 ENDS = """
 from goodput_cli.record.drop_in.ml_goodput_measurement import goodput
-recorder = goodput.GoodputRecorder("j", "goodput_j", True)
+recorder = goodput.GoodputRecorder("j", "goodput_j", True, background_grace_period_s=100)
 recorder.record_job_start_time()
 for step in range(50):
     recorder.record_step_start_time(step)
@@ -161,25 +162,25 @@ def test_what_is_recorded_right_before_a_normal_exit_is_delivered(tmp_path: Path
 
 
 @pytest.mark.parametrize("python", pythons())
-def test_and_over_tls(tmp_path: Path, certificate: tuple[Path, Path], python: str) -> None:
-    with Server(*certificate) as server:
-        out, said = run(
-            tmp_path,
-            ENDS,
-            python=python,
-            GOODPUT_LOGGING_WRITE_ENDPOINT=server.url,
-            GOOGLE_CLOUD_PROJECT="p",
-            SSL_CERT_FILE=str(certificate[0]),
-        )
-        assert (out, said) == ("", "")
-        assert [word(line) for line in server.payloads()] == EXPECTED
+def test_and_over_tls(tmp_path: Path, tls_server: Server, certificate: tuple[Path, Path], python: str) -> None:
+    tls_server.forget()
+    out, said = run(
+        tmp_path,
+        ENDS,
+        python=python,
+        GOODPUT_LOGGING_WRITE_ENDPOINT=tls_server.url,
+        GOOGLE_CLOUD_PROJECT="p",
+        SSL_CERT_FILE=str(certificate[0]),
+    )
+    assert (out, said) == ("", "")
+    assert [word(line) for line in tls_server.payloads()] == EXPECTED
 
 
 AT_THE_VERY_END = """
 import atexit
 atexit.register(lambda: recorder.begin_step(9))
 from goodput_cli.record import Recorder
-recorder = Recorder("j", "cloud-logging://p/l", heartbeat=0)
+recorder = Recorder("j", "cloud-logging://p/l", heartbeat=0, grace=100)
 atexit.register(lambda: recorder.begin_step(1))
 """
 
@@ -263,9 +264,9 @@ def test_memory_is_bounded_while_a_server_is_down(tmp_path: Path, server: Server
     def resident():
         return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     recorder.begin_step(0)
-    recorder.flush(2)
+    recorder.flush(0.2)
     before = resident()
-    for step in range(200_000):
+    for step in range(60_000):
         recorder.begin_step(step)
     print(resident() - before)
     """

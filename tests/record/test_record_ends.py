@@ -197,8 +197,8 @@ def test_a_run_after_the_end_is_another_attempt(tmp_path: Path) -> None:
 
 
 def test_heartbeats_come_where_nothing_else_does(tmp_path: Path) -> None:
-    text = HEAD.format(more="").replace("heartbeat=0", "heartbeat=0.1")
-    run(tmp_path, text + "with recorder.run():\n    recorder.begin_step(4)\n    time.sleep(1)")
+    text = HEAD.format(more="").replace("heartbeat=0", "heartbeat=0.05")
+    run(tmp_path, text + "with recorder.run():\n    recorder.begin_step(4)\n    time.sleep(0.4)")
     found = lines(tmp_path / "log.jsonl")
     beats = [line for line in found if line.get("goodput_event") == "heartbeat"]
     assert 1 <= len(beats) <= 12

@@ -129,7 +129,7 @@ def test_endings() -> None:
 
 @pytest.mark.parametrize("name", ["junit", "openmetrics"])
 def test_other_commands_say_that_they_do_not_write_them(name: str) -> None:
-    with pytest.raises(UsageError, match=f"the format '{name}' is for analyze"):
+    with pytest.raises(UsageError, match=f"the format '{name}' is not for this command; it writes table, json"):
         load_sheet_renderer(name)
 
 

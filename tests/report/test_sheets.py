@@ -160,9 +160,13 @@ def test_a_plain_page_is_ascii() -> None:
     assert "\x1b" in render("table", sheet(rows=ROWS[:1]), colour=True)
 
 
-def test_formats_of_other_packages_are_for_analyze() -> None:
-    with pytest.raises(UsageError, match="for analyze"):
-        load_sheet_renderer("openmetrics")
+def test_a_format_that_needs_more_than_rows_is_for_the_commands_that_have_it() -> None:
+    for name in ("openmetrics", "junit", "svg", "png"):
+        with pytest.raises(
+            UsageError, match="not for this command; it writes table, json, csv, markdown, html, parquet"
+        ):
+            load_sheet_renderer(name)
+    assert load_sheet_renderer("svg", ["chart"])
 
 
 def test_a_sparkline_keeps_the_lowest() -> None:

@@ -25,6 +25,7 @@ from goodput_cli.sources.object_store import gcs
 from goodput_cli.sources.object_store.base import READ_SECONDS
 from goodput_cli.sources.read_ahead import read_ahead
 from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
+from tests.support.readers import Told
 from tests.support.waiting import connections, until
 
 ALL = list(range(300))
@@ -107,8 +108,19 @@ def test_trying_again_has_an_end_that_names_the_object(bucket: Bucket, kind: str
 def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
+    told = Told()
     with pytest.raises(SourceError, match=r"^gs://logs: gave up after 5 tries: .*check the network"):
-        read()
+        read_events(["gs://logs"], progress=told)
+    assert told.waits == [f"no answer, try {number} of 5 in 1 s" for number in (2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize(
+    ("variable", "uri"), [("STORAGE_EMULATOR_HOST", "gs://logs"), ("AWS_ENDPOINT_URL_S3", "s3://logs")]
+)
+def test_an_address_without_a_scheme_is_said_at_once(monkeypatch: pytest.MonkeyPatch, variable: str, uri: str) -> None:
+    monkeypatch.setenv(variable, "localhost:9000")
+    with pytest.raises(SourceError, match=f"^{variable}=localhost:9000: .*; write http://localhost:9000$"):
+        read_events([uri])
 
 
 def test_denied_names_the_object_and_the_permission(bucket: Bucket) -> None:

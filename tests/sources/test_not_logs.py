@@ -33,13 +33,13 @@ def test_a_models_settings_are_named_in_one_line(tmp_path: Path) -> None:
 
 def test_a_damaged_log_is_no_other_file(tmp_path: Path) -> None:
     diagnostics = said(goodput_cli.analyze(folder_of(tmp_path, other_jsonl="no line of JSON\n")))
-    assert "malformed_lines" in diagnostics
+    assert "unrecognised_lines" in diagnostics
 
 
 def test_a_file_that_is_named_is_read(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, notes_log="hello\nworld\n")
     diagnostics = said(goodput_cli.analyze([folder / "run.jsonl", folder / "notes.log"]))
-    assert "malformed_lines" in diagnostics
+    assert "unrecognised_lines" in diagnostics
 
 
 def test_events_in_one_value_over_several_lines_are_a_log(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def enveloped(draw: st.DrawFn, lines: Lines) -> Lines:
 def _entry(payload: Record, place: int) -> Record:
     # The same fact sent twice has two insertIds; the event is one all the same, for its fields are equal.
     return {
-        "insertId": f"id-{place}", "jsonPayload": payload, "logName": "projects/p/logs/goodput_j", "severity": "INFO",
+        "insertId": f"id{place}", "jsonPayload": payload, "logName": "projects/p/logs/goodput_j", "severity": "INFO",
         "timestamp": f"2026-02-01T00:00:{place % 60:02d}.{place:06d}Z", "labels": {"zone": "z"},
         "resource": {"type": "global", "labels": {"project_id": "p"}},
     }  # fmt: skip

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from .changes import move
 from .checkpoints import checkpoint_stories
+from .ends import beaten, step_end_stories
 from .pen import Pen, Record
 from .steps import step_stories
 
@@ -56,9 +57,20 @@ def mixed_logs() -> Logs:
     return _mostly(st.one_of(step_stories(resiliency=True), checkpoint_stories(phases=True)))
 
 
+def beaten_logs() -> Logs:
+    """Logs of all three formats with heartbeats between."""
+    stories = st.one_of(step_stories(), step_stories(resiliency=True), checkpoint_stories(phases=True))
+    return _mostly(stories.flatmap(beaten))
+
+
+def step_end_logs() -> Logs:
+    """Logs that say how many steps were done: for tests that have the format of `support.step_end_lines`."""
+    return _mostly(step_end_stories())
+
+
 def any_logs() -> Logs:
-    """Logs of any of these sorts."""
-    return st.one_of(step_logs(), checkpoint_logs(), mixed_logs())
+    """Logs of any of these sorts, step ends aside."""
+    return st.one_of(step_logs(), checkpoint_logs(), mixed_logs(), beaten_logs())
 
 
 def messy_logs() -> Logs:

@@ -48,7 +48,8 @@ def amount(category: str, ns: int, total: int, label: str | None = None) -> Cate
 def primer_timeline() -> Timeline:
     """The timeline of the same example, for what is drawn."""
     log = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
-    return goodput_cli.analyze(log, reference_step_time=120).timeline
+    timeline = goodput_cli.analyze(log, reference_step_time=120).timeline
+    return replace(timeline, table=replace(timeline.table, sources=("primer-50-percent.jsonl",)))
 
 
 def primer(**changes: Any) -> Analysis:

@@ -1,4 +1,4 @@
-"""The parts of the documents that are made from the code: commands, folders, diagnostic codes, categories."""
+"""The parts of the documents that are made from the code: commands, folders, diagnostic codes, insights, categories."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from goodput_cli.analysis.insights.kinds import KINDS, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.codes import CODES, Code
 from goodput_cli.vocabulary.categories import Category
@@ -58,6 +59,18 @@ def category_table() -> str:
     """Every category in a few words."""
     rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
     return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
+
+
+def insight_sections() -> str:
+    """A heading for each kind of insights, with what is declared of it."""
+    return "\n".join(_insight_section(kind) for kind in KINDS)
+
+
+def _insight_section(kind: InsightKind) -> str:
+    words = f"**{kind.title}** · {kind.meaning}"
+    least = f"- *Least:* {kind.least_percent:g} % of the window; from: {kind.origin}."
+    advice = f"- *Do:* {kind.advice}; `goodput {kind.command}` shows more."
+    return "\n".join((f"### {kind.code}\n", _wrapped(words), _wrapped(least, "  "), _wrapped(advice, "  "), ""))
 
 
 def _severities(code: Code) -> str:

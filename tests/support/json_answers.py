@@ -19,8 +19,12 @@ SCHEMA_FILE = Path(__file__).parent.parent.parent / "docs" / "schema.json"
 def check_answer(answer: Any, kind: str) -> None:
     """The answer is of this kind, and as the schema says."""
     assert answer["kind"] == kind
-    (definition,) = (one for one in schema()["$defs"].values() if _kind(one) == kind)
-    jsonschema.validate(answer, definition | {"$defs": schema()["$defs"]}, cls=jsonschema.Draft202012Validator)
+    _validator(kind).validate(answer)
+
+
+def check_any_answer(answer: Any) -> None:
+    """Against the root, which takes the answer of any command."""
+    _validator(None).validate(answer)
 
 
 def json_of(analysis: Analysis) -> Any:
@@ -32,6 +36,15 @@ def json_of(analysis: Analysis) -> Any:
 def schema() -> Any:
     """The schema as the file has it."""
     return json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+
+
+@cache
+def _validator(kind: str | None) -> Any:
+    """For one kind of answer, or for any: made once, as checking the schema itself takes longer than any answer."""
+    if kind is None:
+        return jsonschema.Draft202012Validator(schema())
+    (definition,) = (one for one in schema()["$defs"].values() if _kind(one) == kind)
+    return jsonschema.Draft202012Validator(definition | {"$defs": schema()["$defs"]})
 
 
 def _kind(definition: Any) -> Any:

@@ -105,12 +105,16 @@ class Told(Progress):
     def __init__(self) -> None:
         self.bytes = self.lines = self.expected = 0
         self.finished = False
+        self.waits: list[str] = []
 
     def advance(self, count: int, /) -> None:
         self.bytes += count
 
     def expect(self, count: int, /) -> None:
         self.expected += count
+
+    def wait(self, what: str, /) -> None:
+        self.waits.append(what)
 
     def add_lines(self, count: int, /) -> None:
         self.lines += count

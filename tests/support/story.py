@@ -88,6 +88,27 @@ def steps(first: int, count: int, *, at: float, every: float = 10, stride: int =
     return [step(first + i * stride, at + i * every) for i in range(count)]
 
 
+def done(number: int, at: float, each: float | None = None) -> Line:
+    """The end of a step: so many are done. each: the mean time of one since the record before, s. Read by the format
+    of `step_end_lines` alone."""
+    return _line(steps_done=number, steps_done_time=at, **({} if each is None else {"mean_seconds": each}))
+
+
+def dones(*records: tuple[int, float]) -> list[Line]:
+    """Several step ends: (number, time)."""
+    return [done(number, at) for number, at in records]
+
+
+def heartbeat(at: float) -> Line:
+    """The recorder's sign of life."""
+    return _line(goodput_event="heartbeat", goodput_time=at)
+
+
+def notice(at: float) -> Line:
+    """The recorder's notice that the machine will be taken away."""
+    return _line(goodput_event="preemption_notice", goodput_time=at)
+
+
 def init(begin: float | None, finish: float | None = None) -> list[Line]:
     """Accelerator initialisation."""
     return _phase("tpu_init", begin, finish)

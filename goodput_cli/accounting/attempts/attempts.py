@@ -35,6 +35,7 @@ PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
 CLEAN_KINDS = (Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END)
 _RESUMING_KINDS = (Kind.LOAD, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE)
 _OF_NO_ATTEMPT = (Kind.SCHEDULED, Kind.SLICES)
+_BEGIN_NOTHING = (*_OF_NO_ATTEMPT, Kind.HEARTBEAT)
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Attempts:
     """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
     process it ran in."""
     of_row: Rows
-    """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts and second hosts'
-    reports."""
+    """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts, second hosts'
+    reports and stray heartbeats."""
     steps: Rows
     """Rows of the step records that count."""
     step_bounds: NDArray[np.intp]
@@ -64,6 +65,8 @@ class Attempts:
     """Rows of second hosts' reports, which do not count."""
     step_log: bool
     """Whether the lineage follows steps (accounting §4)."""
+    step_ends: bool
+    """Whether its records say how many steps were done: a step-end log (accounting §4)."""
     last_recorded: Rows
     """Row of the last step or checkpoint event; -1 without any."""
     last_progress: Rows
@@ -73,6 +76,8 @@ class Attempts:
     """Rows of all terminations and ends behind the `last_progress` of their attempt: what says how it ended."""
     first_ending: Rows
     """Row of the first of these; -1 where none was logged."""
+    stray: Rows
+    """Rows of heartbeats behind the line that ended their attempt: they say nothing."""
 
     def __len__(self) -> int:
         return len(self.begin)
@@ -112,6 +117,9 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
     else:
         last_progress = _last_progress(table, recorded, recorded_bounds, last_recorded, endings, of_row)
     closing = endings[endings > last_progress[of_row[endings]]]
+    first_ending = first_of_each(closing, of_row[closing], len(begin_row))
+    stray = _stray_heartbeats(table, of_row, first_ending)
+    of_row[stray] = -1
     return Attempts(
         begin=table.time[begin_row],
         up=table.time[up_row],
@@ -124,17 +132,19 @@ def find_attempts(table: EventTable, step_log: bool) -> Attempts:
         step_bounds=step_bounds,
         dropped=dropped,
         step_log=step_log,
+        step_ends=bool(len(steps) and table.edge[steps[0]] == Edge.END),
         last_recorded=last_recorded,
         last_progress=last_progress,
         closing=closing,
-        first_ending=first_of_each(closing, of_row[closing], len(begin_row)),
+        first_ending=first_ending,
+        stray=stray,
     )
 
 
 def _regions(kind: NDArray[np.int8], bursts: Bursts, recorded: Rows) -> list[int]:
     """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
     first: list[int] = bursts.first.tolist()
-    alive = ~of_kind(kind, _OF_NO_ATTEMPT)
+    alive = ~of_kind(kind, _BEGIN_NOTHING)
     if alive.any() and (not first or (len(recorded) and recorded[0] < first[0])):
         return [int(np.argmax(alive)), *first]
     return first
@@ -231,6 +241,14 @@ def _last_progress(
         loads = rows[table.kind[rows] == Kind.LOAD]
         last_progress[attempt] = max((rows[np.argmax(table.step[rows])], *loads[-1:]))
     return last_progress
+
+
+def _stray_heartbeats(table: EventTable, of_row: Rows, first_ending: Rows) -> Rows:
+    """Heartbeats later than the first line that says how their attempt ended: of a process that hangs on."""
+    rows = positions(table.kind == Kind.HEARTBEAT)
+    rows = rows[of_row[rows] >= 0]
+    ending = first_ending[of_row[rows]]
+    return rows[(ending >= 0) & (table.time[rows] > table.time[ending])]
 
 
 def _endings(table: EventTable, of_row: Rows) -> Rows:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from goodput_cli.accounting.attempts.unnumbered import burst_mates
-from goodput_cli.accounting.columns import rows_of, search
+from goodput_cli.accounting.columns import positions, rows_of, search
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NONE, EventTable, Kind
@@ -48,16 +48,18 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     progressed = search(recorded[table.kind[recorded] != Kind.LOAD], control)
     mates = burst_mates(table, control, recorded)
     again = _next_start_of_rank(table, control)
+    last_lines = _last_lines(table)
     bursts: list[_Burst] = []
     late: list[tuple[int, int]] = []
     ended: set[int] = set()
     burst = _Burst(row=-1, time=0, open_=False, only_loads=False)
-    for row, breaks, progress, kind, who, mate, restart, time in zip(
+    for row, breaks, progress, kind, who, writer, mate, restart, time in zip(
         control.tolist(),
         broken.tolist(),
         progressed.tolist(),
         what.tolist(),
         rank.tolist(),
+        table.writer[control].tolist(),
         mates.tolist(),
         again.tolist(),
         table.time[control].tolist(),
@@ -65,11 +67,12 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
     ):
         burst.passed(breaks, progress)
         if kind == start:
+            mate = burst.takes_writer(writer, row, last_lines) if burst.knows(writer) else mate
             if not burst.takes(who, time, mate):
                 burst = _Burst(row, time, breaks=breaks, progress=progress, follows=bool(bursts) or breaks > 0)
                 burst.ended_before, ended = ended, set()
                 bursts.append(burst)
-            burst.join(row, who, restart)
+            burst.join(row, who, writer, restart)
         elif kind in (terminated, crashed) and burst.has_late_end(who):
             burst.ended_before.add(who)
             late.append((row, len(bursts) - 1))
@@ -102,6 +105,7 @@ class _Burst:
     last: int = -1
     unnumbered: int = 0
     ranks: set[int] = field(default_factory=set)
+    writers: set[int] = field(default_factory=set)
     ended_before: set[int] = field(default_factory=set)
     """Ranks that ended in the attempt before."""
     restart: int = _NEVER
@@ -115,6 +119,14 @@ class _Burst:
         if progress != self.progress:
             self.progress, self.only_loads = progress, False
 
+    def knows(self, writer: int) -> bool:
+        """Whether it is known who wrote a start line, and all those of the burst."""
+        return writer != NONE and NONE not in self.writers
+
+    def takes_writer(self, writer: int, row: int, last_lines: Rows) -> bool:
+        """Whether a start line without a rank is of a new process beside one of the burst that still lives."""
+        return writer not in self.writers and any(last_lines[one] > row for one in self.writers)
+
     def takes(self, rank: int, time: int, mate: bool) -> bool:
         """Whether a start line is one more of this burst."""
         if rank in self.ranks:
@@ -125,9 +137,10 @@ class _Burst:
         restarts = min(self.restart, self.restart_unnumbered)
         return rank != NONE and time - self.time <= _LATEST_JOIN_NS and restarts - time > _RESTART_NS
 
-    def join(self, row: int, rank: int, restart: int) -> None:
+    def join(self, row: int, rank: int, writer: int, restart: int) -> None:
         """Take a start line. restart: when (ns) that rank starts again."""
         self.ranks.add(rank)
+        self.writers.add(writer)
         self.last = row
         if rank == NONE:
             self.unnumbered += 1
@@ -139,6 +152,15 @@ class _Burst:
         """Whether a termination inside this burst still belongs to the attempt before it."""
         known = self.ranks | self.ended_before
         return self.open_ and self.follows and rank != NONE and self.ranks != {NONE} and rank not in known
+
+
+def _last_lines(table: EventTable) -> Rows:
+    """The last row of each writer; -1 of those without any."""
+    last = np.full(len(table.writers), -1, dtype=np.intp)
+    if len(last):
+        written = positions(table.writer != NONE)
+        last[table.writer[written]] = written
+    return last
 
 
 def _next_start_of_rank(table: EventTable, control: Rows) -> Rows:

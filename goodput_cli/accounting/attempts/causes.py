@@ -11,9 +11,11 @@ from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import first_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import Rows
-from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.events.schema import PREEMPTED, EventTable, Kind
 
-_REACHED_PREEMPTION = "reached_preemption"
+_REACHED_PREEMPTION = PREEMPTED[0][0]
+_LATEST_DEATH_NS = 600 * 10**9
+"""An attempt that trains on so long behind a notice was not preempted."""
 _PROGRESS = (Kind.STEP, Kind.FINISHED, Kind.SAVED)
 
 
@@ -26,10 +28,14 @@ class Elastic(IntEnum):
 
 
 def preempted_saves(table: EventTable, attempts: Attempts) -> Rows:
-    """The last save of each attempt that had reached a preemption; -1 without."""
+    """The last save of each attempt that had reached a preemption, or a later notice of one behind which it did not
+    train for more than 10 min; -1 without."""
     said = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
-    rows = positions((table.kind == Kind.SAVE) & (attempts.of_row >= 0))
+    rows = positions(of_kind(table.kind, (Kind.SAVE, Kind.HEARTBEAT)) & (attempts.of_row >= 0))
     rows = rows[said[table.detail[rows]]]
+    trained = attempts.last_progress[attempts.of_row[rows]]
+    late = (trained >= 0) & (table.time[trained] - table.time[rows] > _LATEST_DEATH_NS)
+    rows = rows[(table.kind[rows] == Kind.SAVE) | ~late]
     saves = np.full(len(attempts), -1, dtype=np.intp)
     saves[attempts.of_row[rows]] = rows
     return saves

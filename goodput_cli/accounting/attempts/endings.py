@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts
+from goodput_cli.accounting.attempts.beginnings import find_beginnings
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
@@ -75,6 +76,10 @@ def _job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
         return believed
     bounds = attempts.step_bounds
     stepping = np.flatnonzero(bounds[1:] > bounds[:-1])
+    if attempts.step_ends:
+        began = find_beginnings(table, attempts).step[stepping]
+        believed[stepping[:-1]] = began[1:] >= table.step[attempts.steps[bounds[1:][stepping] - 1]][:-1]
+        return believed
     first, last = (table.step[attempts.steps[place[stepping]]] for place in (bounds[:-1], bounds[1:] - 1))
     believed[stepping[:-1]] = first[1:] > last[:-1]
     return believed

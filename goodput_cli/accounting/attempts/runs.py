@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts
+from goodput_cli.accounting.attempts.beginnings import find_beginnings
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.events.schema import NO_STEP, EventTable, Kind
 
@@ -33,8 +34,10 @@ def find_runs(table: EventTable, attempts: Attempts) -> list[int]:
 
 
 def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
-    """First recorded step of each attempt (a load counts), `NO_STEP` without any."""
+    """First recorded step of each attempt (a load counts; of step ends: where it began), `NO_STEP` without any."""
     first = np.full(len(attempts), NO_STEP, dtype=np.int64)
+    if attempts.step_ends:
+        return find_beginnings(table, attempts).step
     if attempts.step_log:
         bounds = attempts.step_bounds
         stepping = np.flatnonzero(bounds[1:] > bounds[:-1])
@@ -54,7 +57,9 @@ def _clean_ends(table: EventTable, attempts: Attempts) -> NDArray[np.bool_]:
 
 
 def _with_schedule(table: EventTable, row: int) -> int:
-    """A run takes the `user_scheduled` lines directly before its start with it."""
-    while row > 0 and table.kind[row - 1] in (Kind.SCHEDULED, Kind.SLICES):
+    """A run takes the `user_scheduled` lines directly before its start with it; heartbeats may stand between."""
+    first = row
+    while row > 0 and table.kind[row - 1] in (Kind.SCHEDULED, Kind.SLICES, Kind.HEARTBEAT):
         row -= 1
-    return row
+        first = first if table.kind[row] == Kind.HEARTBEAT else row
+    return first

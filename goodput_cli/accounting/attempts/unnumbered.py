@@ -22,13 +22,13 @@ _TOGETHER_NS = 60 * 10**9
 
 
 def burst_mates(table: EventTable, control: Rows, recorded: Rows) -> NDArray[np.bool_]:
-    """Which of the rows in `control` (starts, terminations and ends) are start lines without a rank that belong to the
-    burst of the start line before them.
+    """Which of the rows in `control` (starts, terminations and ends) are start lines without a rank, of an unknown
+    writer, that belong to the burst of the start line before them.
 
     recorded: rows of steps and checkpoint events.
     """
     mates = np.zeros(len(control), dtype=bool)
-    plain = (table.kind[control] == Kind.START) & (table.rank[control] == NONE)
+    plain = (table.kind[control] == Kind.START) & (table.rank[control] == NONE) & (table.writer[control] == NONE)
     between = search(recorded, control)
     follows = np.zeros(len(control), dtype=bool)
     follows[1:] = plain[1:] & plain[:-1] & (between[1:] == between[:-1])

@@ -9,7 +9,7 @@ from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import Endings
 from goodput_cli.accounting.claims.intervals import Intervals
 from goodput_cli.accounting.claims.priority import Priority
-from goodput_cli.accounting.columns import positions, search
+from goodput_cli.accounting.columns import positions, search, without
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
@@ -73,7 +73,7 @@ def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
     return join(parts)
 
 
-def queued(table: EventTable, job_end: int) -> Claims:
+def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
     """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
     instant (whole-second clocks) does not count as in between, a save or restore that is still going on does."""
     scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
@@ -81,6 +81,7 @@ def queued(table: EventTable, job_end: int) -> Claims:
         return join([])
     behind_ties = search(table.time, table.time[scheduled], side="right")
     events = np.flatnonzero((table.kind != Kind.SCHEDULED) & (table.kind != Kind.SLICES))
+    events = without(events, attempts.stray, len(table))
     place = search(events, behind_ties)
     starts = np.flatnonzero(table.kind == Kind.START)
     at_once = search(starts, behind_ties) > search(starts, scheduled)

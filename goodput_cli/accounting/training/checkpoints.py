@@ -11,7 +11,7 @@ from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.schema import NO_STEP, EventTable, Kind
+from goodput_cli.events.schema import ASYNCHRONOUS, NO_STEP, EventTable, Kind
 
 _MOST_STEPS = 1 << 31
 
@@ -216,7 +216,7 @@ def _with_saves(
     A higher step finished inside any save shows that saves are asynchronous."""
     high = np.flatnonzero(new)
     finished, saved = _first_saves(records, finishes)
-    asynchronous = async_saves or _finished_inside(records, finished, saved)
+    asynchronous = async_saves or _finished_inside(records, finished, saved) or _says_so(table, records)
     leaves_row = records.row[high]
     blocking = np.zeros((0, 2), dtype=np.intp)
     if not asynchronous and len(finished):
@@ -253,6 +253,13 @@ def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArr
     """Whether a higher step was finished between a step's end and its first save."""
     highest = np.maximum.accumulate(np.where(records.finished, records.level, -1))
     return bool(np.any(highest[saved] > highest[finished]))
+
+
+def _says_so(table: EventTable, records: _Records) -> bool:
+    """Whether a line of a save says that saves are asynchronous."""
+    if ASYNCHRONOUS not in table.details:
+        return False
+    return bool((table.detail[records.row] == table.details.index(ASYNCHRONOUS)).any())
 
 
 def _training_spans(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> TrainingSpans:

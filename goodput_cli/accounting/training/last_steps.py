@@ -72,6 +72,8 @@ def _last_step(
     next_start = int(attempts.begin[attempt + 1])
     resumed = int(lineage.limit[attempt])
     if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
+        if attempts.step_ends:  # what it was at, and for how long it lived on, is no step of its own: `lost_behind`
+            return start, start, step, step, attempt, row, 0.0, False
         end = max(start, min(int(sign_of_life[attempt]), next_start))
         return start, end, step, step + 1, attempt, row, 0.0, False
     usual_step = gross_step.of_last_step(attempt)
@@ -125,13 +127,13 @@ def credit_last_step_of_job(
 ) -> None:
     """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
     usual step time (all of it if the job shows none: then its steps count in proportion to its time outside
-    exclusions); the rest of its time is nobody's. Without, it is in progress.
+    exclusions); the rest of its time is nobody's. Without, and in step-end logs, it is in progress.
 
     It is the last of the spans: `training` is filled in.
     """
     last = len(attempts) - 1
     ending = int(attempts.first_ending[last])
-    if not records.has[last] or ending < 0:
+    if not records.has[last] or ending < 0 or attempts.step_ends:
         return
     spans = training.spans
     start, stop = spans.start[-1:], table.time[[ending]]

@@ -19,6 +19,7 @@ from goodput_cli.accounting.training.last_steps import (
 )
 from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
+from goodput_cli.accounting.training.step_ends import end_spans
 from goodput_cli.accounting.training.usual_step import usual_step_times_of
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import EventTable
@@ -55,7 +56,11 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
     ending = int(attempts.first_ending[-1]) if len(attempts) else -1
-    spans, last_of_attempt = step_spans(records, ending, reinitialised(table, attempts, sign_of_life))
+    again = reinitialised(table, attempts, sign_of_life)
+    if attempts.step_ends:
+        spans, last_of_attempt = end_spans(table, records, ending, again)
+    else:
+        spans, last_of_attempt = step_spans(records, ending, again)
     training = apply_lineage(spans, lineage, rules)
     training.sample[last_of_attempt] = False
     gross_step = usual_step_times_of(spans, spans.end - spans.start, training.sample, len(attempts))

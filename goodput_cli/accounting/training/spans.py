@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.attempts.beginnings import Beginnings, Strides, find_beginnings
 from goodput_cli.accounting.columns import gathered, owner_type, search
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, EventTable
@@ -90,6 +91,8 @@ class StepRecordsByAttempt:
     """Step number and time (ns) of each."""
     bounds: NDArray[np.intp]
     """The records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
+    beginnings: Beginnings | None = None
+    """Of step-end logs, where `number` is how many steps were done; None where it is the step that begins."""
 
     @property
     def attempts(self) -> int:
@@ -103,7 +106,9 @@ class StepRecordsByAttempt:
 
     @cached_property
     def began(self) -> I64:
-        """First recorded step of each attempt, `NO_STEP` without any."""
+        """First recorded step of each attempt (of step ends: how many were done when it began), `NO_STEP` without."""
+        if self.beginnings is not None:
+            return self.beginnings.step
         return np.where(self.has, self._number_at(self.bounds[:-1]), NO_STEP)
 
     @cached_property
@@ -126,33 +131,38 @@ class StepRecordsByAttempt:
         return self.number[np.clip(places, 0, len(self.number) - 1)].astype(np.int64)
 
     def stride(self, attempt: int) -> int:
-        """Lower median distance between the attempt's recorded steps; with one record, of all attempts'; else 1."""
-        own = np.diff(self.number[self.bounds[attempt] : self.bounds[attempt + 1]])
-        return _lower_median(own) if len(own) else self._usual_stride
+        """The attempt's usual distance between recorded steps."""
+        return self._strides.of(attempt)
 
     @cached_property
-    def _usual_stride(self) -> int:
-        inside = self.owner[1:] == self.owner[:-1]
-        distances = np.diff(self.number)[inside]
-        return _lower_median(distances) if len(distances) else 1
-
-
-def _lower_median(values: I64) -> int:
-    middle = (len(values) - 1) // 2
-    return int(np.partition(values, middle)[middle])
+    def _strides(self) -> Strides:
+        return Strides(self.number, self.bounds)
 
 
 def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     """The step records that count, by attempt."""
     rows, bounds = attempts.steps, attempts.step_bounds
     owner = np.repeat(np.arange(len(attempts), dtype=owner_type(len(attempts))), np.diff(bounds))
-    return StepRecordsByAttempt(rows, owner, _short(gathered(table.step, rows)), gathered(table.time, rows), bounds)
+    beginnings = find_beginnings(table, attempts) if attempts.step_ends else None
+    number, time = _short(gathered(table.step, rows)), gathered(table.time, rows)
+    return StepRecordsByAttempt(rows, owner, number, time, bounds, beginnings)
 
 
 def _short(number: I64) -> I64:
     """Step numbers in 32 bits where they, their sums and their differences fit."""
     fits = len(number) == 0 or (int(number.min()) > -_SHORT and int(number.max()) < _SHORT)
     return number.astype(np.int32) if fits else number
+
+
+def first_behind(time: I64, bounds: NDArray[np.intp], reinitialised: tuple[Rows, I64]) -> list[int]:
+    """Of times (ns) that are sorted in each attempt (a has bounds[a] .. bounds[a + 1] - 1), the positions of the first
+    at or after the end of each elastic re-initialisation: attempt and end (ns)."""
+    found = []
+    for attempt, end in zip(*(column.tolist() for column in reinitialised), strict=True):
+        first, behind = bounds[attempt : attempt + 2].tolist()
+        place = first + int(np.searchsorted(time[first:behind], end))
+        found += [place] if place < behind else []
+    return found
 
 
 def step_spans(
@@ -168,9 +178,7 @@ def step_spans(
     last = records.bounds[1:][records.has] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
     opening[records.bounds[:-1][records.has]] = True
-    for attempt, time in zip(*(column.tolist() for column in reinitialised), strict=True):
-        first, behind = records.bounds[attempt : attempt + 2].tolist()
-        opening[first + int(np.searchsorted(records.time[first:behind], time)) : behind][:1] = True
+    opening[first_behind(records.time, records.bounds, reinitialised)] = True
     opening[last] = False
     end, stop = _following(records.time), _following(records.number)
     end[last], stop[last] = records.time[last], records.number[last] + 1

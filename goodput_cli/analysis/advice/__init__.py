@@ -1,2 +1,2 @@
 """Advice (docs/advice.md): how often to save, what would have bought most, and what if. Pure functions over a record of
-lives, which `timeline_record` takes from the accounting; nothing else here knows how the accounting is built."""
+lives, which `from_timeline` takes from the accounting; nothing else here knows how the accounting is built."""

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
-from goodput_cli.analysis.advice.levers import Price, Question, bound, judged_levers, levers
-from goodput_cli.analysis.advice.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.record import FAILURES, Death, Kind, Record
-from goodput_cli.analysis.advice.replay import replay
+from goodput_cli.analysis.advice.levers import Question, bound, judged_levers, levers
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
+from goodput_cli.analysis.advice.replay.record import FAILURES, Death, Kind, Record
+from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import (
     Advice,
     CurvePoint,
     Fidelity,
+    IfDeath,
     IntervalAdvice,
+    LifeEndings,
     Recorded,
     RecordFacts,
     SaveFacts,
 )
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
+from goodput_cli.analysis.price import Price
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 _LEAST_REPLAYED = 0.9
@@ -34,7 +37,7 @@ class Options:
 
     mtbf: float | None = None
     spare_ns: int = _SPARE_NS
-    price: Price = field(default_factory=Price)
+    price: Price | None = None
     plan: Plan | None = None
 
 
@@ -90,7 +93,7 @@ def _facts(record: Record, exposure: Exposure, fidelity: Fidelity) -> RecordFact
         lives=len(record.lives),
         failures=sum(kinds[kind] for kind in FAILURES),
         disruptions=record.amounts.disruptions,
-        kinds={str(kind): kinds[kind] for kind in (*FAILURES, Kind.STOP)},
+        kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, Kind.STOP)}),
         life_seconds=exposure.budgets,
         mtbf_seconds=exposure.mtbf,
         work_seconds=exposure.work,
@@ -135,7 +138,7 @@ def _curve(record: Record, interval: Interval, replays: bool) -> tuple[CurvePoin
     return tuple(points)
 
 
-def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | None) -> Mapping[Death, float] | None:
+def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | None) -> IfDeath | None:
     """Today's average goodput (percent) for each assumed moment of death."""
     if not others or not any(life.unseen_death for life in record.lives):
         return None
@@ -144,7 +147,7 @@ def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | N
         today = interval_advice(other, exposure_of(other, options.mtbf)).today
         if today is not None:
             found[death] = float(today.goodput(today.average)[0])
-    return found or None
+    return IfDeath(**{str(death): goodput for death, goodput in found.items()}) if found else None
 
 
 def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
@@ -157,6 +160,9 @@ def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelit
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
         message = f"{exposure.failures} failures: the rate of failures is little more than a guess"
         found.append(Diagnostic.of("few_failures", message))
+    if record.one_save:
+        message = "one saved step was seen: its distance from the first step trained counts as today's interval"
+        found.append(Diagnostic.of("one_interval_only", message))
     early = early_deaths(exposure)
     if early is not None and early.unusual:
         message = (

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.record import COUNTED, FAILURES, Kind, Record
+from goodput_cli.analysis.advice.replay.record import COUNTED, FAILURES, Kind, Record
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

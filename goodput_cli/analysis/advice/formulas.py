@@ -12,11 +12,11 @@ _YOUNG_HOLDS = 20
 
 @dataclass(frozen=True)
 class Formulas:
-    """s; None where the formula does not hold or nothing is known."""
+    """training between two saves at a constant rate of failures; null where one does not hold or nothing is known"""
 
-    young: float | None
-    daly: float | None
-    exact: float | None
+    young_seconds: float | None
+    daly_seconds: float | None
+    exact_seconds: float | None
 
 
 def formulas(cost: float, mtbf: float | None) -> Formulas:

@@ -8,10 +8,10 @@ from typing import get_args
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.advise import Options, advise
-from goodput_cli.analysis.advice.record import Death
+from goodput_cli.analysis.advice.from_timeline.record import record_of
+from goodput_cli.analysis.advice.replay.record import Death
 from goodput_cli.analysis.advice.results import Advice
 from goodput_cli.analysis.advice.thresholds import AdviceExpression, judge
-from goodput_cli.analysis.advice.timeline_record import record_of
 from goodput_cli.analysis.results import Analysis
 
 

@@ -10,33 +10,18 @@ from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
-from goodput_cli.analysis.advice.policy import AsRecorded
-from goodput_cli.analysis.advice.record import FAILURES, RESTART, Kind, Record
-from goodput_cli.analysis.advice.replay import Changes, replay
+from goodput_cli.analysis.advice.replay.policy import AsRecorded
+from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, Kind, Record
+from goodput_cli.analysis.advice.replay.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
+from goodput_cli.analysis.price import Price, hours_and_money
+from goodput_cli.vocabulary.categories import is_eval
 
 LEAST_SHARE = 0.0005
 """Of the job's time: a lever that buys less is left out."""
 _STILL_BLOCKS = 0.1
 _LABEL_SHARE = 0.01
 _OUTAGE_SHARE = 0.1
-
-
-@dataclass(frozen=True)
-class Price:
-    """What an hour of the job holds and costs; None where that is not known."""
-
-    accelerators: float | None = None
-    per_hour: float | None = None
-
-    def hours(self, seconds: float) -> float | None:
-        """Accelerator hours in so many seconds of the job."""
-        return None if self.accelerators is None else self.accelerators * seconds / 3600
-
-    def cost(self, seconds: float) -> float | None:
-        """What these cost."""
-        hours = self.hours(seconds)
-        return None if hours is None or self.per_hour is None else hours * self.per_hour
 
 
 @dataclass(frozen=True)
@@ -67,7 +52,7 @@ class Question:
     spare_ns: int
 
 
-def levers(question: Question, price: Price) -> tuple[Lever, ...]:
+def levers(question: Question, price: Price | None) -> tuple[Lever, ...]:
     """All that buy something, the most first."""
     made = [_made(found, question.record, price) for found in all_levers(question)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
@@ -96,7 +81,7 @@ def judged_levers(question: Question) -> frozenset[str]:
     return frozenset((*_ALWAYS_JUDGED, *labels, *(name for name, says in known.items() if says)))
 
 
-def bound(question: Question, price: Price) -> Lever | None:
+def bound(question: Question, price: Price | None) -> Lever | None:
     """What no way of checkpointing can beat."""
     amounts = question.record.amounts
     found = Found(
@@ -113,7 +98,7 @@ def points_of(record: Record, seconds: float) -> tuple[float, float]:
     return goodput - 100 * productive / window, goodput
 
 
-def _made(found: Found, record: Record, price: Price) -> Lever | None:
+def _made(found: Found, record: Record, price: Price | None) -> Lever | None:
     seconds = found.ns / 1e9 if found.ns is not None else found.seconds
     window = record.window / 1e9
     if seconds is None or seconds >= window:
@@ -124,7 +109,7 @@ def _made(found: Found, record: Record, price: Price) -> Lever | None:
         points, goodput = points_of(record, seconds)
     return Lever(
         found.name, found.label, found.text, found.assumption, found.how, seconds, found.ns, 100 * seconds / window,
-        points, goodput, price.hours(seconds), price.cost(seconds), found.settings,
+        points, goodput, *hours_and_money(price, seconds * 1e9), found.settings,
     )  # fmt: skip
 
 
@@ -261,11 +246,6 @@ def _downtime(question: Question) -> Iterator[Found]:
         ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
         settings={"spare_seconds": spare / 1e9},
     )  # fmt: skip
-
-
-def is_eval(label: str) -> bool:
-    """Whether a custom event is an evaluation."""
-    return "EVAL" in label
 
 
 def _custom(question: Question) -> Iterator[Found]:

@@ -6,11 +6,11 @@ The strings hold text of logs as it is: a renderer escapes them, and what goes t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from goodput_cli.analysis.advice.job import JobAdvice
 from goodput_cli.analysis.advice.results import Advice, IntervalAdvice, Scenario
-from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
-from goodput_cli.vocabulary.text import duration, percent, period, plural, points, safe, telling_decimals
+from goodput_cli.vocabulary.text import duration, percent, period, plural, points
 
 
 def _length(seconds: float) -> str:
@@ -62,8 +62,9 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
         )
     yield from _replayed(interval)
     if advice.deaths:
-        values = ", ".join(percent(value) for value in advice.deaths.values())
-        yield f"moment of death not logged: on average {values} for {', '.join(advice.deaths)}"
+        known = {name: value for name, value in asdict(advice.deaths).items() if value is not None}
+        values = ", ".join(map(percent, known.values()))
+        yield f"moment of death not logged: on average {values} for {', '.join(known)}"
 
 
 def _headline(advice: Advice) -> str:
@@ -102,7 +103,7 @@ def _sureness(interval: IntervalAdvice) -> Iterator[str]:
 
 
 def _formulas(interval: IntervalAdvice) -> Iterator[str]:
-    named = {"Young": interval.formulas.young, "Daly": interval.formulas.daly}
+    named = {"Young": interval.formulas.young_seconds, "Daly": interval.formulas.daly_seconds}
     shown = [f"{name} {_length(seconds)}" for name, seconds in named.items() if seconds is not None]
     if shown:
         yield ", ".join(shown)
@@ -125,7 +126,7 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
 def scenario_lines(scenario: Scenario) -> Iterator[str]:
     """What if."""
     changes = ", ".join(scenario.changes)
-    if scenario.goodput_percent == 0:
+    if scenario.seconds is None:
         yield f"what if {changes}: the job never ends ({scenario.how})"
         return
     moved = "shorter" if scenario.seconds >= 0 else "longer"
@@ -133,15 +134,3 @@ def scenario_lines(scenario: Scenario) -> Iterator[str]:
         f"what if {changes}: goodput {percent(scenario.goodput_percent)}, {_gained(scenario.points)}, "
         f"{_length(abs(scenario.seconds))} {moved} ({scenario.how})"
     )
-
-
-def threshold_lines(advice: Advice, *, with_passes: bool = True) -> Iterator[str]:
-    """One line per threshold for standard error."""
-    for threshold in advice.thresholds:
-        if with_passes or threshold.met is not False:
-            value = threshold.value
-            reason = "the log does not say enough to judge it by"
-            if value is not None:
-                shown = f"{value:.{telling_decimals(value, threshold.limit)}f} {threshold.unit}".rstrip()
-                reason = f"{shown}, limit {threshold_limit(threshold)}"
-            yield safe(f"threshold {threshold.expression}: {threshold_verdict(threshold)} ({reason})")

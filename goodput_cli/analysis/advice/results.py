@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from goodput_cli.analysis.advice.formulas import Formulas
-from goodput_cli.analysis.advice.record import Death
+from goodput_cli.analysis.advice.replay.record import Death
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import column
@@ -21,85 +21,113 @@ _HOW = {"enum": list(get_args(How))}
 
 @dataclass(frozen=True)
 class Recorded:
-    """The job as it was. seconds: T, what is excluded left out; productive_seconds: P."""
+    """the job as it was"""
 
     goodput_percent: float
     seconds: float
+    """without what is excluded"""
     productive_seconds: float
 
 
 @dataclass(frozen=True)
 class EarlyDeaths:
-    """Lives shorter than a tenth of the MTBF. expected: how many a constant hazard gives; probability: that of so many
-    or more by chance. unusual: whether that is below 1 %, so that no formula holds. longest_seconds: of these lives."""
+    """lives shorter than a tenth of the MTBF"""
 
     count: int
     expected: float
+    """where failures come at a constant rate"""
     probability: float
+    """of so many or more by chance"""
     unusual: bool
+    """whether that is below 1 %"""
     longest_seconds: float | None
+    """of these lives"""
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Whether the record replayed as it was gives the record. difference_ns: None if it never ends. reason: of
-    ok=False, a sentence."""
+    """whether the record replayed as it was gives the record"""
 
     ok: bool
     difference_ns: int | None
+    """null: no replay was made, or it never ends"""
     reason: str | None
+    """why no replay is shown"""
+
+
+@dataclass(frozen=True)
+class LifeEndings:
+    """lives by how they ended, and where the next one began"""
+
+    newest: int
+    """at the newest checkpoint"""
+    older: int
+    """at an older one"""
+    beyond: int
+    """at a checkpoint that no line shows"""
+    stop: int
+    """behind a clean end"""
 
 
 @dataclass(frozen=True)
 class RecordFacts:
-    """What the advice rests on. kinds: lives by how they ended. life_seconds: A; mtbf_seconds: M, in life time;
-    work_seconds: U; gap_seconds: G; fixed_seconds: V; extra_seconds: E. death: which moment was assumed where none was
-    logged; None where all were."""
+    """what the advice rests on; a life is the training of one attempt"""
 
     lives: int
     failures: int
     disruptions: int
-    kinds: Mapping[str, int]
+    kinds: LifeEndings
     life_seconds: float
+    """of all lives, without start-up and final hangs"""
     mtbf_seconds: float | None
+    """life_seconds / failures, or as given"""
     work_seconds: float
+    """kept training"""
     gap_seconds: float
+    """between lives, because of failures"""
     fixed_seconds: float
+    """what no failure brings: lead, stops, tail"""
     extra_seconds: float
+    """lost whatever the interval"""
     pace_seconds: float
+    """mean time of a step"""
     early: EarlyDeaths | None
     replay: Fidelity
     death: Death | None
+    """the moment assumed where none was logged; null: all were"""
 
 
 @dataclass(frozen=True)
 class SaveFacts:
-    """What saves cost. cost_origin: None where nobody knows."""
+    """what saves cost today"""
 
     cost_seconds: float | None
+    """that a save blocks; null: not recorded"""
     cost_origin: Literal["recorded", "given"] | None
     count: int
     every_steps: int | None
     every_seconds: float | None
     latency_seconds: float
+    """until an asynchronous save can be used"""
 
 
 @dataclass(frozen=True)
 class ReplayFacts:
-    """The job's own failures again, under another policy. saved_seconds: by how much shorter; negative if longer. None
-    as length: the job never ends."""
+    """the job's own failures again, under another policy"""
 
     seconds: float | None
+    """null: it never ends"""
     ns: int | None
     goodput_percent: float
     saves: int
     deaths: int
     saved_seconds: float | None
+    """by how much it is shorter; negative: longer"""
 
 
 @dataclass(frozen=True)
 class IfCost:
-    """The best interval, if a save blocked for so long."""
+    """the best interval, if a save blocked for so long"""
 
     cost_seconds: float
     every_steps: int
@@ -108,25 +136,32 @@ class IfCost:
 
 @dataclass(frozen=True)
 class IntervalAdvice:
-    """How often to save. reason: a code and `say` a sentence, of a refusal and of unclear advice. best_steps: where the
-    curve is highest; plateau_steps: as good within 0.1 point; every_steps: the roundest number among these.
-    ci95_steps: 95 % interval of the best; with a lower end alone where no failure was seen. goodput_percent: on average
-    at the advised interval; today_percent: at today's; luck_points: recorded less that."""
+    """how often to save"""
 
     verdict: Verdict
     reason: str | None
+    """a code, of refused and unclear"""
     say: str | None
+    """the same as a sentence"""
     every_steps: int | None
+    """advised: the roundest number of the plateau"""
     every_seconds: float | None
     best_steps: int | None
+    """where the curve is highest"""
     plateau_steps: tuple[int, int] | None
+    """as good within 0.1 point"""
     ci95_steps: tuple[int, int | None] | None
+    """95 % interval of the best; a lower end alone where no failure was seen"""
     goodput_percent: float | None
+    """on average, at the advised interval"""
     today_percent: float | None
+    """on average, at today's"""
     luck_points: float | None
+    """recorded goodput less today_percent"""
     gain_points: float | None
     gain_ci95_points: tuple[float, float] | None
     probability: float | None
+    """of a gain above 0"""
     failures: int
     replayed: ReplayFacts | None
     formulas: Formulas
@@ -135,13 +170,15 @@ class IntervalAdvice:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Goodput at one interval: on average, the 95 % interval of that, and of the record replayed with it."""
+    """goodput at one interval"""
 
     every_steps: int
     every_seconds: float
     goodput_percent: float
+    """on average"""
     ci95_percent: tuple[float, float]
     replayed_percent: float | None
+    """this job's own failures again"""
 
 
 @dataclass(frozen=True)
@@ -167,12 +204,16 @@ class Lever:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What if. changes: as they were asked for. how: the weakest of what it was computed with."""
+    """what if: all changes together"""
 
     changes: tuple[str, ...]
+    """as they were asked for"""
     how: How
-    seconds: float
+    """the weakest of what it was computed with"""
+    seconds: float | None
+    """that the job is shorter; null: it never ends"""
     ns: int | None
+    """the same where it is exact or replayed"""
     points: float
     goodput_percent: float
     replayed: ReplayFacts | None
@@ -181,10 +222,17 @@ class Scenario:
 
 
 @dataclass(frozen=True)
+class IfDeath:
+    """goodput on average today, for each moment of death that may be assumed"""
+
+    earliest: float | None = None
+    middle: float | None = None
+    latest: float | None = None
+
+
+@dataclass(frozen=True)
 class Advice:
-    """All of it. bound: what checkpointing could buy at most; it is shown below the levers, not ranked among them.
-    deaths: today's average goodput for the earliest, middle and latest moment of death, where none was logged. judged:
-    names of levers that the log can say something about; of those that are not among `levers`, nothing is to be had."""
+    """All of it."""
 
     job: str
     recorded: Recorded
@@ -194,8 +242,11 @@ class Advice:
     curve: tuple[CurvePoint, ...]
     levers: tuple[Lever, ...]
     bound: Lever | None
+    """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
     scenario: Scenario | None
-    deaths: Mapping[Death, float] | None
+    deaths: IfDeath | None
+    """None: every death was logged."""
     diagnostics: tuple[Diagnostic, ...]
     judged: frozenset[str] = frozenset()
+    """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
     thresholds: tuple[Threshold, ...] = ()

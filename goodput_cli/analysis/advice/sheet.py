@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from goodput_cli.analysis.advice.chart import interval_chart, worth_showing
 from goodput_cli.analysis.advice.job import JobAdvice
 from goodput_cli.analysis.advice.phrases import facts, scenario_lines, verdict_lines
+from goodput_cli.analysis.advice.published import published
 from goodput_cli.analysis.advice.results import Advice, CurvePoint, Lever
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.analysis.table import attribute, columns_of, each
@@ -36,7 +38,14 @@ def advice_sheet(advised: JobAdvice) -> Sheet:
         notes=tuple(_notes(advice)),
         sections=tuple(_curve(advice)),
         answer=lambda: _answer(advised),
+        chart=interval_chart(advice, _headlines(advised)),
+        published=lambda: published(advised),
     )
+
+
+def _headlines(advised: JobAdvice) -> tuple[str, str]:
+    """The job and the advice, above the picture."""
+    return advised.analysis.job.name, next(verdict_lines(advised.advice))
 
 
 def _answer(advised: JobAdvice) -> Answer:
@@ -66,7 +75,7 @@ def _people(advice: Advice) -> Iterator[Column]:
 def _scenario(advice: Advice) -> Iterator[Lever]:
     """The scenario as a row for programs; one that never ends has no seconds and is no row."""
     found = advice.scenario
-    if found is not None and found.goodput_percent > 0:
+    if found is not None and found.seconds is not None:
         text = ", ".join(found.changes)
         share = 100 * found.seconds / advice.recorded.seconds
         yield Lever(
@@ -115,9 +124,8 @@ def _curve(advice: Advice) -> Iterator[Sheet]:
     )
 
 
-def _thinned(curve: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Intervals with at least half the best goodput, evenly spread over the ratio."""
-    best = max((point.goodput_percent for point in curve), default=0.0)
-    good = [point for point in curve if point.goodput_percent >= best / 2 and best > 0]
+def _thinned(curve: tuple[CurvePoint, ...]) -> list[CurvePoint]:
+    """Intervals worth showing, evenly spread over the ratio."""
+    good = list(worth_showing(curve))
     step = -(-len(good) // _MOST_POINTS) or 1
     return good[::step]

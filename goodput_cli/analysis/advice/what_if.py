@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
-from goodput_cli.analysis.advice.levers import Price, is_eval, points_of
-from goodput_cli.analysis.advice.policy import AsRecorded, Every, Policy
-from goodput_cli.analysis.advice.record import RESTART, Record
-from goodput_cli.analysis.advice.replay import Changes, Replayed, replay
+from goodput_cli.analysis.advice.levers import points_of
+from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every, Policy
+from goodput_cli.analysis.advice.replay.record import RESTART, Record
+from goodput_cli.analysis.advice.replay.replay import Changes, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
+from goodput_cli.analysis.price import Price, hours_and_money
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.categories import is_eval
+from goodput_cli.vocabulary.text import finite
 from goodput_cli.vocabulary.when import parse_duration
 
 
@@ -192,7 +195,7 @@ def _rest(record: Record) -> dict[str, int]:
     }
 
 
-def scenario(record: Record, exposure: Exposure, plan: Plan, price: Price, replays: bool) -> Scenario | None:
+def scenario(record: Record, exposure: Exposure, plan: Plan, price: Price | None, replays: bool) -> Scenario | None:
     """The job with these changes; None if it can not be replayed. UsageError where a cost of a save is needed."""
     short = _shortened(record, plan)
     policy = _policy(record, exposure, plan)
@@ -234,21 +237,19 @@ def _need_cost(record: Record, name: str) -> None:
 
 
 def _scenario(
-    record: Record, plan: Plan, price: Price, how: How, ns: int | None, done: Replayed | None
+    record: Record, plan: Plan, price: Price | None, how: How, ns: int | None, done: Replayed | None
 ) -> Scenario:  # fmt: skip
     if ns is None:
         facts = None if done is None else replay_facts(record, done)
-        return Scenario(
-            plan.changes, how, float("-inf"), None, -100 * record.productive / record.window, 0.0, facts, None, None
-        )
+        return Scenario(plan.changes, how, None, None, -100 * record.productive / record.window, 0.0, facts, None, None)
     saved = record.window - ns
     points, goodput = points_of(record, saved / 1e9)
     facts = None if done is None else replay_facts(record, replace(done, ns=ns))
-    hours, cost = price.hours(saved / 1e9), price.cost(saved / 1e9)
+    hours, cost = hours_and_money(price, saved)
     return Scenario(plan.changes, how, saved / 1e9, saved, points, goodput, facts, hours, cost)
 
 
-def _on_average(record: Record, exposure: Exposure, plan: Plan, price: Price, short: _Shortened) -> Scenario:
+def _on_average(record: Record, exposure: Exposure, plan: Plan, price: Price | None, short: _Shortened) -> Scenario:
     """By the curve: failures so many times rarer."""
     assert plan.failures is not None
     if record.every is None or (record.cost is None and plan.cost is None):
@@ -272,8 +273,8 @@ def _on_average(record: Record, exposure: Exposure, plan: Plan, price: Price, sh
     seconds = record.window / 1e9 * (1 - after / before)
     goodputs = [float(today.goodput(today.average)[0]), float(curve.goodput(length)[0])]
     return Scenario(
-        plan.changes, "average", seconds, None, goodputs[1] - goodputs[0], goodputs[1], None,
-        price.hours(seconds), price.cost(seconds),
+        plan.changes, "average", finite(seconds), None, goodputs[1] - goodputs[0], goodputs[1], None,
+        *hours_and_money(price, seconds * 1e9),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import of_kind
+from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
@@ -62,7 +62,7 @@ def _checkpoints(timeline: Timeline) -> Iterator[Diagnostic]:
     if not np.any(of_kind(table.kind, _CHECKPOINT_KINDS)):
         yield Diagnostic.of("no_checkpoint_events", "no save or restore was logged")
     elif Category.SAVE.id in not_recorded(timeline):
-        saves = np.flatnonzero(table.kind == Kind.SAVED)
+        saves = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
         if len(saves):
             yield diagnostic_at("save_time_unknown", table, saves[:1], "saves without their duration", len(saves))
 

@@ -18,9 +18,10 @@ from goodput_cli.analysis.answer import (
     named_job,
     row_of,
 )
-from goodput_cli.analysis.disruptions.cost import Price, cost_columns
+from goodput_cli.analysis.disruptions.cost import cost_columns
 from goodput_cli.analysis.disruptions.reliability import Reliability
 from goodput_cli.analysis.disruptions.rows import COLUMNS, Disruptions
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.table import json_rows
 from goodput_cli.vocabulary.text import iso

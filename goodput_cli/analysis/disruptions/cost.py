@@ -3,33 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import DisruptionColumns
-
-_NS_PER_HOUR = 3600 * 10**9
-
-
-@dataclass(frozen=True)
-class Price:
-    """What the job's accelerators cost."""
-
-    accelerators: float
-    """How many the job holds."""
-    per_hour: float | None = None
-    """Of one of them for an hour, in any currency; None where it is not known."""
-
-    def hours(self, ns: int) -> float:
-        """Accelerator hours in which the job held its accelerators for `ns`."""
-        return ns / _NS_PER_HOUR * self.accelerators
-
-    def money(self, ns: int) -> float | None:
-        """The price of that; None where no price is known."""
-        return None if self.per_hour is None else self.hours(ns) * self.per_hour
 
 
 def cost_columns(price: Price | None) -> tuple[Column, ...]:

@@ -56,7 +56,9 @@ def find_evidence(timeline: Timeline) -> EvidenceRows:
         began=_began_rows(timeline, began),
         resumed=_following(stepping, len(began)),
         first_step=_first_of_later_attempts(progress, len(began)),
-        regained=_regained(progress, stepping, last, past=timeline.records is not None),
+        regained=_regained(
+            progress, stepping, last, past=timeline.records is not None and not timeline.attempts.step_ends
+        ),
     )
 
 
@@ -66,7 +68,8 @@ def _progress_of_steps(timeline: Timeline) -> _Progress:
     kept = np.empty(len(records.rows), dtype=bool)
     for start, stop in blocks(len(kept)):
         limit = timeline.lineage.limit[records.owner[start:stop]]
-        np.less(records.number[start:stop], limit, out=kept[start:stop])
+        compare = np.less_equal if timeline.attempts.step_ends else np.less
+        compare(records.number[start:stop], limit, out=kept[start:stop])
     return _Progress(records.rows, records.owner, records.number, kept)
 
 
@@ -94,7 +97,8 @@ def _first_of_later_attempts(progress: _Progress, count: int) -> Rows:
 
 def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
     """Kept steps grow with time, so one look-up an attempt finds the first that is late and high enough. A step log
-    shows where a step begins: it is done when a higher one begins. A checkpoint log shows where it is done."""
+    shows where a step begins: it is done when a higher one begins. Step ends and checkpoint logs show where it is
+    done."""
     count = len(last)
     before = search(stepping, np.arange(count), side="right") - 1
     has_steps = before >= 0
@@ -145,6 +149,8 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     """The line that shows the step at which each attempt began: its first step; in checkpoint logs its load, else the
     save that it must have resumed from, else its first record if it names that step."""
     table, attempts, records = timeline.table, timeline.attempts, timeline.records
+    if records is not None and records.beginnings is not None:
+        return np.where(records.has, records.beginnings.shown, -1)
     if records is not None:
         return np.where(records.has, _or_none(records.rows, records.bounds[:-1]), -1)
     progress = timeline.progress

@@ -46,6 +46,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = _ended(timeline, evidence.preempted)
     up, next_start = attempts.up[next_], attempts.begin[next_]
+    steps_lost, silent = _steps_lost(timeline, losses, amounts)[dead], ended[dead] == ENDED.index("silent")
     wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
     columns = {
         "number": inside + 1,
@@ -57,7 +58,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "next_start_ns": next_start,
         "next_up_ns": up,
         "resumed_step": np.where(resumed >= 0, began[resumed], UNKNOWN),
-        "steps_lost": _steps_lost(timeline, losses, amounts)[dead],
+        "steps_lost": steps_lost,
+        "steps_lost_is": np.where(steps_lost == UNKNOWN, UNKNOWN, silent),
         "wasted_ns": wasted,
         "downtime_ns": downtime,
         "undetermined_ns": amounts.undetermined[dead],
@@ -128,12 +130,11 @@ def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
 def _amounts(timeline: Timeline) -> _Amounts:
     """Time between the last training of each attempt and the next one's start, and until that trained. The spans of
     two passages never overlap, so that no second is counted for two disruptions."""
-    attempts = timeline.attempts
-    trained_from, trained_to = _training_span(timeline)
-    left, up = np.maximum(attempts.up, trained_to)[:-1], attempts.up[1:]
-    between = timeline.ledger.between(left, np.maximum(left, up), (*_DOWN, Category.QUEUED))
+    trained_from = _training_span(timeline)[0]
+    left, up = downtimes(timeline)
+    between = timeline.ledger.between(left, up, (*_DOWN, Category.QUEUED))
     starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]), _STARTING)
-    nothing = np.zeros(len(up), dtype=np.int64)
+    nothing = np.zeros(len(left), dtype=np.int64)
     restart = sum((starting.get((category, -1), nothing) for category in _STARTING), nothing)
     return _Amounts(
         down=sum((between.get((category, -1), nothing) for category in _DOWN), nothing),
@@ -141,6 +142,13 @@ def _amounts(timeline: Timeline) -> _Amounts:
         queued=between.get((Category.QUEUED, -1), nothing),
         restart=restart + _startup(timeline)[1:],
     )
+
+
+def downtimes(timeline: Timeline) -> tuple[I64, I64]:
+    """From where to where (ns) downtime behind each attempt that another one follows can lie: from its last training
+    until the next one was up."""
+    left = np.maximum(timeline.attempts.up, _training_span(timeline)[1])[:-1]
+    return left, np.maximum(left, timeline.attempts.up[1:])
 
 
 def _training_span(timeline: Timeline) -> tuple[I64, I64]:
@@ -166,11 +174,17 @@ def _startup(timeline: Timeline) -> I64:
 
 
 def _ranks(timeline: Timeline) -> I64:
-    """How many ranks started in each attempt; 0 where its start lines name none."""
+    """How many ranks started in each attempt, those without a number counted by instance or pod; 0 where its start
+    lines name none."""
     table, attempts = timeline.table, timeline.attempts
-    rows = np.flatnonzero((table.kind == Kind.START) & (table.rank >= 0) & (attempts.of_row >= 0))
-    pairs = distinct((attempts.of_row[rows].astype(np.int64) << 32) | table.rank[rows])
-    return np.bincount(pairs >> 32, minlength=len(attempts)).astype(np.int64)
+    rows = np.flatnonzero((table.kind == Kind.START) & (attempts.of_row >= 0))
+    nodes = {node: -code for code, node in enumerate({node for node, _ in table.writers if node}, 1)}
+    node_of = np.array([*(nodes.get(node, 0) for node, _ in table.writers), 0], dtype=np.int64)
+    rank = table.rank[rows].astype(np.int64)
+    named = np.where(rank >= 0, rank + 1, node_of[table.writer[rows]])
+    pairs = distinct((attempts.of_row[rows].astype(np.int64) << 33) + (named + (1 << 32)))
+    known = pairs[pairs & ((1 << 33) - 1) != 1 << 32]
+    return np.bincount(known >> 33, minlength=len(attempts)).astype(np.int64)
 
 
 def _known_count(ranks: I64) -> I64:

@@ -42,25 +42,78 @@ _Range = tuple[int, int, int, int]
 
 def find_losses(timeline: Timeline) -> Losses:
     """Steps and time lost by the end of each attempt, with hindsight: what was kept in the end is not lost."""
+    charged = _charged(timeline)
+    steps = np.zeros(len(timeline.attempts), dtype=np.int64)
+    if len(charged.ended):
+        trained = _trained(timeline)
+        lost = trained.lost_upto(charged.attempt, charged.high) - trained.lost_upto(charged.attempt, charged.low)
+        np.add.at(steps, charged.ended, lost)
+    return Losses(steps, _lost_time(timeline, charged, (timeline.start, timeline.end)))
+
+
+def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = None) -> I64:
+    """`Losses.ns` of what lies inside a window (ns). below: by attempt, the step below which what its end lost counts,
+    if not all."""
+    charged = _charged(timeline)
+    if below is not None:
+        high = np.minimum(charged.high, below[charged.ended])
+        some = charged.low < high
+        charged = _Charged(charged.ended[some], charged.attempt[some], charged.low[some], high[some])
+    return _lost_time(timeline, charged, within)
+
+
+@dataclass(frozen=True)
+class _Charged:
+    """`_Range` as columns."""
+
+    ended: Rows
+    attempt: Rows
+    low: I64
+    high: I64
+
+
+def _charged(timeline: Timeline) -> _Charged:
     began, last = first_and_last_steps(timeline)
-    limit = timeline.lineage.limit
-    count = len(timeline.attempts)
-    steps, ns = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    ended, attempt, low, high = np.array(list(_ranges(began, last, limit)), dtype=np.int64).reshape(-1, 4).T
-    if len(ended) == 0:
-        return Losses(steps, ns)
-    trained = _Trained(timeline.training, search(timeline.training.spans.attempt, np.arange(count + 1)))
-    np.add.at(steps, ended, trained.lost_upto(attempt, high) - trained.lost_upto(attempt, low))
-    # The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
-    # well: only cuts between two ranges are looked up.
-    ends = np.append(timeline.attempts.begin[1:], timeline.end)
-    lowest = low <= np.maximum(began, limit)[attempt]
+    ranges = list(_ranges(began, last, timeline.lineage.limit))
+    return _Charged(*np.array(ranges, dtype=np.int64).reshape(-1, 4).T)
+
+
+def _trained(timeline: Timeline) -> _Trained:
+    bounds = search(timeline.training.spans.attempt, np.arange(len(timeline.attempts) + 1))
+    return _Trained(timeline.training, bounds)
+
+
+def _lost_time(timeline: Timeline, charged: _Charged, within: tuple[int, int]) -> I64:
+    """The spans of the ranges of an attempt tile its life, so that what it lost beyond its last record is charged as
+    well: only cuts between two ranges are looked up."""
+    ns = np.zeros(len(timeline.attempts), dtype=np.int64)
+    attempt, low, high = charged.attempt, charged.low, charged.high
+    if len(attempt) == 0:
+        return ns
+    began, _ = first_and_last_steps(timeline)
+    trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
+    lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
     start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
     end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
+    start, end = np.clip(start, *within), np.clip(end, *within)
     wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
     if wasted is not None:
-        np.add.at(ns, ended, wasted)
-    return Losses(steps, ns)
+        np.add.at(ns, charged.ended, wasted)
+    return ns
+
+
+def taken_back_by(timeline: Timeline, attempt: Rows, step: I64) -> Rows:
+    """The attempt whose end took back each of some steps that an attempt recorded; -1 for those that were kept."""
+    charged = _charged(timeline)
+    order = np.lexsort((charged.high, charged.attempt))
+    ended, owner, low, high = (one[order] for one in (charged.ended, charged.attempt, charged.low, charged.high))
+    bounds = search(owner, np.arange(len(timeline.attempts) + 1))
+    place = places_within(high, bounds[attempt], bounds[attempt + 1], step)
+    inside = place < bounds[attempt + 1]
+    result = np.full(len(place), -1, dtype=np.intp)
+    inside[inside] = low[place[inside]] <= step[inside]
+    result[inside] = ended[place[inside]]
+    return result
 
 
 def first_and_last_steps(timeline: Timeline) -> tuple[I64, I64]:

@@ -23,6 +23,10 @@ from goodput_cli.events.timestamp_text import isos
 
 Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
+Bound = Literal["exact", "at_least"]
+BOUNDS: tuple[Bound, ...] = get_args(Bound)
+_WORDS: dict[str, tuple[str, ...]] = {"ended": ENDED, "steps_lost_is": BOUNDS}
+"""Fields that are words, held as positions in these."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,11 @@ class Disruption:
         people=(3, "lost"),
     )
     """With hindsight, and of earlier attempts too where it resumed before they ended."""
+    steps_lost_is: Bound | None = column(
+        "text",
+        "at_least: the attempt died in silence, and its last lines may be missing; null where steps_lost is",
+        json={"enum": [*BOUNDS, None]},
+    )
     wasted_ns: int = column("duration", "time of the training that was taken back", least=0, people=(4, "wasted"))
     downtime_ns: int = column(
         "duration",
@@ -155,21 +164,21 @@ class DisruptionColumns:
         if name == "evidence":
             places = zip(*self.evidence.values(), strict=True)
             return [dict(zip(self.evidence, row, strict=True)) for row in places]
-        values = self.numbers[name]
-        return [ENDED[value] for value in values.tolist()] if name == "ended" else values
+        values, words = self.numbers[name], _WORDS.get(name)
+        return values if words is None else [None if value == UNKNOWN else words[value] for value in values.tolist()]
 
     def values(self, name: str) -> list[Any]:
         """A field of each, as `Disruption` has it."""
         values = self.column(name)
-        return values if name == "ended" else [None if value == UNKNOWN else value for value in values.tolist()]
+        return values if name in _WORDS else [None if value == UNKNOWN else value for value in values.tolist()]
 
 
 class Disruptions(Sequence[Disruption]):
     """Disruptions in time order. They are held as columns, and a row is made when it is read: a long job has tens of
     thousands, and most answers show none of them.
 
-    columns: int64, by the names of the fields of `Disruption`; `UNKNOWN` is None. ended: of each, position in
-    `ENDED`. rows: by the names of the fields of `Evidence`, rows of the table, -1 for none.
+    columns: int64, by the names of the fields of `Disruption`; `UNKNOWN` is None, and a word is its position in
+    `_WORDS`. rows: by the names of the fields of `Evidence`, rows of the table, -1 for none.
     """
 
     def __init__(self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.disruptions.cost import Price, cost_columns, people_cost_columns
+from goodput_cli.analysis.disruptions.cost import cost_columns, people_cost_columns
 from goodput_cli.analysis.disruptions.rows import (
     COLUMNS,
     EVIDENCE_COLUMNS,
@@ -16,6 +16,7 @@ from goodput_cli.analysis.disruptions.rows import (
     DisruptionColumns,
     Disruptions,
 )
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import ordered, seen_by, table_rows
@@ -61,7 +62,8 @@ def _people_columns(rows: Disruptions, price: Price | None) -> Iterator[Column]:
     hidden = {"ended"} if price is not None else set()
     if not rows.column("queued_ns").any():
         hidden.add("queued")
-    yield from (shown[place] for place in sorted(shown) if shown[place].name not in hidden)
+    columns = (shown[place] for place in sorted(shown) if shown[place].name not in hidden)
+    yield from (replace(one, values=_lost) if one.name == "lost" else one for one in columns)
     if len(rows.column("ranks_before")) or len(rows.column("ranks_after")):
         yield Column("ranks", "text", Audience.PEOPLE, _ranks)
 
@@ -71,6 +73,12 @@ def _table_columns(price: Price | None) -> tuple[Column, ...]:
     evidence = (replace(one, name=f"evidence_{one.name}") for one in EVIDENCE_COLUMNS)
     columns = (*COLUMNS, *cost_columns(price), *evidence)
     return ordered(seen_by(Audience.TABLES, columns), *FIRST)
+
+
+def _lost(part: DisruptionColumns) -> list[int | str | None]:
+    """How many steps were lost, `>=12` where there may have been more."""
+    pairs = zip(part.values("steps_lost"), part.values("steps_lost_is"), strict=True)
+    return [f">={steps}" if bound == "at_least" else steps for steps, bound in pairs]
 
 
 def _ranks(part: DisruptionColumns) -> list[str | None]:
@@ -118,8 +126,8 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
 def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
     if rows:
         yield "lost: steps that had to be trained again, and wasted the time they had taken"
-        if any(row.ended == "silent" and row.steps_lost is not None for row in rows):
-            yield "steps lost in a silent death are at least so many: its last lines may be missing"
+        if any(row.steps_lost_is == "at_least" for row in rows):
+            yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was past the old last step again"
     if any(row.undetermined_ns for row in rows):
         yield (

@@ -12,6 +12,7 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key
+from goodput_cli.accounting.training.lineage import ALL_KEPT
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability
@@ -126,7 +127,8 @@ def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | N
     if len(kept) == 0:
         return None
     stop = int(spans.first[kept[-1]]) + math.ceil(kept_training.kept_steps[kept[-1]])
-    return int(spans.first[kept[0]]), stop - (timeline.records is not None)
+    by_beginnings = timeline.records is not None and not timeline.attempts.step_ends
+    return int(spans.first[kept[0]]) + timeline.attempts.step_ends, stop - by_beginnings
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
@@ -134,7 +136,10 @@ def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, i
     spans in checkpoint logs."""
     if timeline.records is None:
         return _kept_range(timeline, start, end) or (None, None)
-    return _recorded_range(timeline.records, timeline.lineage.limit, start, end)
+    limit = timeline.lineage.limit
+    if timeline.attempts.step_ends:  # so many steps are done, and not the next one begins
+        limit = np.where(limit == ALL_KEPT, limit, limit + 1)
+    return _recorded_range(timeline.records, limit, start, end)
 
 
 def _recorded_range(

@@ -23,6 +23,8 @@ from goodput_cli.analysis.disruptions.answer import (
     disruption_rows,
     reliability_part,
 )
+from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import (
     Analysis,
     AtRisk,
@@ -185,6 +187,35 @@ class ThresholdPart(Part):
     """what the expression did"""
 
 
+class InsightPart(Part):
+    """what happened, what it cost and what to do; no second is in two insights"""
+
+    code: Annotated[str, Meta(extra_json_schema={"enum": list(BY_CODE)})]
+    title: str
+    """its kind in a few words"""
+    text: str
+    """what happened"""
+    advice: str
+    """what to do"""
+    seconds: Amount
+    ns: Count
+    percent: Amount
+    """of the window without exclusions"""
+    start: Instant
+    end: Instant
+    """from when to when it happened"""
+    count: Count
+    """how many things it is about"""
+    evidence: Sequence[str]
+    """file:line or insertId of the first lines that show it"""
+    command: str
+    """the command that shows more"""
+    accelerator_hours: Amount | None = None
+    """seconds x accelerators, in hours; null without --accelerators, and in the queue"""
+    cost: Amount | None = None
+    """accelerator_hours x price; null without --price-per-hour"""
+
+
 class AnalysisAnswer(Answer, kw_only=True):
     """goodput analyze --format json: where every second of one job went. In integers, goodput.ns and all badput[].ns
     add up to window.ns - window.excluded_ns. Every key is always there; what was not recorded or does not apply is
@@ -196,6 +227,8 @@ class AnalysisAnswer(Answer, kw_only=True):
     job: JobPart
     window: WindowPart
     goodput: GoodputPart
+    insights: Sequence[InsightPart] = ()
+    """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]
     """every category that is not zero, the largest first; without excluded"""
     overlapped: Sequence[Overlapped] = ()
@@ -225,6 +258,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         job=_job(analysis.job),
         window=_window(analysis.window),
         goodput=GoodputPart(seconds=goodput.seconds, ns=goodput.ns, percent=goodput.percent),
+        insights=[_insight(insight) for insight in analysis.insights],
         badput=[badput(row) for row in analysis.badput],
         overlapped=[Overlapped(category=row.category, seconds=row.seconds, ns=row.ns) for row in analysis.overlapped],
         at_risk=_at_risk(analysis.at_risk),
@@ -245,6 +279,25 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
 def badput(row: CategoryTime) -> Badput:
     """A row of the ledger."""
     return Badput(category=row.category, label=row.label, seconds=row.seconds, ns=row.ns, percent=row.percent)
+
+
+def _insight(insight: Insight) -> InsightPart:
+    return InsightPart(
+        code=insight.code,
+        title=insight.kind.title,
+        text=insight.text,
+        advice=insight.advice,
+        seconds=insight.seconds,
+        ns=insight.ns,
+        percent=insight.percent,
+        start=iso(insight.start_ns),
+        end=iso(insight.end_ns),
+        count=insight.count,
+        evidence=insight.evidence,
+        command=insight.command_line(),
+        accelerator_hours=insight.accelerator_hours,
+        cost=insight.cost,
+    )
 
 
 def _job(job: Job) -> JobPart:

@@ -10,14 +10,19 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import of_kind
+from goodput_cli.accounting.columns import of_kind, search
 from goodput_cli.accounting.training.lineage import ALL_KEPT
+from goodput_cli.accounting.training.step_ends import gaps_of_means
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import NONE, NS_PER_SECOND
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import rough_duration
 
 _AT_ONCE_NS = 10 * NS_PER_SECOND
 """Starts without a rank that follow each other within this time may be one start of several hosts."""
+_MOST_GAPS = 5
+"""So many gaps between step ends are named."""
 _SLIGHTLY = 0.01
 """A reference that is beaten by less is as good as right."""
 
@@ -94,6 +99,7 @@ def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
     idle = (attempts.last_recorded[before] < 0) & (timeline.endings.how[before] == End.NOT_LOGGED)
     bare = attempts.started[before] & attempts.started[before + 1]
     bare &= (table.rank[row] == NONE) & (table.rank[next_row] == NONE)
+    bare &= (table.writer[row] == NONE) & (table.writer[next_row] == NONE)
     at_once = attempts.begin[before + 1] - attempts.begin[before] <= _AT_ONCE_NS
     chosen = np.flatnonzero(idle & bare & at_once)
     if len(chosen):
@@ -127,8 +133,9 @@ def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
         return
     resumed = (lineage.limit > records.last) & (lineage.limit != ALL_KEPT) & records.has & ~lineage.reached
     attempt = np.flatnonzero(resumed)
-    spans, last = timeline.training.spans, records.bounds[attempt + 1] - 1
-    missing = lineage.limit[attempt] - records.last[attempt] - 1
+    spans = timeline.training.spans
+    last = search(spans.attempt, attempt, side="right") - 1
+    missing = lineage.limit[attempt] - records.last[attempt] - (not timeline.attempts.step_ends)
     proved = spans.stop[last] == lineage.limit[attempt]
     for chosen, message, mild in (
         (proved, "behind them in time: the writer lost its last lines; they count as trained", True),
@@ -140,8 +147,36 @@ def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
         yield diagnostic_at("unrecorded_steps", timeline.table, rows, said, count, mild=mild)
 
 
+def _step_ends(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Where the means of step ends and the time between them differ: the largest gaps that nothing explains."""
+    table, records = timeline.table, timeline.records
+    if records is None or records.beginnings is None:
+        return
+    same = np.flatnonzero(records.owner[1:] == records.owner[:-1])
+    steps = records.number[same + 1].astype(np.int64) - records.number[same]
+    pairs = np.column_stack((records.rows[same], records.rows[same + 1]))
+    start, end = records.time[same], records.time[same + 1]
+    gap, slack = gaps_of_means(table.step_time[pairs[:, 1]], end, end - start, steps)
+    long = np.flatnonzero(gap > slack)
+    amounts = timeline.ledger.between(start[long], start[long] + gap[long], (Category.OTHER,))
+    unexplained = amounts.get((Category.OTHER, -1), np.zeros(len(long), dtype=np.int64))
+    largest = [at for at in np.argsort(-unexplained, kind="stable")[:_MOST_GAPS].tolist() if unexplained[at]]
+    if largest:
+        total = rough_duration(int(unexplained.sum()))
+        message = f"{total} between records that their steps did not take, and no other line explains"
+        count = int(np.count_nonzero(unexplained))
+        yield diagnostic_at("gap_between_steps", table, pairs[long[largest]].ravel(), message, count)
+    yield diagnostic_at(
+        "step_longer_than_gap",
+        table,
+        pairs[-gap > slack, 1],
+        "step ends whose mean is longer than the time since the record before",
+    )
+
+
 def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
     yield from _unrecorded(timeline)
+    yield from _step_ends(timeline)
     progress = timeline.progress
     if progress is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.events.schema import Kind
+from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _EVIDENCE = {category: frozenset(Kind[name] for name in category.row.evidence) for category in Category}
@@ -18,12 +18,18 @@ def not_recorded(timeline: Timeline) -> tuple[str, ...]:
     A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
     step time, stalls where they are not looked for, slowdown without a reference.
     """
-    kinds = {Kind(value) for value in np.flatnonzero(np.bincount(timeline.table.kind)).tolist()}
+    kinds = {Kind(value) for value in np.flatnonzero(np.bincount(timeline.table.kind)).tolist()} - _points(timeline)
     missing = {category for category, evidence in _EVIDENCE.items() if evidence and not kinds & evidence}
     missing -= _checkpointed(timeline)
     missing |= _not_measured(timeline)
     occurring = {category for category, _ in timeline.ledger.keys}
     return tuple(category.id for category in sorted(missing - occurring))
+
+
+def _points(timeline: Timeline) -> set[Kind]:
+    """Saves and restores of which no line says how long they took."""
+    table = timeline.table
+    return {kind for kind in (Kind.SAVE, Kind.RESTORE) if not np.any(table.edge[table.kind == kind] == Edge.INTERVAL)}
 
 
 def _checkpointed(timeline: Timeline) -> set[Category]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.goodput.thresholds import parse_threshold
+from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job, Threshold, Verdict
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
@@ -255,8 +255,8 @@ def _limits(analysis: Analysis) -> Limits:
     """The limits in percent that thresholds set, by category and label."""
     limits: Limits = {}
     for threshold in analysis.thresholds:
-        if threshold.unit == "%":
-            asked = parse_threshold(threshold.expression)
+        asked = parse_threshold(threshold.expression)
+        if threshold.unit == "%" and asked.name != INSIGHT:
             category = Category.PRODUCTIVE.id if asked.name == "goodput" else asked.name
             limits.setdefault((category, asked.label), []).append(threshold.limit)
     return limits

@@ -14,13 +14,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, value_of
+from goodput_cli.analysis.insights.kinds import BY_CODE
+from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, percent_of, value_of
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.errors import UsageError
 
-ACCEPTED = "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s' or 'disruptions>3'"
+ACCEPTED = (
+    "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s', 'insight:hang>10m' or "
+    "'disruptions>3'"
+)
 
+INSIGHT = "insight"
+"""What stands before the code of a kind of insights."""
 DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
@@ -42,9 +48,9 @@ class ThresholdExpression:
     text: str
     """As it was written."""
     name: str
-    """Of a measure."""
+    """Of a measure, or `INSIGHT`."""
     label: str | None
-    """Of `custom:LABEL`, upper case."""
+    """Of `custom:LABEL`, upper case; the kind of insights."""
     comparison: str
     """One of < <= > >= == !=."""
     limit: Fraction
@@ -67,8 +73,9 @@ def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
     match = _EXPRESSION.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold; write {ACCEPTED}")
-    name, label = split_name(match[1], text)
-    dimension = MEASURES[name].dimension
+    code = insight_code(match[1], text)
+    name, label = (INSIGHT, code) if code else split_name(match[1], text)
+    dimension = "share" if code else MEASURES[name].dimension
     unit = (match[4] or "").lower() or DEFAULT_UNITS[dimension]
     allowed = {"share": ["%", *UNIT_SECONDS], "ratio": ["%"], "time": list(UNIT_SECONDS), "count": [""]}[dimension]
     if unit not in allowed:
@@ -94,10 +101,22 @@ def evaluate(expressions: Sequence[ThresholdExpression], analysis: Analysis) -> 
 
 def _value(expression: ThresholdExpression, summary: Summary, analysis: Analysis) -> Fraction | None:
     """The exact value in the unit of the expression; None where the log does not record it."""
+    if expression.name == INSIGHT:
+        return _insight_value(expression, analysis)
     value = value_of(summary, expression.name, expression.label, expression.unit)
     if value is None and expression.label is not None and expression.name not in analysis.not_recorded:
         return Fraction(0) if _has_label(expression.label, analysis) else None
     return value
+
+
+def _insight_value(expression: ThresholdExpression, analysis: Analysis) -> Fraction | None:
+    """What the insights of a kind cost: 0 where there are none, None where the log cannot show any."""
+    from goodput_cli.analysis.insights.find import is_judged
+
+    ns = sum(insight.ns for insight in analysis.insights if insight.code == expression.label)
+    if ns == 0 and not is_judged(BY_CODE[expression.label or ""], analysis):
+        return None
+    return percent_of(summary_of(analysis), ns) if expression.unit == "%" else Fraction(ns, 10**9)
 
 
 def _judge(expression: ThresholdExpression, value: Fraction | None) -> Threshold:
@@ -113,6 +132,19 @@ def telling_float(value: Fraction, limit: Fraction) -> float:
     if shown == edge and value != limit:
         return math.nextafter(shown, math.inf if value > limit else -math.inf)
     return shown
+
+
+def insight_code(name: str, text: str) -> str | None:
+    """The code in `insight:CODE`; None for any other name. `UsageError` where there is no such kind."""
+    prefix, colon, code = name.partition(":")
+    if prefix.strip().lower() != INSIGHT or not colon:
+        return None
+    code = code.strip().lower()
+    if code in BY_CODE:
+        return code
+    close = difflib.get_close_matches(code, BY_CODE, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"kinds are {', '.join(BY_CODE)}"
+    raise UsageError(f"{text!r}: there is no insight {code!r}; {hint}")
 
 
 def split_name(name: str, text: str) -> tuple[str, str | None]:

@@ -7,6 +7,7 @@ known at each window's end: as much work as `analyze` for every end (windows tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,11 @@ def rolling(
         every_ns=every or min(windows),
         hindsight=hindsight,
     )
+
+
+def last_windows(timeline: Timeline, end: int, windows: Sequence[int]) -> Rolling:
+    """The one window of each length (ns) that ends at `end` (ns)."""
+    return replace(rolling(timeline, end - 1, end, windows, every=1), every_ns=min(windows))
 
 
 def as_known_at(timeline: Timeline, as_of: int) -> Timeline:

@@ -69,6 +69,8 @@ def slow_regimes(
     seconds: per step. number, count, attempt, time, end, row: columns of `TimedSteps`. where: a row's evidence.
     """
     cuts = level_changes(seconds)
+    if len(cuts) == 0:
+        return ()  # one level is the usual one
     bounds = np.concatenate(([0], cuts, [len(seconds)])).astype(np.intp)
     levels = _levels(seconds, cuts)
     usual = _usual_level(levels, np.diff(bounds))
@@ -111,6 +113,8 @@ def level_changes(seconds: F64) -> NDArray[np.intp]:
         for before, cut, after in zip(bounds[:-2], bounds[1:-1], bounds[2:], strict=True)
     ]
     cuts = np.array(sorted(set(placed)), dtype=np.intp)
+    if len(cuts) == 0:
+        return cuts
     levels = _levels(seconds, cuts)
     moved = np.abs(np.log(np.maximum(levels[1:], 1e-300) / np.maximum(levels[:-1], 1e-300)))
     kept: NDArray[np.intp] = cuts[moved > np.log1p(_LEAST_CHANGE)]

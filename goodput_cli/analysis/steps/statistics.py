@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,15 +102,26 @@ def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
     here = np.flatnonzero(same)
     count = records.number[here + 1] - records.number[here]
     seconds = (records.time[here + 1] - records.time[here]) / count / 1e9
+    named = here + timeline.attempts.step_ends
     return TimedSteps(
         seconds,
-        records.number[here],
+        records.number[here] + timeline.attempts.step_ends,
         count,
         records.owner[here],
         records.time[here],
         records.time[here + 1],
-        records.rows[here],
+        records.rows[named],
     )
+
+
+def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
+    """Time (ns) that slow regimes took beyond the usual step, in kept steps: what was lost is lost anyway."""
+    kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
+    lost = 0.0
+    for regime in regimes:
+        inside = (steps.time >= regime.start_ns) & (steps.end <= regime.end_ns)
+        lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
+    return round(lost * 1e9)
 
 
 def step_times(timeline: Timeline, start: int, end: int) -> F64:

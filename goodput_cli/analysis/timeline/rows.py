@@ -12,7 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.errors import UsageError
-from goodput_cli.events.schema import EventTable
+from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 CUSTOM_PREFIX = "custom:"
@@ -23,7 +23,8 @@ class SegmentRows:
     """Segments in time order. Columns of length n:
 
     start, end: int64 ns. category: int8, `Category`. label: int32, code or -1. attempt: int32 from 0, or -1.
-    first, stop: int64, the steps first <= s < stop it is about, `NO_STEP` where it is about none. slowdown: int64, ns
+    first, stop: int64, the steps first <= s < stop it is about, by the numbers of the log, `NO_STEP` where it is about
+    none. slowdown: int64, ns
     of it that are `training_slowdown`. row, end_row: the events that bound it, -1 where none does.
     run: which run of alike segments (same category, label and attempt, touching) it is part of; counts up.
     """
@@ -74,13 +75,18 @@ def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
         category=category,
         label=label,
         attempt=attempt,
-        first=segments.first(rows),
-        stop=segments.stop(rows),
+        first=_named(timeline, segments.first(rows)),
+        stop=_named(timeline, segments.stop(rows)),
         slowdown=timeline.ledger.slowdown_upto(ends) - timeline.ledger.slowdown_upto(begins),
         row=row,
         end_row=end_row,
         run=np.cumsum(alike[0] | alike[1] | alike[2]) - 1,
     )
+
+
+def _named(timeline: Timeline, step: I64) -> I64:
+    """Steps by the numbers of the log: step-end logs count those that are done."""
+    return np.where(step == NO_STEP, step, step + 1) if timeline.attempts.step_ends else step
 
 
 def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:

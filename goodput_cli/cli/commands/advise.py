@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from goodput_cli.analysis.advice.thresholds import AdviceExpression, parse_advice
+from goodput_cli.cli.cost_options import cost_options
 from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.errors import UsageError
+from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.amounts import bounded
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.record import Death
+    from goodput_cli.analysis.advice.replay.record import Death
+    from goodput_cli.analysis.price import Price
 
 _NS = 10**9
-_AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
 
 
@@ -66,14 +67,7 @@ def _warn_advice(text: str) -> AdviceExpression:
     show_default=True,
     help="How soon a spare takes over.",
 )
-@option("Cost", "--accelerators", metavar="N", type=_AMOUNT, help="Accelerators the job holds.")
-@option(
-    "Cost",
-    "--price-per-hour",
-    metavar="P",
-    type=_AMOUNT,
-    help="Price of one accelerator for an hour; needs --accelerators.",
-)
+@cost_options
 @option(
     "Out",
     "--fail-if",
@@ -98,8 +92,7 @@ def advise(
     mtbf: int | None,
     death: str,
     spare_seconds: int,
-    accelerators: float | None,
-    price_per_hour: float | None,
+    price: Price | None,
     fail_if: tuple[AdviceExpression, ...],
     warn_if: tuple[AdviceExpression, ...],
 ) -> int:
@@ -107,20 +100,16 @@ def advise(
 
     The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
     """
-    if price_per_hour is not None and accelerators is None:
-        raise UsageError("--price-per-hour needs --accelerators: how many are held")
-    session = open_sheet_session(line)
+    session = open_sheet_session(line, offers=("chart", "published"))
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
-    from goodput_cli.analysis.advice.levers import Price
-    from goodput_cli.analysis.advice.phrases import threshold_lines
     from goodput_cli.analysis.advice.sheet import advice_sheet
     from goodput_cli.analysis.advice.what_if import parse_plan
 
     options = Options(
         mtbf=None if mtbf is None else mtbf / _NS,
         spare_ns=spare_seconds,
-        price=Price(accelerators, price_per_hour),
+        price=price,
         plan=parse_plan(what_if) if what_if else None,
     )
     analysis = session.analyze()
@@ -130,5 +119,5 @@ def advise(
         advice_sheet(advised),
         (*analysis.diagnostics, *advised.advice.diagnostics),
         thresholds=advised.advice.thresholds,
-        threshold_lines=lambda with_passes: threshold_lines(advised.advice, with_passes=with_passes),
+        threshold_lines=lambda with_passes: threshold_lines(advised.advice.thresholds, with_passes=with_passes),
     )

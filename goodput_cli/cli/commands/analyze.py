@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+from goodput_cli.cli.cost_options import cost_options
 from goodput_cli.cli.options import CommandLine, shared_options, threshold_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
 from goodput_cli.cli.session import open_session
 from goodput_cli.report.base import load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.price import Price
 
 
 @click.command(
@@ -24,18 +30,20 @@ from goodput_cli.report.messages import reference_caution, threshold_lines
 
     \b
     TIME is ISO-8601, now, -2h (before the end), +30m (after the start) or attempt:3.
-    EXPR is NAME OP VALUE[UNIT]: goodput, a category, custom:LABEL, disruptions or
-    steps.p99, compared (< <= > >= == !=) with a value in %, s, m or h.
+    EXPR is NAME OP VALUE[UNIT]: goodput, a category, custom:LABEL, disruptions,
+    steps.p99 or insight:hang, compared (< <= > >= == !=) with a value in %, s, m or h.
     Every option can come from the environment: GOODPUT_ANALYZE_JOB_NAME=llm-7b
     (several values of one option with ; between them).""",
 )
 @shared_options()
 @window_options
+@cost_options
 @threshold_options
 def analyze(
     line: CommandLine,
     window: tuple[int, ...],
     every: int | None,
+    price: Price | None,
     fail_under: ThresholdExpression | None,
     fail_if: tuple[ThresholdExpression, ...],
     warn_if: tuple[ThresholdExpression, ...],
@@ -46,7 +54,7 @@ def analyze(
     """
     session = open_session(line, load_renderer)
     thresholds = [*([fail_under] if fail_under else []), *fail_if, *warn_if]
-    analysis = session.analyze(thresholds=thresholds, window=window, every=every)
+    analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)
     return session.finish(
         analysis,
         analysis.diagnostics,

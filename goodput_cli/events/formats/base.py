@@ -6,8 +6,8 @@ To add a format, register a class like `Format` under the entry-point group `goo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import Record
+
+if TYPE_CHECKING:
+    from goodput_cli.events.text.collected import Texts
 
 EVENT_TYPE = "event_type"
 JOB_NAME = "job_name"
@@ -88,8 +91,12 @@ class Output:
     labels: Interner[str]
     details: Interner[tuple[Any, ...]]
     clock: TimestampReader
+    writers: Interner[tuple[str, str]] = field(default_factory=Interner)
+    """Codes for `Origin.writer`."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
+    texts: Texts | None = None
+    """Takes what has no job and perhaps no time of its own, as lines of text have not."""
 
     def report(self, code: str, message: str, records: Records, which: Mask | Sequence[int]) -> None:
         """A finding about the records chosen by a mask or by positions."""

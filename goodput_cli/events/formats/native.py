@@ -11,12 +11,14 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats import named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import NONE, PREEMPTED, Edge, Kind
 from goodput_cli.events.values import number
 from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, TIME
 from goodput_cli.vocabulary.text import safe
 
+_NOTICE = "preemption_notice"
 _KINDS = {name: named_events.RESILIENCY_KINDS[event.means] for name, event in EVENTS.items() if event.means}
+_KINDS |= {"heartbeat": Kind.HEARTBEAT, _NOTICE: Kind.HEARTBEAT}
 _SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
 """Events that are known and make no row."""
 _DROPPED, _CLOCK_STEP, _METRICS = "dropped", "clock_step", "metrics"
@@ -53,7 +55,9 @@ class Native:
         good = known & timed
         step = named_events.steps(records, kind, good, output)
         rank = named_events.ranks(records, RANK, output)
-        output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank)
+        notice = named_events.codes(records, EVENT, {_NOTICE: 0}) == 0
+        detail = np.where(notice, output.details.code(PREEMPTED) if notice.any() else NONE, NONE).astype(np.int32)
+        output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
         return records.every()
 
 

@@ -12,9 +12,10 @@ from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
+from goodput_cli.events.formats.sacct import Sacct
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
-BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency, Native)
+BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency, Native, Sacct)
 """A row each; of two that recognise a record, the first reads it."""
 
 

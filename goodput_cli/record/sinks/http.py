@@ -72,7 +72,7 @@ class Identity:
         if not self._project:
             self.token()
         if not self._project:
-            self._project = _metadata("project/project-id").decode()
+            self._project = metadata("project/project-id").decode()
         return self._project
 
     def forget(self) -> None:
@@ -88,7 +88,7 @@ class Identity:
             self._from_library(google.auth)
 
     def _from_metadata(self) -> None:
-        answer = json.loads(_metadata("instance/service-accounts/default/token"))
+        answer = json.loads(metadata("instance/service-accounts/default/token"))
         self._token = answer["access_token"]
         self._until = time.monotonic() + max(0, answer.get("expires_in", 0) - 60)
 
@@ -127,12 +127,13 @@ def _transport(
             return _Answer(error.code, error.headers, error.read())
 
 
-def _metadata(path: str) -> bytes:
+def metadata(path: str, seconds: float = 3) -> bytes:
+    """What the metadata server of the machine says. Raises Unavailable."""
     host = os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal"
     request = urllib.request.Request(_METADATA.format(host, path), headers={"Metadata-Flavor": "Google"})
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=3) as answer:
+        with opener.open(request, timeout=seconds) as answer:
             content: bytes = answer.read()
             return content
     except (OSError, ValueError, HTTPException) as error:

@@ -8,15 +8,14 @@ be wrong with the log is in `system-err`: a gate that passes on half a log shoul
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.published import Published
 from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
 from goodput_cli.diagnostics.diagnostic import problems
-from goodput_cli.fleet.report import FleetReport
-from goodput_cli.fleet.sheet import FleetSheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines
 from goodput_cli.vocabulary.text import finite, iso, iso_to_the_second, safe, seconds_text
@@ -27,70 +26,40 @@ _NO_TIME = "0"
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The analysis as a JUnit document. XML cannot hold every character, escaped or not: `safe` shows those that it
+    """The analysis as a JUnit document."""
+    return document(_published(analysis))
+
+
+def document(answer: Published) -> str:
+    """An answer as a JUnit document. XML cannot hold every character, escaped or not: `safe` shows those that it
     cannot hold (and those that act on a terminal) as `\\x1b`."""
     root = Element("testsuites")
-    suite = SubElement(root, "testsuite", _attributes(analysis.thresholds, analysis.window.end_ns))
+    suite = SubElement(root, "testsuite", _attributes(answer))
     properties = SubElement(suite, "properties")
-    for name, value in _properties(analysis):
+    for name, value in answer.properties:
         SubElement(properties, "property", name=safe(name), value=safe(value))
-    classname = f"{_NAME}.{safe(analysis.job.name)}"
-    for threshold in analysis.thresholds:
+    classname = f"{_NAME}.{safe(answer.job)}"
+    for threshold in answer.thresholds:
         name = safe(threshold.expression) + ("" if threshold.fails else " (only warns)")
         _outcome(_case(suite, classname, name), threshold)
-    if not analysis.thresholds:
-        _case(suite, classname, _headline(analysis))
-    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(analysis))
-    wrong = diagnostic_lines(problems(analysis.diagnostics))
+    if not answer.thresholds:
+        _case(suite, classname, safe(answer.headline))
+    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(answer))
+    wrong = diagnostic_lines(problems(answer.diagnostics))
     SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in wrong)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def render_fleet(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The thresholds of a fleet as a JUnit document."""
-    report = sheet.report
-    assert report is not None
-    root = Element("testsuites")
-    suite = SubElement(root, "testsuite", _attributes(sheet.thresholds, report.end_ns))
-    properties = SubElement(suite, "properties")
-    for name, value in _fleet_properties(report):
-        SubElement(properties, "property", name=name, value=safe(value))
-    for threshold in sheet.thresholds:
-        name = safe(threshold.expression) + ("" if threshold.fails else " (only warns)")
-        _outcome(_case(suite, f"{_NAME}.fleet", name), threshold)
-    if not sheet.thresholds:
-        _case(suite, f"{_NAME}.fleet", safe(sheet.title))
-    said = [sheet.title, *sheet.summary, *(f"threshold {phrases.threshold_line(one)}" for one in sheet.thresholds)]
-    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in said)
-    wrong = diagnostic_lines(problems(report.diagnostics))
-    SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in wrong)
-    ElementTree.indent(root)
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-def _fleet_properties(report: FleetReport) -> Iterator[tuple[str, str]]:
-    """Name and value of the figures; what is not known is left out."""
-    yield "window.start", iso(report.start_ns)
-    yield "window.end", iso(report.end_ns)
-    yield "runs", str(report.coverage.runs)
-    yield "not_analysed", str(report.coverage.not_analysed)
-    if report.total.goodput_percent is not None:
-        yield "goodput.percent", repr(report.total.goodput_percent)
-    if report.total.lost_hours is not None:
-        yield "lost_hours", repr(report.total.lost_hours)
-    yield "failures", str(report.sums.failures)
-
-
-def _attributes(thresholds: Sequence[Threshold], end_ns: int) -> dict[str, str]:
+def _attributes(answer: Published) -> dict[str, str]:
     """Counts of the suite. timestamp: the end of the window, UTC (the schema allows no zone): nobody asked for now."""
-    kinds = [_kind(threshold) for threshold in thresholds]
+    kinds = [_kind(threshold) for threshold in answer.thresholds]
     return {
         "name": _NAME,
         "package": _NAME,
         "id": "0",
         "hostname": "localhost",
-        "timestamp": iso_to_the_second(end_ns).removesuffix("Z"),
+        "timestamp": iso_to_the_second(answer.end_ns).removesuffix("Z"),
         "tests": str(len(kinds) or 1),
         "failures": str(kinds.count("failure")),
         "errors": str(kinds.count("error")),
@@ -142,13 +111,21 @@ def _amount(name: str, amount: CategoryTime) -> Iterator[tuple[str, str]]:
         yield f"{name}.percent", repr(amount.percent)
 
 
-def _headline(analysis: Analysis) -> str:
-    share, amount = phrases.headline(analysis)
-    return f"goodput {share}, {amount}"
-
-
-def _said(analysis: Analysis) -> Iterator[str]:
+def _said(answer: Published) -> Iterator[str]:
     """What the command says of the gate."""
-    yield f"{analysis.job.name}: {_headline(analysis)}"
-    yield phrases.window_text(analysis)
-    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in analysis.thresholds)
+    yield f"{answer.job}: {answer.headline}"
+    yield from answer.said
+    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in answer.thresholds)
+
+
+def _published(analysis: Analysis) -> Published:
+    share, amount = phrases.headline(analysis)
+    return Published(
+        job=analysis.job.name,
+        end_ns=analysis.window.end_ns,
+        headline=f"goodput {share}, {amount}",
+        said=(phrases.window_text(analysis),),
+        properties=tuple(_properties(analysis)),
+        thresholds=analysis.thresholds,
+        diagnostics=analysis.diagnostics,
+    )

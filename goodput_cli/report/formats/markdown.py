@@ -15,18 +15,20 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.sheet import rolling_lines
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
+from goodput_cli.report.insight_lines import cost_text
 from goodput_cli.report.markdown import escape, folded, name_text, table_head, table_row
 from goodput_cli.report.messages import places_text
 from goodput_cli.report.sheets.markdown import table_lines
 from goodput_cli.report.strip import strip_lines
 from goodput_cli.report.terminal import bar, sparkline
-from goodput_cli.vocabulary.text import duration, plural, seconds_text
+from goodput_cli.vocabulary.text import duration, percent, plural, seconds_text
 
 _SPARKS = 40
 _STRIP_WIDTH = 96
 _BAR_WIDTH = 20
 _MOST_ROWS = 100
 _MOST_DIAGNOSTICS = 50
+_MOST_INSIGHTS = 20
 _LONGEST_MESSAGE = 400
 _LONGEST_PLACES = 300
 _WHOLE = "the whole list is in the JSON (`--format json`)"
@@ -50,6 +52,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     if whole:
         yield f"({whole})"
     yield from _thresholds(analysis)
+    yield from _insights(analysis)
     yield from _strip(analysis)
     yield from _categories(analysis)
     yield from _beside(analysis)
@@ -71,6 +74,24 @@ def _thresholds(analysis: Analysis) -> Iterator[str]:
         yield table_row(name_text(threshold.expression), verdict, value, limit)
     if rest:
         yield from ("", f"{plural(len(rest), 'more threshold')}: {_WHOLE}.")
+
+
+def _insights(analysis: Analysis) -> Iterator[str]:
+    """What cost most and what to do, the most costly first."""
+    if not analysis.insights:
+        return
+    yield from ("", "What cost most, and what to do:", "")
+    shown, rest = _split(analysis.insights, _MOST_INSIGHTS)
+    for insight in shown:
+        cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
+        command = name_text(insight.command_line(), _LONGEST_MESSAGE)
+        yield f"- **{cost}**: {name_text(insight.text)}. {escape(_sentence(insight.advice))} More: {command}"
+    if rest:
+        yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
 
 
 def _strip(analysis: Analysis) -> Iterator[str]:

@@ -7,20 +7,16 @@ recorded and is zero has one, so that a series does not vanish when all is well.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from goodput_cli.analysis.measures import MEASURES, published_value
+from goodput_cli.analysis.published import Family
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.sheet import FleetSheet
-from goodput_cli.fleet.sums import Mpg, Sums
-from goodput_cli.fleet.thresholds import MEASURES as FLEET_MEASURES
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
@@ -28,61 +24,17 @@ from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
 Labels = dict[str, str]
 _VERDICTS = ("failed", "warning", "passed", "not_recorded")
 _UNITS = ("seconds", "ratio")
-
-
-@dataclass(frozen=True)
-class Family:
-    """A metric."""
-
-    name: str
-    meaning: str
-    """A sentence for people who read the metrics."""
-    samples: list[tuple[Labels, str]]
-    """Labels beside the job's name, and the value as text."""
+END = "# EOF\n"
 
 
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as an exposition that ends with `# EOF`."""
-    job = {"job_name": analysis.job.name}
-    lines = [line for family in families(analysis) for line in _exposed(family, job)]
-    return "\n".join([*lines, "# EOF"]) + "\n"
+    return exposition(families(analysis), {"job_name": analysis.job.name}) + END
 
 
-def render_fleet(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """Goodput, lost hours and failures of a fleet, whole and by its first --by, as an exposition."""
-    report = sheet.report
-    assert report is not None
-    of_all: list[tuple[Labels, Sums, Mpg]] = [({}, report.sums, report.mpg)]
-    if report.groups:
-        table = report.groups[0]
-        of_all += [
-            ({f"{_as_label(dim)}": value for dim, value in zip(table.dims, row.values, strict=True)}, sums, mpg)
-            for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True)
-        ]
-    lines = [line for family in _fleet_families(of_all) for line in _exposed(family, {})]
-    verdicts = [line for family in _thresholds(sheet.thresholds) for line in _exposed(family, {})]
-    return "\n".join([*lines, *verdicts, "# EOF"]) + "\n"
-
-
-def _fleet_families(groups: Sequence[tuple[Labels, Sums, Mpg]]) -> Iterator[Family]:
-    """The measures of a fleet that are published. Groups that look the same once they are safe are one series: the
-    first."""
-    for measure in FLEET_MEASURES.values():
-        if measure.metric is None:
-            continue
-        samples: dict[tuple[tuple[str, str], ...], tuple[Labels, str]] = {}
-        for labels, sums, mpg in groups:
-            value = measure.of(sums, mpg)
-            if value is not None:
-                key = tuple((name, safe(text)) for name, text in labels.items())
-                samples.setdefault(key, (labels, _number(value)))
-        yield Family(measure.metric, measure.meaning, list(samples.values()))
-
-
-def _as_label(dim: str) -> str:
-    """The name of a dimension as a label may be called."""
-    name = re.sub(r"[^a-zA-Z0-9_]", "_", dim)
-    return name if not name[:1].isdigit() else f"_{name}"
+def exposition(metrics: Iterable[Family], job: Labels) -> str:
+    """The lines of metrics, without what ends a text of them. job: labels of every sample."""
+    return "".join(f"{line}\n" for family in metrics for line in _exposed(family, job))
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
@@ -107,8 +59,13 @@ def families(analysis: Analysis) -> Iterator[Family]:
     reference = _of(analysis.reference.step_time_seconds)
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
-    yield from _thresholds(analysis.thresholds)
-    yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(analysis.diagnostics)))
+    yield from judged(analysis.thresholds, analysis.diagnostics)
+
+
+def judged(thresholds: Sequence[Threshold], diagnostics: Iterable[Diagnostic]) -> Iterator[Family]:
+    """What every answer has: its thresholds, and how many findings there are."""
+    yield from _thresholds(thresholds)
+    yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(diagnostics)))
 
 
 def _measured(analysis: Analysis) -> dict[str, Family]:
@@ -149,7 +106,7 @@ def _overlapped(analysis: Analysis) -> list[tuple[Labels, str]]:
     return [({"category": row.category}, seconds_text(row.ns)) for row in analysis.overlapped]
 
 
-def _thresholds(thresholds: tuple[Threshold, ...]) -> Iterator[Family]:
+def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
     """Value and limit in the unit of the label, and one sample a verdict, of which one is 1. An expression that was
     given twice is one series."""
     by_name = {
@@ -180,7 +137,7 @@ def _exposed(family: Family, job: Labels) -> Iterator[str]:
         yield f"# UNIT {family.name} {unit}"
     for labels, value in family.samples:
         pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in (job | labels).items())
-        yield f"{family.name}{f'{{{pairs}}}' if pairs else ''} {value}"
+        yield f"{family.name}{{{pairs}}} {value}"
 
 
 def _escaped(text: str) -> str:

@@ -17,6 +17,7 @@ from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis, Verdict
 from goodput_cli.analysis.rolling.sheet import rolling_lines
 from goodput_cli.report.base import Page
+from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.strip import strip_lines
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, colour_of, put, sparkline
 from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten
@@ -37,6 +38,8 @@ def render(analysis: Analysis, page: Page) -> str:
     console.print()
     _print_headline(console, analysis)
     _print_thresholds(console, analysis, width)
+    for line in insight_lines(analysis, width - 2, page):
+        put(console, line)
     console.print()
     for line in strip_lines(analysis, min(page.width, width) - 2, page):
         put(console, line)

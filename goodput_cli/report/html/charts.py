@@ -28,10 +28,11 @@ _RULES = 25
 """How many disruptions are drawn with strong lines; more of them are fainter, so that the chart can still be seen."""
 _LANE = 17
 _STATES = ("kept training", "lost training")
-_INK = "currentColor"
+INK = "currentColor"
+"""The colour of text, of the page or of the picture."""
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
-_KEPT_COLOUR = Category.PRODUCTIVE.look.colour
-_LOST_COLOUR = Category.WASTED.look.colour
+KEPT_COLOUR = Category.PRODUCTIVE.look.colour
+LOST_COLOUR = Category.WASTED.look.colour
 _LOG_SPREAD = 4.0
 """Step times are drawn on a logarithmic scale where the slowest takes more than this many times the fastest."""
 _ROLLING_COLOURS = tuple(
@@ -45,8 +46,8 @@ _CONFIG: dict[str, Any] = {
     "background": "transparent",
     "view": {"stroke": None},
     "axis": {
-        "labelColor": _INK,
-        "titleColor": _INK,
+        "labelColor": INK,
+        "titleColor": INK,
         "labelFontSize": 12,
         "titleFontSize": 12,
         "titleFontWeight": "normal",
@@ -55,8 +56,8 @@ _CONFIG: dict[str, Any] = {
         "domainColor": "#8a8a8a",
         "tickColor": "#8a8a8a",
     },
-    "legend": {"labelColor": _INK, "labelFontSize": 12, "titleColor": _INK, "symbolStrokeWidth": 2.5},
-    "title": {"color": _INK, "subtitleColor": _INK, "anchor": "start", "fontSize": 18, "subtitleFontSize": 13},
+    "legend": {"labelColor": INK, "labelFontSize": 12, "titleColor": INK, "symbolStrokeWidth": 2.5},
+    "title": {"color": INK, "subtitleColor": INK, "anchor": "start", "fontSize": 18, "subtitleFontSize": 13},
 }
 
 Spec = dict[str, Any]
@@ -73,19 +74,19 @@ def main_chart(columns: ChartColumns, title: tuple[str, str] | None = None) -> S
     )
     if title is not None:
         chart = chart.properties(title=alt.TitleParams(text=title[0], subtitle=title[1], offset=22))
-    return _finished(chart)
+    return finished(chart)
 
 
 def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
     """Cumulative and rolling goodput. windows: the lengths of the rolling ones in words."""
     names = ["cumulative", *(f"window of {window}" for window in windows)]
     dashes = [[1, 0], *(_ROLLING_DASHES[number % len(_ROLLING_DASHES)] for number in range(len(windows)))]
-    colours = [_KEPT_COLOUR, *(_ROLLING_COLOURS[number % len(_ROLLING_COLOURS)] for number in range(len(windows)))]
-    y = alt.Y("percent:Q", axis=_left_axis("goodput, %"), scale=alt.Scale(domain=_percents(columns), nice=False))
+    colours = [KEPT_COLOUR, *(_ROLLING_COLOURS[number % len(_ROLLING_COLOURS)] for number in range(len(windows)))]
+    y = alt.Y("percent:Q", axis=left_axis("goodput, %"), scale=alt.Scale(domain=_percents(columns), nice=False))
     domain = alt.Scale(domain=names, range=colours)
     look = {
-        "color": alt.Color("name:N", scale=domain, legend=_legend()),
-        "strokeDash": alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=_legend()),
+        "color": alt.Color("name:N", scale=domain, legend=legend()),
+        "strokeDash": alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=legend()),
     }
     rolling = (
         alt.Chart(alt.NamedData("rolling"))
@@ -99,7 +100,7 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(x=_time(columns), y=y, **look)
     )
-    return _finished(_panel(columns, [_disruption_rules(columns), rolling, cumulative], 200))
+    return finished(_panel(columns, [_disruption_rules(columns), rolling, cumulative], 200))
 
 
 def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple[float, float, str]]) -> Spec:
@@ -108,9 +109,9 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
     logarithmic = least > 0 and most / least > _LOG_SPREAD
     if logarithmic:
         scale = alt.Scale(type="log", domain=[least / 1.15, most * 1.15], nice=False)
-        axis = _left_axis("step time, s", values=_round_numbers(least / 1.15, most * 1.15), format="~r")
+        axis = left_axis("step time, s", values=round_numbers(least / 1.15, most * 1.15), format="~r")
     else:
-        scale, axis = alt.Scale(zero=True, nice=True), _left_axis("step time, s", tickCount=6, format="~r")
+        scale, axis = alt.Scale(zero=True, nice=True), left_axis("step time, s", tickCount=6, format="~r")
     y = alt.Y("low:Q", scale=scale, axis=axis)
     zero = columns.start_ns / 1e6
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
@@ -120,12 +121,12 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
         base.mark_rule(
             strokeWidth=2, strokeCap="round", color=Category.TPU_INITIALIZATION.look.colour, clip=True
         ).encode(x=_time(columns), y=y, y2="high:Q"),
-        base.mark_line(strokeWidth=1.5, color=_INK, opacity=0.75, clip=True).encode(x=_time(columns), y="level:Q"),
+        base.mark_line(strokeWidth=1.5, color=INK, opacity=0.75, clip=True).encode(x=_time(columns), y="level:Q"),
         alt.Chart(alt.Data(values=[{"ideal": ideal}]))
-        .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=_KEPT_COLOUR)
+        .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=KEPT_COLOUR)
         .encode(y="ideal:Q"),
     ]
-    return _finished(_panel(columns, layers, 200))
+    return finished(_panel(columns, layers, 200))
 
 
 def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
@@ -133,21 +134,21 @@ def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
     if not slow:
         return []
     shade = alt.Chart(alt.Data(values=slow))
-    text = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": _INK, "clip": True}
+    text = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": INK, "clip": True}
     return [
         shade.mark_rect(color=Category.STALL.look.colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
         shade.mark_text(**text).encode(x=_time(columns), y=alt.value(0), text="text:N"),
     ]
 
 
-def drawn(spec: Spec, columns: ChartColumns, background: str | None = None) -> str:
-    """A chart as SVG text. background: a colour; None for none."""
+def drawn(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:
+    """A chart as SVG text. columns: the data, of charts that name theirs. background: a colour; None for none."""
     filled = _filled(spec, columns, background)
     svg: str = vl_convert.vegalite_to_svg(filled, vl_version=_vl_version(), allowed_base_urls=[])
     return svg
 
 
-def drawn_inside(spec: Spec, columns: ChartColumns, name: str) -> str:
+def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
     """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
     return _of_page(drawn(spec, columns), name)
 
@@ -169,7 +170,7 @@ def _of_page(svg: str, name: str) -> str:
     return re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg)
 
 
-def painted(spec: Spec, columns: ChartColumns) -> bytes:
+def painted(spec: Spec, columns: ChartColumns | None) -> bytes:
     """A chart as PNG, two dots a unit, on white."""
     filled = _filled(spec, columns, "#ffffff")
     png: bytes = vl_convert.vegalite_to_png(filled, vl_version=_vl_version(), scale=2, allowed_base_urls=[])
@@ -189,16 +190,18 @@ def _vl_version() -> str:
     return f"{major}.{minor}"
 
 
-def _filled(spec: Spec, columns: ChartColumns, background: str | None) -> Spec:
+def _filled(spec: Spec, columns: ChartColumns | None, background: str | None) -> Spec:
     """The specification with its data."""
-    datasets = {**spec.get("datasets", {}), **{name: columns.rows(name) for name in columns.tables}}
+    named = {} if columns is None else {name: columns.rows(name) for name in columns.tables}
+    datasets = {**spec.get("datasets", {}), **named}
     return {**spec, "datasets": datasets, **({"background": background, "padding": 16} if background else {})}
 
 
-def _finished(chart: alt.TopLevelMixin) -> Spec:
+def finished(chart: alt.TopLevelMixin, *, zoom: bool = True) -> Spec:
+    """The specification of a chart in our style. zoom: whether its time axis moves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # panels share one parameter, on purpose
-        spec: Spec = chart.add_params(_zoom()).to_dict()
+        spec: Spec = (chart.add_params(_zoom()) if zoom else chart).to_dict()
     return {**spec, "config": _CONFIG}
 
 
@@ -220,13 +223,13 @@ def _clock(start: float, end: float) -> str:
     return f"utcFormat(datum.value,{at_midnight}?'%b %d':'{fine}')"
 
 
-def _left_axis(title: str | None = None, **changes: Any) -> alt.Axis:
+def left_axis(title: str | None = None, **changes: Any) -> alt.Axis:
     """An axis at the left, as wide in all charts: instants stand above each other. Its title stands on top of it."""
     place = {"titleAngle": 0, "titleAlign": "right", "titleBaseline": "bottom", "titleX": -8, "titleY": -8}
     return alt.Axis(title=title, minExtent=_LEFT, maxExtent=_LEFT, **place, **changes)
 
 
-def _legend(offset: int = 8) -> alt.Legend:
+def legend(offset: int = 8) -> alt.Legend:
     """Names above the chart. offset: dots between them."""
     return alt.Legend(
         title=None,
@@ -240,8 +243,8 @@ def _legend(offset: int = 8) -> alt.Legend:
 
 
 def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
-    y = alt.Y("step:Q", axis=_left_axis("step", tickCount=6, format=",d"), scale=alt.Scale(zero=False, nice=True))
-    states, colours, dashes = list(_STATES), [_KEPT_COLOUR, _LOST_COLOUR], [[1, 0], [5, 3]]
+    y = alt.Y("step:Q", axis=left_axis("step", tickCount=6, format=",d"), scale=alt.Scale(zero=False, nice=True))
+    states, colours, dashes = list(_STATES), [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]]
     curve = (
         alt.Chart(alt.NamedData("curve"))
         .transform_calculate(state=f"{_texts(_STATES)}[datum.lost]")
@@ -250,19 +253,19 @@ def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
             x=_time(columns, labels=False),
             y=y,
             detail="line:N",
-            color=alt.Color("state:N", scale=alt.Scale(domain=states, range=colours), legend=_legend()),
-            strokeDash=alt.StrokeDash("state:N", scale=alt.Scale(domain=states, range=dashes), legend=_legend()),
+            color=alt.Color("state:N", scale=alt.Scale(domain=states, range=colours), legend=legend()),
+            strokeDash=alt.StrokeDash("state:N", scale=alt.Scale(domain=states, range=dashes), legend=legend()),
         )
     )
     falls = (
         alt.Chart(alt.NamedData("falls"))
-        .mark_rule(strokeWidth=1, strokeDash=[1, 3], color=_INK, opacity=0.8, clip=True)
+        .mark_rule(strokeWidth=1, strokeDash=[1, 3], color=INK, opacity=0.8, clip=True)
         .encode(x=_time(columns, labels=False), x2="u:T", y=y, y2="to:Q")
     )
     numbers = (
         alt.Chart(alt.NamedData("disruptions"))
         .transform_filter("datum.text != ''")
-        .mark_text(align="left", baseline="top", dx=3, dy=3, fontSize=12, fontWeight="bold", color=_INK, clip=True)
+        .mark_text(align="left", baseline="top", dx=3, dy=3, fontSize=12, fontWeight="bold", color=INK, clip=True)
         .encode(x=_time(columns, labels=False), y=alt.value(0), text="text:N")
     )
     return _panel(columns, [_disruption_rules(columns, labels=False), falls, curve, numbers], 280, labels=False)
@@ -272,7 +275,7 @@ def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Char
     opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), 0.12))
     return (
         alt.Chart(alt.NamedData("disruptions"))
-        .mark_rule(strokeWidth=1, color=_INK, opacity=opacity, clip=True)
+        .mark_rule(strokeWidth=1, color=INK, opacity=opacity, clip=True)
         .encode(x=_time(columns, labels=labels))
     )
 
@@ -280,7 +283,7 @@ def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Char
 def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
     """One lane a category, each named at its left: no colour needs to be known."""
     count = len(columns.lanes)
-    axis = _left_axis(
+    axis = left_axis(
         values=[lane + 0.5 for lane in range(count)], labelExpr=f"{_texts(columns.lanes)}[floor(datum.value)]",
         grid=False, ticks=False, domain=False, labelLimit=_LEFT - 8,
     )  # fmt: skip
@@ -296,7 +299,7 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
     )  # fmt: skip
     layers = [_disruption_rules(columns), strip, bands]
     ticks = alt.Chart(alt.NamedData("saves")).transform_calculate(high=f"{count - 0.85}", low=f"{count - 0.15}")
-    layers.append(ticks.mark_rule(strokeWidth=1.2, color=_INK, clip=True).encode(x=x, y=y, y2="low:Q"))
+    layers.append(ticks.mark_rule(strokeWidth=1.2, color=INK, clip=True).encode(x=x, y=y, y2="low:Q"))
     return _panel(columns, layers, _LANE * count)
 
 
@@ -328,7 +331,7 @@ def _percents(columns: ChartColumns) -> list[float]:
     return [min(0, *known, 0), max(100, *known, 100)]
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
+def round_numbers(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten between two numbers above 0; only the powers where these are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1, 2, 5) if len(powers) <= 5 else (1,)

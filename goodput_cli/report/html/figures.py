@@ -65,9 +65,10 @@ def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
 def _progress_words(analysis: Analysis) -> str:
     """Step against wall clock in a sentence or two."""
     parts = [f"Step against wall clock: {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}."]
-    lost = [row.steps_lost for row in analysis.disruptions if row.steps_lost]
+    lost = [row for row in analysis.disruptions if row.steps_lost]
     if lost:
-        parts.append(f"Disruptions took back {plural(sum(lost), 'step')}.")
+        bound = "at least " if any(row.steps_lost_is == "at_least" for row in lost) else ""
+        parts.append(f"Disruptions took back {bound}{plural(sum(row.steps_lost or 0 for row in lost), 'step')}.")
     parts.append("Below it one lane a category shows when the time went there. The tables hold every number.")
     return " ".join(parts)
 

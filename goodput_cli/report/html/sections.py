@@ -201,7 +201,7 @@ def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
     yield "next start", iso(row.next_start_ns)
     yield "next attempt up", iso(row.next_up_ns)
     yield "resumed at step", _step(row.resumed_step)
-    yield "steps lost", _step(row.steps_lost)
+    yield "steps lost", ("at least " if row.steps_lost_is == "at_least" else "") + _step(row.steps_lost)
     amounts = {
         "wasted": row.wasted_ns,
         "downtime": row.downtime_ns,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import islice
 
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from markupsafe import Markup
+
+from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import document
 from goodput_cli.report.sheets.cells import cell_text, is_left, shown_columns, shown_rows
@@ -35,6 +37,10 @@ class HtmlTable:
     left_out: int
     notes: tuple[str, ...]
     more: tuple[HtmlTable, ...]
+    drawing: Markup | None = None
+    """The chart as an SVG element."""
+    words: str = ""
+    """What the chart shows, for those who do not see it."""
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -53,7 +59,15 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
         left_out=max(len(rows) - most, 0),
         notes=sheet.notes,
         more=tuple(html_table(part, most) for part in sheet.sections),
+        drawing=None if sheet.chart is None else _drawing(sheet.chart),
+        words="" if sheet.chart is None else sheet.chart.words,
     )
+
+
+def _drawing(chart: Chart) -> Markup:
+    from goodput_cli.report.html.sheet_charts import inside_a_page  # the chart library takes a second to import
+
+    return Markup(inside_a_page(chart, "chart"))
 
 
 def _head(column: Column) -> str:

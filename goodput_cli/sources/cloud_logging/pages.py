@@ -10,7 +10,7 @@ from typing import Any
 from goodput_cli.sources.cloud_logging.faults import Fault, kind_of, sentence
 from goodput_cli.sources.cloud_logging.query import LogQuery
 from goodput_cli.sources.read_ahead import Workers
-from goodput_cli.sources.retry import GaveUpError, Patience, TransientError, try_again
+from goodput_cli.sources.retry import GaveUpError, Patience, TransientError, Wait, try_again
 
 PAGE_SIZE = 1000
 """The most that the API gives."""
@@ -28,16 +28,17 @@ class LostPlaceError(Exception):
 class PageReader:
     """Reads pages through gRPC's callable for ListLogEntries.
 
-    waiting: called with the seconds of each wait for the quota, for the person who waits.
+    waiting: called with the seconds of each wait for the quota, for the person who waits. trying: with each wait for a
+    server that does not answer.
     """
 
-    def __init__(self, list_entries: Any, waiting: Callable[[float], None]) -> None:
+    def __init__(self, list_entries: Any, waiting: Callable[[float], None], trying: Callable[[Wait], None]) -> None:
         self._stop = Event()
         # one thread: a blocking call in it is cheaper than gRPC's own futures
         self._requests: Workers[Any, Any] = Workers(
             lambda request: list_entries(request, timeout=DEADLINE), 1, self._stop
         )
-        self._waiting = waiting
+        self._waiting, self._trying = waiting, trying
 
     def pages(self, query: LogQuery, size: int = PAGE_SIZE) -> Iterator[Any]:
         """The pages, oldest entries first: messages of ListLogEntriesResponse.
@@ -76,9 +77,11 @@ class PageReader:
         except GaveUpError as error:
             raise sentence(error.last.__cause__, query) from error
 
-    def _before_pause(self, error: TransientError, seconds: float) -> None:
-        if not error.counts:
-            self._waiting(seconds)
+    def _before_pause(self, error: TransientError, wait: Wait) -> None:
+        if error.counts:
+            self._trying(wait)
+        else:
+            self._waiting(wait.seconds)
 
 
 def _answer(call: Future[Any], request: Any, query: LogQuery) -> Any:

@@ -80,7 +80,7 @@ def _read_all(connection: Connection, queries: list[LogQuery], context: ReadCont
 
 def _read_one(connection: Connection, query: LogQuery, context: ReadContext, count: _Count) -> Iterator[Batch]:
     patient = Patient(context)
-    pages = PageReader(connection.list_entries, patient.waiting)
+    pages = PageReader(connection.list_entries, patient.waiting, context.wait)
     beginning = Beginning()
     try:
         for records in read_cached(LogReader(pages, patient), query, context):

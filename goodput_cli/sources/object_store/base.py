@@ -6,14 +6,26 @@ To add one: a class with the methods of `ObjectStore` that raises nothing but th
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Protocol
+
+from goodput_cli.errors import SourceError
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 20.0
 """How long to wait for a connection, and between bytes."""
 CONNECTIONS = 32
 """Connections that are kept: at least one for each thread."""
+
+
+def check_address(*variables: str) -> None:
+    """SourceError if an environment variable that points a client at another server holds an address without a
+    scheme: clients would ask nobody, again and again, or fail in words of their own."""
+    for variable in variables:
+        address = os.environ.get(variable, "")
+        if address and not address.startswith(("http://", "https://")):
+            raise SourceError(f"{variable}={address}: an address needs its scheme; write http://{address}")
 
 
 @dataclass(frozen=True)

@@ -70,15 +70,15 @@ class BucketSource:
 
         An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
         """
-        place, path = self._place(uri)
+        place, path = self._place(uri, context)
         found = choose(uri, path, place.listed(uri, path))
         wanted = [one for one in found if place.first_time(one, context)]
         context.expect(sum(one.size for one in wanted))
         return _Reading(place, context).batches(wanted)
 
-    def documents(self, uri: str, context: ReadContext) -> list[Document]:  # noqa: ARG002 - see `Listing`
+    def documents(self, uri: str, context: ReadContext) -> list[Document]:
         """See `Listing`: the objects, each in the version that is there."""
-        place, path = self._place(uri)
+        place, path = self._place(uri, context)
         found = choose(uri, path, place.listed(uri, path))
         return [
             Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
@@ -87,16 +87,16 @@ class BucketSource:
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
         """See `Listing`."""
-        place, name = self._place(document.uri)
+        place, name = self._place(document.uri, context)
         return _Reading(place, context).batches([StoredObject(name, document.size or 0, document.version)])
 
-    def _place(self, uri: str) -> tuple[_Place, str]:
+    def _place(self, uri: str, context: ReadContext) -> tuple[_Place, str]:
         """The bucket of a URI, and the path in it."""
         bucket, path = _parse(uri)
         scheme = scheme_of(uri)
         if scheme not in self._stores:
             self._stores[scheme] = self._open_store(scheme)
-        return _Place(self._stores[scheme], scheme, bucket, Event()), path
+        return _Place(self._stores[scheme], scheme, bucket, Event(), context), path
 
 
 def _parse(uri: str) -> tuple[str, str]:
@@ -116,6 +116,7 @@ class _Place:
     scheme: str
     bucket: str
     stop: Event
+    context: ReadContext
 
     def uri(self, name: str) -> str:
         return f"{self.scheme}://{self.bucket}/{name}"
@@ -170,7 +171,7 @@ class _Place:
 
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:
-            return try_again(work, PATIENCE, self.stop)
+            return try_again(work, PATIENCE, self.stop, lambda _, wait: self.context.wait(wait))
         except GaveUpError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:

@@ -22,6 +22,7 @@ from goodput_cli.sources.object_store.base import (
     MissingError,
     RefusedError,
     StoredObject,
+    check_address,
 )
 from goodput_cli.sources.retry import TransientError
 
@@ -41,6 +42,7 @@ class GoogleStore:
     get_permission = "storage.objects.get"
 
     def __init__(self) -> None:
+        check_address(EMULATOR)
         if os.environ.get(EMULATOR):
             self._client = Client(project="emulated")
         else:

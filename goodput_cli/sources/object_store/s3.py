@@ -15,13 +15,21 @@ from goodput_cli.sources.object_store.base import (
     MissingError,
     RefusedError,
     StoredObject,
+    check_address,
 )
 from goodput_cli.sources.retry import TransientError
 
 try:
     import boto3
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, NoCredentialsError
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        HTTPClientError,
+        NoCredentialsError,
+    )
 except ImportError as error:
     raise SourceError(f"s3://: install what reads it with {to_install('s3')}") from error
 
@@ -39,6 +47,7 @@ class AmazonStore:
     get_permission = "s3:GetObject"
 
     def __init__(self) -> None:
+        check_address("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
         config = Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
@@ -47,7 +56,7 @@ class AmazonStore:
         )
         try:
             self._client: Any = boto3.client("s3", config=config)
-        except BotoCoreError as error:
+        except (BotoCoreError, ValueError) as error:
             raise SourceError(f"s3://: the settings for AWS cannot be used ({error}); see `aws configure`") from error
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
@@ -88,7 +97,7 @@ def _asked(request: Callable[[], Result]) -> Result:
         raise _refused(error) from error
     except NoCredentialsError as error:
         raise SourceError("s3://: no AWS credentials found; run `aws configure`, or set AWS_ACCESS_KEY_ID") from error
-    except HTTPClientError as error:  # the connection, a time limit, a body that is cut
+    except (EndpointConnectionError, ConnectTimeoutError, HTTPClientError) as error:  # or a time limit, or a body cut
         raise TransientError(_one_line(error)) from error
     except BotoCoreError as error:
         if type(error).__name__ != "IncompleteReadError":

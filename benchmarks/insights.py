@@ -1,0 +1,24 @@
+"""How long the insights of some logs take, beside their analysis: share, seconds of the analysis, of the insights."""
+
+from __future__ import annotations
+
+import sys
+from time import process_time
+
+import goodput_cli
+
+
+def main() -> None:
+    """One line a log that is named. The first analysis pays for imports, and is not counted."""
+    len(goodput_cli.analyze("sample_logs/llm-pretrain.jsonl").insights)
+    for path in sys.argv[1:]:
+        begin = process_time()
+        analysis = goodput_cli.analyze(path)
+        analysed = process_time()
+        len(analysis.insights)
+        made = process_time()
+        print((made - analysed) / (analysed - begin), analysed - begin, made - analysed)
+
+
+if __name__ == "__main__":
+    main()

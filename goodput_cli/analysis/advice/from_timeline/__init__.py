@@ -1,0 +1,1 @@
+"""The record of lives that the accounting of a job gives."""

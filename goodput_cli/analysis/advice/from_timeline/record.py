@@ -1,0 +1,201 @@
+"""From the accounting of a job to its record of lives (docs/advice.md, *Lives and gaps*)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from statistics import median
+
+import numpy as np
+
+from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.advice.from_timeline.amounts import Span, amounts_of
+from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
+from goodput_cli.analysis.advice.from_timeline.saves import SaveLog
+from goodput_cli.analysis.advice.from_timeline.training import JobTraining
+from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled, usual_startup
+from goodput_cli.analysis.advice.replay.endings import with_endings
+from goodput_cli.analysis.advice.replay.record import Death, Life, Record, SaveColumns, latest_extra
+from goodput_cli.analysis.advice.replay.sums import median_share, ramp, sparse_ramp
+from goodput_cli.arrays import I64
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.vocabulary.categories import Category
+
+
+def record_of(
+    timeline: Timeline, name: str, death: Death = "middle", save_ns: int | None = None, every: int | None = None
+) -> Record:
+    """The record of one job.
+
+    death: where a life is taken to have ended whose end nothing logged. save_ns: what a save blocks, if the log does
+    not show it. every: today's interval in steps, if it is not to be read from the log. `NotEnoughData` without a life.
+    """
+    return _Reader(timeline, name, death, save_ns, every).record()
+
+
+class _Reader:
+    """Makes the record of a job of what its accounting says."""
+
+    def __init__(self, timeline: Timeline, name: str, death: Death, save_ns: int | None, every: int | None) -> None:
+        self._job = JobTimeline(timeline)
+        self._log = SaveLog(self._job)
+        self._training = JobTraining(self._job, self._log, save_ns)
+        self._name, self._death, self._save_ns, self._every = name, death, save_ns, every
+
+    def record(self) -> Record:
+        """All of it."""
+        timeline = self._job.timeline
+        if not self._job.lived:
+            raise NotEnoughData(
+                "nothing was trained in this job, so that nothing can be advised; `goodput analyze` says how it is"
+            )
+        counted = self._job.clock.length(timeline.start, timeline.end)
+        lives, last, end = self._lives(), *self._end
+        spans = [Span(life.attempt, life.undetermined) for life in lives]
+        ledger = amounts_of(timeline, spans, self._training.taken_lost)
+        lives = [replace(life, ledger_startup=ledger.startup[life.attempt]) for life in lives]
+        productive = timeline.ledger.between(
+            np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)
+        ).get((Category.PRODUCTIVE, -1), np.zeros(1))
+        cost = self._cost
+        return with_endings(
+            Record(
+                name=self._name,
+                window=counted,
+                productive=int(productive[0]),
+                step_log=self._job.step_log,
+                step_ends=timeline.attempts.step_ends,
+                shift=self._log.shift,
+                every=self._every or self._log.interval(lives[0].first),
+                cost=cost,
+                cost_given=self._save_ns is not None,
+                latency=self._latency,
+                asynchronous=self._job.asynchronous,
+                shows_saves=len(self._log.lines) > 0,
+                unit=self._training.unit,
+                start=int(self._job.clock.counted(np.array([timeline.start]))[0]),
+                lives=tuple(lives),
+                end=end,
+                last=last,
+                kept_steps=int(np.ceil(self._training.stretches.kept).sum()),
+                amounts=ledger.amounts,
+                deaths=self._death,
+                background=self._job.background,
+                one_save=self._every is None and len(self._log.saved_steps) == 1,
+            )
+        )
+
+    @cached_property
+    def _measured(self) -> I64:
+        return self._training.saves.cost[self._training.saves.measured]
+
+    @cached_property
+    def _cost(self) -> float | None:
+        """Mean time (s) a save blocks."""
+        if self._save_ns is not None:
+            return self._save_ns / 1e9
+        return float(self._measured.mean()) / 1e9 if len(self._measured) else None
+
+    @property
+    def _latency(self) -> int:
+        """Median ns of asynchronous saves until they could be used."""
+        delays = self._training.delays
+        return round(median(delays.tolist())) if self._job.asynchronous and len(delays) else 0
+
+    @cached_property
+    def _end(self) -> tuple[int, int]:
+        """The life that comes to the end position last, and that position."""
+        own = self._training.stretches
+        kept = np.flatnonzero(own.complete & ((own.kept > 0) | (own.end == own.start)))
+        kept = kept[(own.kept[kept] > 0) | (kept == len(own.start) - 1)]
+        place = {attempt: index for index, attempt in enumerate(self._job.lived)}
+        last, end = len(self._job.lived) - 1, int(self._job.began[self._job.lived[-1]])
+        if len(kept):
+            row = int(kept[-1])
+            last = place[int(own.attempt[row])]
+            end = int(own.first[row] + (own.kept[row] or own.stop[row] - own.first[row]))
+        farthest = [self._stop_of(attempt) for attempt in self._job.lived[:last]]
+        if farthest and max(farthest) > end:
+            end = max(farthest)
+            last = max(index for index, stop in enumerate(farthest) if stop == end)
+        return last, end
+
+    def _stop_of(self, attempt: int) -> int:
+        own, (low, high) = self._training.stretches, self._job.bounds[attempt : attempt + 2].tolist()
+        complete = np.flatnonzero(own.complete[low:high])
+        return int(own.stop[low + complete[-1]]) if len(complete) else int(self._job.began[attempt])
+
+    def _lives(self) -> list[Life]:
+        """All of them, with what is known of how each ended."""
+        raw = [self._life(place, attempt) for place, attempt in enumerate(self._job.lived)]
+        traces = [self._trace(life) for life in raw]
+        course = Course(
+            step_log=self._job.step_log,
+            saved=np.unique(self._training.saves.step + self._job.behind).tolist(),
+            end=self._end[1],
+            extra=latest_extra(raw),
+            startup=usual_startup(raw, traces),
+            choice=self._death,
+        )
+        return [settled(life, trace, course) for life, trace in zip(raw, traces, strict=True)]
+
+    def _life(self, place: int, attempt: int) -> Life:
+        own, (low, high) = self._training.stretches, self._job.bounds[attempt : attempt + 2].tolist()
+        rows = low + np.flatnonzero(own.complete[low:high])
+        count, extra = own.stop[rows] - own.first[rows], self._training.extra[rows]
+        plain = self._training.plain[rows] - self._training.taken[0][rows]
+        usual = median_share(count, plain, True) or median_share(count, plain, False) or self._training.unit
+        some = extra > 0
+        followed = place + 1 < len(self._job.lived)
+        return Life(
+            attempt=attempt,
+            first=int(self._job.began[attempt]),
+            stop=self._stop_of(attempt),
+            begin=int(self._job.begin[attempt]),
+            startup=int(self._training.startup[low]) if low < high else 0,
+            budget=0,
+            hang=0,
+            usual=usual,
+            work=ramp(np.cumsum(count) - count, count, plain, usual),
+            extra=sparse_ramp(own.first[rows][some], own.stop[rows][some], extra[some]),
+            saves=self._saves_of(attempt),
+            clean=bool(self._job.timeline.endings.how[attempt] == End.CLEAN) and followed,
+            resumed=int(self._job.began[self._job.lived[place + 1]]) if followed else None,
+            began_at=self._began_at(attempt),
+            kept=int((plain * own.kept[rows] // count + extra * own.kept[rows] // count).sum()),
+        )
+
+    def _began_at(self, attempt: int) -> str | None:
+        progress, low = self._job.timeline.progress, self._job.bounds[attempt]
+        row = -1 if progress is None else int(progress.load_row[attempt])
+        if row < 0 and low < self._job.bounds[attempt + 1]:
+            row = int(self._job.timeline.training.spans.row[low])
+        return self._job.timeline.table.where(row) if row >= 0 else None
+
+    def _trace(self, life: Life) -> Trace:
+        timeline, own, attempt = self._job.timeline, self._training.stretches, life.attempt
+        low, high = self._job.bounds[attempt : attempt + 2].tolist()
+        rows = low + np.flatnonzero(own.complete[low:high])
+        alive, next_begin = int(self._job.alive_until[attempt]), int(self._job.next_begin[attempt])
+        seen = int(own.end[rows[-1]]) if len(rows) else life.begin
+        death: int | None = alive
+        if timeline.progress is not None:
+            seen = int(self._job.clock.counted(timeline.progress.position[[attempt]])[0])
+            if timeline.attempts.first_ending[attempt] < 0:
+                mine = self._training.saves.usable[self._training.saves.attempt == attempt]
+                death, alive = None, max(seen, int(mine.max(initial=seen)))
+        in_flight = low < high and not bool(own.complete[high - 1])
+        if life.resumed is None and in_flight:
+            alive = int(own.end[high - 1])
+        blocked = int(self._training.saved_covered.within(np.array([seen]), np.array([death or alive]))[0])
+        stride = int(own.stop[rows[-1]] - own.first[rows[-1]]) if len(rows) else 1
+        return Trace(seen, blocked, death, alive, next_begin, in_flight, len(rows) > 0, stride)
+
+    def _saves_of(self, attempt: int) -> SaveColumns:
+        saves, cost = self._training.saves, self._training.taken[1]
+        mine = slice(*np.searchsorted(saves.attempt, [attempt, attempt + 1]).tolist())
+        delay = self._training.delays[mine]
+        if self._job.asynchronous:
+            delay = np.maximum(delay - cost[mine], 0)
+        return SaveColumns(saves.step[mine] + self._job.behind, cost[mine], delay)

@@ -1,0 +1,264 @@
+"""The record of a job as advice sees it: lives, the gaps between them, and what saves cost (docs/advice.md).
+
+A *life* is the training of one attempt, a *gap* all time between the death of one and the beginning of the next. A
+*position* is the next step to train, a *place* the ordinal of a step in its life. All times are ns of counted time:
+what the user excluded is cut out before anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.advice.replay.sums import FLAT, Jumps, Ramp, jumps
+
+I64 = NDArray[np.int64]
+Death = Literal["earliest", "middle", "latest"]
+
+
+class Kind(StrEnum):
+    """How a life ended: at the newest checkpoint the next one began, at an older one, at one that no line shows, after
+    a planned stop; or it is the last."""
+
+    NEWEST = "newest"
+    OLDER = "older"
+    BEYOND = "beyond"
+    STOP = "stop"
+    END = "end"
+
+
+FAILURES = (Kind.NEWEST, Kind.OLDER, Kind.BEYOND)
+COUNTED = (Kind.NEWEST, Kind.OLDER)
+"""Failures whose loss depends on the interval."""
+
+
+@dataclass(frozen=True)
+class SaveColumns:
+    """Completed saves of one life, rising. made_at: the position at which each was made (that behind its step).
+    cost: ns it blocked. delay: ns from when it no longer blocked until it could be used (0 where saves block until
+    then)."""
+
+    made_at: I64
+    cost: I64
+    delay: I64
+
+    @cached_property
+    def jumps(self) -> Jumps:
+        """What they cost, by position."""
+        return jumps(self.made_at, self.cost)
+
+    def __len__(self) -> int:
+        return len(self.made_at)
+
+
+@dataclass(frozen=True)
+class Life:
+    """One life, ns.
+
+    attempt: from 0. first, stop: the first position and the one behind its last complete step. begin: counted time.
+    startup, budget, hang: how its time divides: start-up, the life clock's run, a hang before death. usual: usual time
+    of a step. work: by place, what steps take without evals and saves. extra: by position, their evals. saves: the
+    completed ones. clean: it was stopped as planned. resumed: the position at which the next life began. kept: training
+    (evals included) that is in the job's final progress. undetermined: of the time before death, what the ledger calls
+    undetermined. unseen_death: nothing logged its end. ledger_startup: the part of `startup` that the ledger knows.
+    began_at: the line that shows it.
+    """
+
+    attempt: int
+    first: int
+    stop: int
+    begin: int
+    startup: int
+    budget: int
+    hang: int
+    usual: int
+    work: Ramp
+    extra: Ramp
+    saves: SaveColumns
+    clean: bool
+    resumed: int | None
+    kept: int
+    undetermined: int = 0
+    unseen_death: bool = False
+    ledger_startup: int = 0
+    began_at: str | None = None
+
+    @property
+    def death(self) -> int:
+        """Counted ns."""
+        return self.begin + self.startup + self.budget + self.hang
+
+    @property
+    def steps(self) -> int:
+        """Complete steps."""
+        return self.stop - self.first
+
+    @property
+    def trained(self) -> int:
+        """Time (ns) of its complete steps, evals included."""
+        return self.work.upto(self.steps) + self.extra.upto(self.stop)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a life ended. died: the position at which it died; newest: that of its newest usable checkpoint; checkpoint:
+    that of the newest one not above where the next life began (None: there is none)."""
+
+    kind: Kind
+    died: int
+    newest: int
+    checkpoint: int | None
+
+
+PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
+"""What a gap holds that levers act on; `startup` is the next life's, as far as the ledger knows it."""
+RESTART = ("init", "prep", "restore", "load", "elastic", "startup")
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Sums of the ledger, ns, for the levers that leave lives as they are.
+
+    before: by part, for each life, what stands before it (before the first: what disruptions of the lead hold); only
+    passages that were disruptions count. outages: of each of these, the life behind it and its downtime. failed_starts:
+    attempt and ns of starts that never trained. disruptions: how many, and `lost` what they cost. custom: by label.
+    slow: lost in slow regimes, kept steps only (with a reference: the slowdown); None where nothing shows it.
+    """
+
+    before: Mapping[str, tuple[int, ...]]
+    outages: tuple[tuple[int, int], ...]
+    restore: int
+    saved: int
+    wasted: int
+    data: int | None
+    stalls: int | None
+    slow: int | None
+    custom: Mapping[str, int]
+    disruptions: int
+    lost: int
+    failed_starts: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A job. window, productive: T and P. step_log: a save of step s is made behind it (else at position s). shift:
+    from the position at which a save is made to the one it stores. every: today's interval in steps. cost: of a save:
+    mean, in s; None where nothing shows it. latency: of asynchronous saves. unit: usual step time of the job.
+    """
+
+    name: str
+    window: int
+    productive: int
+    step_log: bool
+    shift: int
+    every: int | None
+    cost: float | None
+    cost_given: bool
+    latency: int
+    asynchronous: bool
+    shows_saves: bool
+    unit: int
+    start: int
+    lives: tuple[Life, ...]
+    end: int
+    last: int
+    kept_steps: int
+    amounts: Amounts
+    deaths: Death = "middle"
+    background: bool = False
+    one_save: bool = False
+    """Whether `every` is known from a single saved step, by its distance from the first one trained."""
+    ends: tuple[Ending, ...] = ()
+    step_ends: bool = False
+    """Whether the steps of the log are numbered by how many were done."""
+
+    @property
+    def lead(self) -> int:
+        """ns before the first life."""
+        return self.lives[0].begin - self.start
+
+    @property
+    def made_behind(self) -> int:
+        """From a save's step to the position at which it is made."""
+        return 1 if self.step_log and not self.step_ends else 0
+
+    @property
+    def cost_ns(self) -> int:
+        """Of a save that the record does not show (`cost` must be known)."""
+        assert self.cost is not None
+        return round(self.cost * 1e9)
+
+    @cached_property
+    def gaps(self) -> tuple[int, ...]:
+        """ns before each life, start-up not included; before the first it is the lead."""
+        before = [self.start, *(life.death for life in self.lives[:-1])]
+        return tuple(life.begin - death for life, death in zip(self.lives, before, strict=True))
+
+    @cached_property
+    def last_budget(self) -> int:
+        """ns the last life of a replay needs to the end position, with its save there."""
+        life = self.lives[self.last]
+        reached = self.end - life.first
+        return life.work.upto(reached) + life.extra.upto(self.end) + life.saves.jumps.upto(self.end)
+
+    @cached_property
+    def tail(self) -> int:
+        """ns behind the end position: they stay as they are."""
+        life = self.lives[self.last]
+        return self.window - (life.begin - self.start) - life.startup - self.last_budget
+
+    @cached_property
+    def first_saves(self) -> SaveColumns:
+        """Of all positions at which any life saved, the first save."""
+        made = np.concatenate([life.saves.made_at for life in self.lives])
+        at, row = np.unique(made, return_index=True)
+        cost = np.concatenate([life.saves.cost for life in self.lives])[row]
+        return SaveColumns(at, cost, np.full(len(at), self.latency, dtype=np.int64))
+
+    @cached_property
+    def unlike_first(self) -> Mapping[int, tuple[I64, I64]]:
+        """By life, for those that saved anywhere at another cost than the first save there: the positions, and by how
+        much (ns) it differs."""
+        known, found = self.first_saves, {}
+        for index, life in enumerate(self.lives):
+            differs = life.saves.cost - known.cost[np.searchsorted(known.made_at, life.saves.made_at)]
+            here = np.flatnonzero(differs)
+            if len(here):
+                found[index] = (life.saves.made_at[here], differs[here])
+        return found
+
+    @cached_property
+    def latest_extra(self) -> Ramp:
+        """Evals by position, as the latest life had them that trained a step there."""
+        return latest_extra(self.lives)
+
+
+def latest_extra(lives: Sequence[Life]) -> Ramp:
+    """Evals by position (ns), as the latest life had them that trained a step there; 0 where none did."""
+    if not any(life.extra.total[-1] for life in lives):
+        return FLAT
+    edges = sorted({edge for life in lives for edge in (life.first, life.stop)})
+    place = {edge: index for index, edge in enumerate(edges)}
+    owner = np.full(len(edges), -1)
+    for index, life in enumerate(lives):
+        owner[place[life.first] : place[life.stop]] = index
+    at, total = [edges[0]], [0]
+    for low, high, index in zip(edges, edges[1:], owner.tolist(), strict=False):
+        known = lives[index].extra if index >= 0 else FLAT
+        before = total[-1] - known.upto(low)
+        inside = _between(known.at, low, high)
+        at += [*inside, high]
+        total += [before + known.upto(edge) for edge in (*inside, high)]
+    return Ramp(at, total)
+
+
+def _between(at: Sequence[int], low: int, high: int) -> list[int]:
+    edges = np.asarray(at)
+    first, stop = np.searchsorted(edges, [low + 1, high])
+    return [int(edge) for edge in edges[first:stop]]

@@ -1,0 +1,206 @@
+"""Replay: the same steps and the same failures under another policy (docs/advice.md, *Replay*).
+
+Every life keeps its budget, every gap its length. A life is two running totals, by place and by position, and the
+saves of the policy a third: where it dies is a binary search, so that a replay costs O((deaths) log steps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from goodput_cli.analysis.advice.replay.policy import Policy
+from goodput_cli.analysis.advice.replay.record import Kind, Record
+from goodput_cli.analysis.advice.replay.run import Reach, Run
+
+MOST_WRAPS = 200
+MOST_DEATHS = 5000
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """How a replay went. ns: its length; None if it never ends. path: of each death, the position at which it came and
+    the one at which the next life began. saves, saved: how many saves were completed, and the time (ns) they took."""
+
+    ns: int | None
+    path: tuple[tuple[int, int], ...]
+    saves: int
+    saved: int
+
+    @property
+    def deaths(self) -> int:
+        return len(self.path)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What else is other than recorded. gaps, startups: ns before each life and at its beginning. newest: the newest
+    checkpoint is restored where an older one was."""
+
+    gaps: Sequence[int] | None = None
+    startups: Sequence[int] | None = None
+    newest: bool = False
+
+
+UNCHANGED = Changes()
+
+
+def replay(record: Record, policy: Policy, changes: Changes = UNCHANGED) -> Replayed:
+    """The job again, from its first position to its end position, under a policy."""
+    return _Replay(record, policy, changes).run()
+
+
+@dataclass(frozen=True)
+class _Died:
+    """How a life ended: after so many ns (start-up not included) at this position; None where the job was done, and no
+    ns where it never would be. life: whose budget it was that ended."""
+
+    life: int
+    ns: int | None
+    position: int | None = None
+
+
+@dataclass
+class _Usable:
+    """Checkpoints that can be restored: those of the policy at low < position <= high, in a life, or of these only
+    `made`; and `low` itself if a life resumed there."""
+
+    run: Run
+    spent: int
+    low: int
+    high: int
+    made: list[tuple[int, int]] | None
+    resumed: bool
+
+
+class _Replay:
+    """The state of one replay."""
+
+    def __init__(self, record: Record, policy: Policy, changes: Changes) -> None:
+        self._record, self._policy, self._changes = record, policy, changes
+        self._gaps = record.gaps if changes.gaps is None else changes.gaps
+        lives = record.lives
+        self._startups = [life.startup for life in lives] if changes.startups is None else changes.startups
+        self._usable: list[_Usable] = []
+        self._path: list[tuple[int, int]] = []
+        self._saves = self._saved = self._wraps = 0
+        self._state: tuple[int, int, list[tuple[int, int]]] | None = None
+        self._most_deaths = max(MOST_DEATHS, 2 * len(lives))
+
+    def run(self) -> Replayed:
+        position, life = self._record.lives[0].first, 0
+        clock = self._gaps[0] + self._startups[0]
+        while position < self._record.end:
+            died = self._live(life, position)
+            if died.ns is None or len(self._path) >= self._most_deaths:
+                return self._replayed(None)
+            clock += died.ns
+            if died.position is None:
+                break
+            position = self._resume(died.life, died.position)
+            life = died.life + 1
+            clock += self._gaps[life] + self._startups[life]
+        return self._replayed(clock + self._record.tail)
+
+    def _replayed(self, ns: int | None) -> Replayed:
+        return Replayed(ns, tuple(self._path), self._saves, self._saved)
+
+    def _live(self, life: int, position: int) -> _Died:
+        """One life, to its death or to the end of the job. The last life of the record did not fail: when its budget is
+        used up it goes on into that of the first, and its places go on; if it is the only one, without an end."""
+        record, begun = self._record, len(self._usable)
+        budget = spent = place = 0
+        while self._wraps <= MOST_WRAPS:
+            last = life == record.last
+            budget += record.last_budget if last else record.lives[life].budget
+            run = Run(record, self._policy, life, place, position)
+            endless = record.last == 0 and (place > 0 or spent > 0)
+            reach = run.within(None if endless else budget - spent, record.end)
+            self._note(run, reach, spent)
+            if reach.whole >= record.end or (last and reach.position >= record.end):
+                return _Died(life, spent + reach.used)
+            if not last:
+                ns = budget + record.lives[life].hang
+                self._forget_pending(begun, ns)
+                return _Died(life, ns, reach.position)
+            self._wraps += 1
+            if self._seen_before(reach.position, budget - spent - reach.used):
+                return _Died(life, None)
+            spent += reach.used
+            place, position, life = place + reach.position - position, reach.position, 0
+        return _Died(life, None)
+
+    def _seen_before(self, position: int, left: int) -> bool:
+        """Whether the job stood just so when the record began again the time before: then it never ends."""
+        state = (position, left, [(usable.low, usable.high) for usable in self._usable])
+        again, self._state = state == self._state, state
+        return again
+
+    def _note(self, run: Run, reach: Reach, spent: int) -> None:
+        """What was saved on the way."""
+        self._usable.append(_Usable(run, spent, run.position, reach.whole, reach.made, run.place == 0))
+        if reach.made is None:
+            self._saves += self._policy.count(run.life, reach.whole) - self._policy.count(run.life, run.position)
+            self._saved += run.done(reach.whole) - run.trained(reach.whole)
+        else:
+            self._saves += len(reach.made)
+            self._saved += sum(run.cost(position) for position, _ in reach.made)
+
+    def _forget_pending(self, begun: int, death: int) -> None:
+        """Saves of this life that could not be used yet when it died, `death` ns after it began."""
+        for usable in reversed(self._usable[begun:]):
+            found = self._newest_of(usable, usable.high)
+            while found is not None and usable.spent + self._ready(usable, found) > death:
+                usable.high = found - 1
+                found = self._newest_of(usable, usable.high)
+            if found is not None:
+                return
+
+    def _ready(self, usable: _Usable, position: int) -> int:
+        """When a save can be used, ns of its run."""
+        if usable.made is not None:
+            return next(ready for at, ready in reversed(usable.made) if at == position)
+        delay = self._policy.delay(usable.run.life, position)
+        return usable.run.done(position) + delay if delay else 0
+
+    def _newest_of(self, usable: _Usable, high: int) -> int | None:
+        if usable.made is None:
+            return self._policy.last(usable.run.life, usable.low, min(high, usable.high))
+        return next((at for at, _ in reversed(usable.made) if at <= min(high, usable.high)), None)
+
+    def _newest(self, limit: int) -> int | None:
+        """The position stored by the newest usable checkpoint that is not above a limit."""
+        shift = self._record.shift
+        for usable in reversed(self._usable):
+            found = self._newest_of(usable, limit - shift)
+            if found is not None:
+                return found + shift
+            if usable.resumed and usable.low <= limit:
+                return usable.low
+        return None
+
+    def _resume(self, life: int, died: int) -> int:
+        """Where the next life begins (docs/advice.md, *How a life ended*); checkpoints above it are forgotten."""
+        one = self._record.lives[life]
+        end = self._record.ends[life]
+        assert one.resumed is not None
+        newest = self._newest(died + 1)
+        position = died if newest is None else newest
+        if end.kind == Kind.OLDER and not self._changes.newest:
+            older = self._newest(one.resumed)
+            position = one.resumed if older is None or older == end.checkpoint else older
+        elif end.kind in (Kind.BEYOND, Kind.STOP):
+            position = died - (end.died - one.resumed)
+            if end.kind == Kind.BEYOND and newest is not None:
+                position = max(position, newest)
+        position = min(position, self._record.end)
+        self._forget_above(position)
+        self._path.append((died, position))
+        return position
+
+    def _forget_above(self, position: int) -> None:
+        while self._usable and self._usable[-1].low >= position:  # the next life begins with one at the position itself
+            self._usable.pop()
+        if self._usable:
+            top = self._usable[-1]
+            top.high = min(top.high, position - self._record.shift)

@@ -1,0 +1,246 @@
+"""What failures cost: older checkpoints, starts that die, long outages, all other disruptions, and saves too rare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.analysis.advice.formulas import young
+from goodput_cli.analysis.disruptions.losses import first_and_last_steps
+from goodput_cli.analysis.disruptions.rows import ENDED
+from goodput_cli.analysis.insights.insight import Found
+from goodput_cli.analysis.insights.passages import Older, Passages
+from goodput_cli.analysis.measures import MEASURES
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.summary import summary_of
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, Kind
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import clock, duration, number, plural
+
+_SHORT_NS = 60 * 10**9
+_AGAIN = 3
+_FAR_LONGER = 3
+_FAR = 2.0
+"""Intervals of saves that differ from the best one by this factor are too long or too short."""
+_LEAST_FAILURES = 3
+_MOST_NAMED = 3
+_MOST_ROWS = 5
+
+
+@dataclass(frozen=True)
+class Failures:
+    """What is left to explain of the passages of a window, by attempt that another one follows (ns).
+
+    older, wasted and down do not overlap, and hold no time in which a step hung.
+    """
+
+    analysis: Analysis
+    passages: Passages
+    older: I64
+    """Training that a newer checkpoint would have kept."""
+    wasted: I64
+    """Other training that was taken back."""
+
+    @property
+    def down(self) -> I64:
+        """Recovery."""
+        return self.passages.down
+
+    @property
+    def lost(self) -> I64:
+        """All of it but what older checkpoints cost, of disruptions that count."""
+        return np.where(self.passages.unplanned, self.wasted + self.down, 0)
+
+
+def find_failures(failures: Failures) -> Iterator[Found]:
+    """All kinds, each second in the first that explains it."""
+    yield from _older_checkpoints(failures)
+    rest = failures.passages.unplanned.copy()
+    starts = _failing_starts(failures)
+    if np.count_nonzero(starts) >= _AGAIN:
+        yield _starts_that_die(failures, starts)
+        rest &= ~starts
+    outage = _long_outage(failures, rest)
+    if outage is not None:
+        yield _outage(failures, outage)
+        rest[outage] = False
+    saves = _saves(failures, np.where(failures.passages.unplanned & ~starts, failures.wasted, 0))
+    if saves is not None:
+        yield saves
+    too_rare = saves is not None and saves.code == "rare_saves"
+    yield from _disruptions(failures, rest, too_rare)
+
+
+def _older_checkpoints(failures: Failures) -> Iterator[Found]:
+    analysis, olders = failures.analysis, failures.passages.olders
+    costly = [one for one in olders if failures.older[one.ended] > 0]
+    if not costly:
+        return
+    timeline = analysis.timeline
+    worst = max(costly, key=lambda one: int(failures.older[one.ended]))
+    text = _older_words(worst)
+    if len(costly) > 1:
+        text = f"{text}; {plural(len(costly), 'such restore')} in all"
+    begin = timeline.attempts.begin
+    yield Found(
+        "older_checkpoint", int(failures.older.sum()), text, int(begin[costly[0].resumed]),
+        int(begin[costly[-1].resumed]), len(costly), _older_rows(failures, worst),
+        command="timeline", options=("--around", f"disruption:{_number(analysis, worst.ended)}"),
+    )  # fmt: skip
+
+
+def _older_words(one: Older) -> str:
+    saved = [str(step) for step in one.newer[-_MOST_NAMED:]]
+    names = saved[0] if len(saved) == 1 else f"{', '.join(saved[:-1])} and {saved[-1]}"
+    verb = "was" if len(saved) == 1 else "were"
+    what, step = ("restarted at", one.began) if one.restored is None else ("restored", one.restored)
+    return f"{what} step {step}, though {names} {verb} saved"
+
+
+def _older_rows(failures: Failures, one: Older) -> tuple[int, ...]:
+    """The restore, and the newest save that it left aside."""
+    timeline = failures.analysis.timeline
+    table, attempts = timeline.table, timeline.attempts
+    own = attempts.of_row == one.resumed
+    restores = np.flatnonzero(own & ((table.kind == Kind.RESTORE) | (table.kind == Kind.LOAD)))
+    saves = np.flatnonzero(((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)) & (table.step == one.newer[-1]))
+    saves = saves[saves < attempts.begin_row[one.resumed]]
+    return (*restores[:1].tolist(), *saves[-1:].tolist())
+
+
+def _number(analysis: Analysis, attempt: int) -> int:
+    """The number of the disruption that ended an attempt, or of the next one."""
+    disruptions = analysis.timeline.disruptions
+    return min(int(np.searchsorted(disruptions, attempt)), max(len(disruptions) - 1, 0)) + 1
+
+
+def _failing_starts(failures: Failures) -> Mask:
+    """Which disruptions ended an attempt that never came to a step, or lived for less than a minute."""
+    timeline = failures.analysis.timeline
+    began, _ = first_and_last_steps(timeline)
+    lived = timeline.sign_of_life - timeline.attempts.begin
+    short = (began == NO_STEP) | (lived < _SHORT_NS)
+    return np.asarray(failures.passages.unplanned & short[:-1] & (failures.lost > 0))
+
+
+def _starts_that_die(failures: Failures, starts: Mask) -> Found:
+    timeline = failures.analysis.timeline
+    attempts, which = timeline.attempts, np.flatnonzero(starts)
+    lived = int((timeline.sign_of_life - attempts.begin)[which].max())
+    begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
+    words = f"{len(which)} of {len(attempts)} starts died within {duration(lived)}"
+    return Found(
+        "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
+        _ending_rows(failures, which[:_MOST_ROWS]),
+        command="timeline", options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
+    )  # fmt: skip
+
+
+def _between(begin: int, end: int) -> str:
+    (first_day, first), (last_day, last) = clock(begin), clock(end)
+    if first_day == last_day:
+        return f"{first[:5]} to {last[:5]} UTC"
+    return f"{first_day[5:]} {first[:5]} to {last_day[5:]} {last[:5]} UTC"
+
+
+def _ending_rows(failures: Failures, which: Rows) -> tuple[int, ...]:
+    """The first line that ended each attempt, or the first one of the next."""
+    attempts = failures.analysis.timeline.attempts
+    first = attempts.first_ending[which]
+    return tuple(np.where(first >= 0, first, attempts.begin_row[which + 1]).tolist())
+
+
+def _long_outage(failures: Failures, rest: Mask) -> int | None:
+    """The longest downtime, where it is far longer than the median of the others."""
+    which = np.flatnonzero(rest & (failures.down > 0))
+    if len(which) < 2:
+        return None
+    longest = int(which[np.argmax(failures.down[which])])
+    usual = float(np.median(failures.down[which[which != longest]]))
+    window = failures.analysis.window.counted_ns
+    if failures.down[longest] <= _FAR_LONGER * usual or 50 * failures.down[longest] < window:
+        return None
+    return longest
+
+
+def _outage(failures: Failures, ended: int) -> Found:
+    timeline = failures.analysis.timeline
+    begin, end = int(timeline.sign_of_life[ended]), int(timeline.attempts.up[ended + 1])
+    disruption = _number(failures.analysis, ended)
+    text = f"nothing ran for {duration(max(end - begin, 0))} behind disruption {disruption}, {_between(begin, end)}"
+    return Found(
+        "long_outage", int(failures.lost[ended]), text, begin, end, 1,
+        _ending_rows(failures, np.array([ended])), ("--around", f"disruption:{disruption}"), "timeline",
+    )  # fmt: skip
+
+
+def _saves(failures: Failures, wasted: I64) -> Found | None:
+    """Saves that are twice as far apart as Young's formula says, or half as far."""
+    analysis = failures.analysis
+    saves, reliability = analysis.saves, analysis.reliability
+    cost = MEASURES["saves.time"].of(summary_of(analysis))
+    if saves is None or saves.interval_seconds is None or not cost or reliability is None:
+        return None
+    if reliability.mtbf_seconds is None or reliability.disruptions < _LEAST_FAILURES:
+        return None
+    best = young(float(cost), reliability.mtbf_seconds)
+    factor = saves.interval_seconds / best
+    apart = duration(round(saves.interval_seconds * 1e9))
+    every = _steps_apart(failures, factor)
+    advice = f"save about every {duration(round(best * 1e9))}" + (f" ({every} steps)" if every else "")
+    window = analysis.window
+    if factor > _FAR:
+        text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"
+        return Found("rare_saves", int(wasted.sum()), text, window.start_ns, window.end_ns, _count(wasted),
+                     advice=advice)  # fmt: skip
+    if factor < 1 / _FAR:
+        ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id)
+        text = f"{number(saves.count)} saves of {duration(round(float(cost) * 1e9))}, {apart} apart"
+        return Found("frequent_saves", ns, text, window.start_ns, window.end_ns, saves.count, advice=advice)
+    return None
+
+
+def _count(amounts: I64) -> int:
+    return int(np.count_nonzero(amounts))
+
+
+def _steps_apart(failures: Failures, factor: float) -> str | None:
+    """Today's steps between saves over the factor, to one digit; None where saves name too few steps."""
+    table = failures.analysis.timeline.table
+    saves = (table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)
+    apart = np.diff(np.unique(table.step[saves]))
+    if len(apart) == 0:
+        return None
+    best = float(np.median(apart)) / factor
+    return number(int(float(f"{best:.1g}"))) if best >= 1 else None
+
+
+def _disruptions(failures: Failures, rest: Mask, wasted_is_explained: bool) -> Iterator[Found]:
+    which = np.flatnonzero(rest)
+    if len(which) == 0:
+        return
+    analysis, timeline = failures.analysis, failures.analysis.timeline
+    amounts = failures.down[which] + (0 if wasted_is_explained else failures.wasted[which])
+    worst = int(which[np.argmax(amounts)])
+    down, wasted = int(failures.down[which].sum()), 0 if wasted_is_explained else int(failures.wasted[which].sum())
+    text = f"{plural(len(which), 'disruption')} ({_causes(analysis, which)})"
+    if wasted:
+        text += f": {duration(down)} down, {duration(wasted)} lost"
+    yield Found(
+        "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
+        int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
+        advice="notice deaths sooner, and restart without a person" if down > wasted else "save more often",
+    )  # fmt: skip
+
+
+def _causes(analysis: Analysis, which: Rows) -> str:
+    """`3 silent, 1 crashed`."""
+    numbers = np.searchsorted(analysis.timeline.disruptions, which) + 1
+    inside = np.isin(analysis.disruptions.column("number"), numbers)
+    codes = np.bincount(analysis.disruptions.column("ended")[inside], minlength=len(ENDED)).tolist()
+    counts = sorted(((count, how) for count, how in zip(codes, ENDED, strict=True) if count), reverse=True)
+    words = [f"{count} {how}" if len(which) > 1 else how for count, how in counts]
+    return ", ".join(words) or "which ended attempts before the window"

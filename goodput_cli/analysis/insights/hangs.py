@@ -1,0 +1,132 @@
+"""Steps that hang: kept or lost, what they took beyond a usual step (accounting §5, step_stall)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.losses import taken_back_by
+from goodput_cli.analysis.insights.passages import Older
+from goodput_cli.arrays import I64, Mask, Rows, blocks
+from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.vocabulary.categories import Category
+
+_KEPT = (Category.PRODUCTIVE, Category.STALL)
+
+
+@dataclass(frozen=True)
+class Hangs:
+    """Steps that hung, in time order: columns of one length."""
+
+    attempt: Rows
+    """From 0."""
+    number: I64
+    """Its step."""
+    start: I64
+    end: I64
+    """ns."""
+    row: Rows
+    """Of the line that begins it."""
+    ns: I64
+    """What it took beyond a usual step, by the ledger."""
+    lost: I64
+    """The part of that which the ledger holds as wasted."""
+    usual: I64
+    """ns of a usual step, times the steps that one record stands for."""
+
+    def __len__(self) -> int:
+        return len(self.ns)
+
+
+def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
+    """Of the step times inside a window (ns). Without --stall-factor none is looked for."""
+    factor, usual, records = timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.records
+    place = _long_steps(timeline, within) if factor > 0 else np.zeros(0, dtype=np.intp)
+    if records is None or len(place) == 0:
+        none = np.zeros(0, dtype=np.int64)
+        return Hangs(none, none, none, none, none, none, none, none)
+    attempt, number, start, end = (
+        records.owner[place],
+        records.number[place],
+        records.time[place],
+        records.time[place + 1],
+    )
+    expected = np.rint(usual[attempt] * (records.number[place + 1] - number)).astype(np.int64)
+    row = records.rows[place]
+    amounts = timeline.ledger.between(start, end, (*_KEPT, Category.WASTED))
+    nothing = np.zeros(len(place), dtype=np.int64)
+    wasted = amounts.pop((Category.WASTED, -1), nothing)
+    wasted = np.where(_opening(timeline, row), 0, np.maximum(wasted - _explained(timeline, start, end), 0))
+    kept = sum(amounts.values(), nothing)
+    hung = np.flatnonzero(kept + wasted > factor * expected)
+    beyond = (kept + wasted - expected)[hung]
+    lost = np.minimum(wasted[hung], beyond)
+    return Hangs(
+        attempt[hung], number[hung].astype(np.int64), start[hung], end[hung], row[hung], beyond, lost, expected[hung]
+    )
+
+
+def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
+    """Places in the records of the kept steps that stalled, and of lost ones that took as long, whatever the reason."""
+    records, factor, usual = timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median
+    if records is None or len(records.rows) < 2:
+        return np.zeros(0, dtype=np.intp)
+    limit = np.where(usual > 0, factor * usual, np.inf)
+    stalled = timeline.kept_training.stall.rows
+    chosen = [stalled[stalled < len(records.rows) - 1]]
+    for first, stop in blocks(len(records.rows) - 1):
+        owner, time, number = (one[first : stop + 1] for one in (records.owner, records.time, records.number))
+        lost = (number[:-1] >= timeline.lineage.limit[owner[:-1]]) & (owner[1:] == owner[:-1])
+        here = np.flatnonzero(lost)
+        took, steps = time[here + 1] - time[here], number[here + 1] - number[here]
+        chosen.append(here[took > limit[owner[here]] * steps] + first)
+    place = np.unique(np.concatenate(chosen))
+    inside = (records.time[place] >= within[0]) & (records.time[place + 1] <= within[1])
+    return np.asarray(place[inside])
+
+
+def _opening(timeline: Timeline, rows: Rows) -> Mask:
+    """Which steps may hold a start-up: where training is lost, the ledger does not tell it apart."""
+    spans = timeline.training.spans
+    return np.isin(rows, spans.row[spans.opening])
+
+
+def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
+    """Time (ns) of each interval in which a line names something other than training: where training is lost, the
+    ledger holds it as wasted too."""
+    table, phases = timeline.table, timeline.phases
+    saves = np.flatnonzero(((table.kind == Kind.SAVE) | (table.kind == Kind.RESTORE)) & (table.edge == Edge.INTERVAL))
+    begins = np.concatenate((phases.start, table.time[saves]))
+    ends = np.concatenate((phases.end, table.end[saves]))
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
+    begins[1:] = np.maximum(begins[1:], ends[:-1])  # what an earlier one covers counts once
+    before = np.append(0, np.cumsum(np.maximum(ends - begins, 0)))
+
+    def upto(time: I64) -> I64:
+        place = np.searchsorted(begins, time, side="right")
+        beyond = np.maximum(np.append(0, ends)[place] - time, 0) if len(ends) else 0
+        return np.asarray(before[place] - beyond)
+
+    return upto(end) - upto(start)
+
+
+def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -> tuple[I64, I64]:
+    """By attempt that another one follows, what hangs hold of the training that its end took back (ns), and of that
+    what a newer checkpoint would have kept: these seconds are the hang's."""
+    lost = np.zeros(len(timeline.attempts), dtype=np.int64)
+    kept = lost.copy()
+    if not hangs.lost.any():
+        return lost[:-1], kept[:-1]
+    newest = np.full(len(lost), np.iinfo(np.int64).min)
+    for one in olders:
+        newest[one.ended] = one.below
+    step = hangs.number
+    ended = taken_back_by(timeline, hangs.attempt, step)
+    some = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
+    np.add.at(lost, ended[some], hangs.lost[some])
+    avoidable = some[step[some] < newest[ended[some]]]
+    np.add.at(kept, ended[avoidable], hangs.lost[avoidable])
+    return lost[:-1], kept[:-1]

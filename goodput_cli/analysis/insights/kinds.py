@@ -1,0 +1,145 @@
+"""The kinds of insights, declared once: thresholds, reports, JSON and docs/insights.md all follow from the rows.
+
+No NumPy here: thresholds are checked before any work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_STATED = "ours: less is nothing to act on"
+_BUDGET = "ours: what a well-kept run stays below"
+
+
+@dataclass(frozen=True)
+class InsightKind:
+    """All that is declared of a kind of insights."""
+
+    code: str
+    """Its name in JSON and in thresholds (`insight:CODE`)."""
+    title: str
+    """What people see as its heading."""
+    meaning: str
+    """When it is stated, and which seconds it has."""
+    advice: str
+    """What to do, where the finder does not say it better."""
+    command: str
+    """The command that shows more, with its options."""
+    least_percent: float
+    """Of the window: an insight that cost less is left out."""
+    origin: str
+    """Where that limit, and any other that the kind has, comes from."""
+    needs: tuple[str, ...] = ()
+    """Measures of which the log must have one, or nobody can tell; none where every log tells."""
+
+
+KINDS = (
+    InsightKind(
+        "older_checkpoint", "older checkpoint restored",
+        "A newer checkpoint was complete and an older one was restored: the lost training in between.",
+        "restore the newest complete checkpoint", "disruptions", 0.5, _STATED, ("saves.count",),
+    ),
+    InsightKind(
+        "failing_starts", "starts that die again and again",
+        "Three attempts or more died within a minute of their start, or before a first step: what they lost, and the "
+        "time until the next start.",
+        "see what the first of them died of before starting again", "disruptions", 0.5,
+        "ours: three in a row are no accident, and a minute is less than any start-up takes",
+    ),
+    InsightKind(
+        "long_outage", "nothing ran for long",
+        "One downtime that is longer than three times the median of the others.",
+        "find out who had to be woken: spares and an automatic restart end such outages", "disruptions", 2,
+        "ours: three times the usual is no longer luck",
+    ),
+    InsightKind(
+        "disruptions", "disruptions",
+        "All other disruptions: their downtime, and the training that they took back.",
+        "see how each one ended", "disruptions", 1, _STATED,
+    ),
+    InsightKind(
+        "rare_saves", "saves too rare",
+        "Training between the newest save and a failure, where saves are twice as far apart as Young's formula says.",
+        "save more often", "advise", 1,
+        "Young (1974): sqrt(2 x cost of a save x MTBF); half or twice that costs 25 % more than the best interval",
+        ("saves.time",),
+    ),
+    InsightKind(
+        "frequent_saves", "saves too frequent",
+        "Time in saves, where they are less than half as far apart as Young's formula says.",
+        "save less often, or in the background", "advise", 1, "as rare_saves", ("saves.time",),
+    ),
+    InsightKind(
+        "hang", "steps that hang",
+        "Steps that took more than --stall-factor usual ones without a line that says why: what is beyond a usual "
+        "step, be the step kept or lost.",
+        "look at what all ranks did then, and set a watchdog", "timeline", 0.5, "accounting §5: --stall-factor",
+        ("steps.count",),
+    ),
+    InsightKind(
+        "slow_steps", "slow steps",
+        "Kept steps that were slower than usual for long (with a reference step time: training_slowdown).",
+        "compare hosts and data of these steps with those before", "steps", 1,
+        "accounting §8: levels that differ by 5 % and stay", ("steps.count", "training_slowdown"),
+    ),
+    InsightKind(
+        "given_up", "training that was given up",
+        "Lost training that no disruption took back: a planned return to an older step, or a run started anew.",
+        "if the runs belong apart, ask for one with --run last", "timeline", 1, _STATED,
+    ),
+    InsightKind(
+        "startups", "slow starts",
+        "Initialisation, preparation and first steps beyond a tenth of the window.",
+        "cache compiled programs, and keep images and data near", "timeline", 10, _BUDGET,
+        ("program_startup", "tpu_initialization", "training_prep"),
+    ),
+    InsightKind(
+        "restores", "slow restores", "Restores beyond a twentieth of the window.",
+        "restore from nearer storage, or from peers", "timeline", 5, _BUDGET, ("unproductive_checkpoint_restore_time",),
+    ),
+    InsightKind(
+        "evals", "much evaluation", "Evaluations beyond a tenth of the window.",
+        "evaluate less often, or beside training", "advise", 10, _BUDGET, ("custom_badput_events",),
+    ),
+    InsightKind(
+        "custom_events", "much time in custom events", "Another label of custom events beyond a tenth of the window.",
+        "see whether training has to wait for it", "timeline", 10, _BUDGET, ("custom_badput_events",),
+    ),
+    InsightKind(
+        "input_bound", "waiting for data",
+        "Loading data while no step is in flight, beyond a twentieth of the window; and loading beside steps during "
+        "more than half of the step time, of which nobody knows how much training waits for.",
+        "prefetch more, or read from nearer storage", "timeline", 5, "diagnostic input_bound: half of the step time",
+        ("data_loading_sync", "data_loading_async"),
+    ),
+    InsightKind(
+        "queued", "waiting in the queue", "Time in the queue beyond a twentieth of the window.",
+        "ask for what is free, or keep a reservation", "timeline", 5, _BUDGET, ("queued",),
+    ),
+    InsightKind(
+        "elastic", "waiting for slices", "Elastic waits and re-initialisation beyond a twentieth of the window.",
+        "shorten the wait, or go on with fewer slices", "timeline", 5, _BUDGET,
+        ("elastic_slice_down", "elastic_scale_up", "elastic_reinitialization"),
+    ),
+    InsightKind(
+        "undetermined", "lost training or downtime, nobody can tell",
+        "Time before deaths that no line dates: lost progress or restart.",
+        "log job_terminated or job_crashed, or each step", "check", 1, _STATED,
+    ),
+    InsightKind(
+        "unexplained", "time that no line explains", "Time in `other`.",
+        "log start-up, saves, loading and evaluations as they begin and end", "timeline", 2, _STATED,
+    ),
+    InsightKind(
+        "dead_job", "no sign of life",
+        "The end of the window, where nothing ended the job and no line came for ten minutes and more than "
+        "--stall-factor usual steps.",
+        "see whether the job still runs; --as-of the last line leaves the silence out", "timeline", 0.5,
+        "ours: ten minutes of silence; accounting §5: --stall-factor",
+    ),
+)  # fmt: skip
+"""Every kind, in the order of the documents. Answers are in the order of cost."""
+BY_CODE: Mapping[str, InsightKind] = {kind.code: kind for kind in KINDS}
+LEAST_NS = 60 * 10**9
+"""An insight of less than a minute is left out: nobody would act on it."""

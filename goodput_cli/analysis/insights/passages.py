@@ -1,0 +1,135 @@
+"""What disruptions took from a window, each second once: older checkpoints, other lost training, downtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.find import downtimes
+from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, Edge, Kind
+from goodput_cli.vocabulary.categories import Category
+
+_DOWN = (Category.RECOVERY, Category.UNDETERMINED)
+_TOP = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Older:
+    """A restore that left a newer checkpoint aside."""
+
+    ended: int
+    """The attempt whose training it took back, from 0."""
+    resumed: int
+    """The attempt that restored, from 0."""
+    began: int
+    """The step from which that trained."""
+    restored: int | None
+    """The newest checkpoint that is not above it; None where no line shows one."""
+    newer: tuple[int, ...]
+    """Steps of the complete ones above it, rising."""
+
+    @property
+    def below(self) -> int:
+        """The step from which training would have gone on with the newest of them: as far behind it as here."""
+        behind = 0 if self.restored is None else min(self.began - self.restored, 1)
+        return self.newer[-1] + behind
+
+
+@dataclass(frozen=True)
+class Passages:
+    """Time (ns) inside the window that the end of each attempt cost: columns of one value an attempt that another one
+    follows."""
+
+    wasted: I64
+    """Training that was taken back."""
+    older: I64
+    """The part of it that a newer checkpoint would have kept."""
+    down: I64
+    """Recovery."""
+    undetermined: I64
+    """Lost training or downtime, nobody can tell."""
+    unplanned: Mask
+    """Whether it was a disruption that counts."""
+    olders: tuple[Older, ...]
+
+
+def find_passages(analysis: Analysis) -> Passages:
+    """What disruptions took from the window of an analysis."""
+    timeline, within = analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns)
+    olders = tuple(older_restores(timeline))
+    wasted, down, undetermined = _amounts(analysis, within)
+    older = np.zeros(len(wasted), dtype=np.int64)
+    if olders:
+        below = np.full(len(wasted) + 1, -_TOP)
+        below[[one.ended for one in olders]] = [one.below for one in olders]
+        older = lost_time(timeline, within, below)[:-1]
+    unplanned = np.zeros(len(wasted), dtype=bool)
+    unplanned[timeline.disruptions] = True
+    return Passages(wasted, older, down, undetermined, unplanned & ~timeline.planned[:-1], olders)
+
+
+def _amounts(analysis: Analysis, within: tuple[int, int]) -> tuple[I64, I64, I64]:
+    """Wasted, recovery and undetermined time (ns) of each passage inside the window. Of a whole job the disruptions
+    have them already."""
+    timeline, disruptions = analysis.timeline, analysis.disruptions
+    count = max(len(timeline.attempts) - 1, 0)
+    if within == (timeline.start, timeline.end) and len(disruptions) == len(timeline.disruptions):
+        amounts = np.zeros((3, count), dtype=np.int64)
+        undetermined = disruptions.column("undetermined_ns")
+        down = disruptions.column("downtime_ns") - undetermined
+        amounts[:, timeline.disruptions] = disruptions.column("wasted_ns"), down, undetermined
+        return amounts[0], amounts[1], amounts[2]
+    left, up = (np.clip(bound, *within) for bound in downtimes(timeline))
+    between = timeline.ledger.between(left, up, _DOWN)
+    nothing = np.zeros(count, dtype=np.int64)
+    down, undetermined = (between.get((category, -1), nothing) for category in _DOWN)
+    return lost_time(timeline, within)[:-1], down, undetermined
+
+
+def older_restores(timeline: Timeline) -> list[Older]:
+    """Attempts that began below the newest checkpoint that was complete when they started, and was not given up before.
+    A log that shows no saves has none."""
+    began, _ = first_and_last_steps(timeline)
+    stepping = np.flatnonzero(began != NO_STEP)
+    owner, step = _saves(timeline)
+    if not _may_be_older(began[stepping], stepping, owner, step):
+        return []
+    bounds, steps = np.searchsorted(owner, stepping).tolist(), step.tolist()
+    usable: list[int] = []
+    older: list[Older] = []
+    for place, attempt in enumerate(stepping.tolist()):
+        first = int(began[attempt])
+        newer = tuple(saved for saved in usable if saved > first) if usable and usable[-1] > first else ()
+        del usable[len(usable) - len(newer) :]
+        if newer:
+            older.append(Older(int(stepping[place - 1]), attempt, first, usable[-1] if usable else None, newer))
+        stop = bounds[place + 1] if place + 1 < len(stepping) else len(steps)
+        for saved in steps[bounds[place] : stop]:
+            if not usable or saved > usable[-1]:
+                usable.append(saved)
+    return older
+
+
+def _may_be_older(began: I64, stepping: Rows, owner: Rows, step: I64) -> bool:
+    """Whether any attempt began below a save of an earlier one, given up or not: nearly always none did."""
+    newest = np.maximum.accumulate(np.append(NO_STEP, step))
+    return bool(np.any(newest[np.searchsorted(owner, stepping)] > began))
+
+
+def _saves(timeline: Timeline) -> tuple[Rows, I64]:
+    """Attempt and step of the complete saves, by attempt and then by step. One that the end of the window cuts is not
+    complete; one that ended behind the next attempt's start was not there for it."""
+    table, attempts = timeline.table, timeline.attempts
+    rows = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
+    owner = attempts.of_row[rows]
+    until = np.append(attempts.begin[1:], _TOP)[owner]
+    cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)
+    rows = rows[(owner >= 0) & (table.step[rows] != NO_STEP) & ~cut & (table.end[rows] <= until)]
+    owner = attempts.of_row[rows]
+    order = np.lexsort((table.step[rows], owner))
+    return owner[order], table.step[rows][order]

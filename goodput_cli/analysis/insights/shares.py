@@ -1,0 +1,139 @@
+"""Categories with more than their usual share of the window, and what the log leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from goodput_cli.analysis.insights.insight import Found
+from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.arrays import I64, Rows
+from goodput_cli.vocabulary.categories import BY_NAME, Category, is_eval
+from goodput_cli.vocabulary.text import duration, plural
+
+_MOST_ROWS = 5
+_DEAD_NS = 600 * 10**9
+_SHARES: dict[str, tuple[Category, ...]] = {
+    "startups": (Category.PROGRAM_STARTUP, Category.TPU_INITIALIZATION, Category.TRAINING_PREP),
+    "restores": (Category.RESTORE,),
+    "queued": (Category.QUEUED,),
+    "elastic": (Category.ELASTIC_DOWN, Category.ELASTIC_UP, Category.ELASTIC_REINIT),
+    "undetermined": (Category.UNDETERMINED,),
+}
+_WORDS = {
+    "startups": ("start", "of initialisation, preparation and first steps"),
+    "restores": ("restore", "of a checkpoint"),
+    "queued": ("wait", "in the queue"),
+    "elastic": ("wait", "for slices"),
+    "undetermined": ("death", "that no line dates: lost training or downtime"),
+}
+
+
+def find_shares(analysis: Analysis) -> Iterator[Found]:
+    """All kinds that are the time of some categories."""
+    for code, categories in _SHARES.items():
+        rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
+        if rows:
+            yield _share(analysis, code, rows)
+    for row in analysis.badput:
+        if row.category == Category.CUSTOM.id and row.label is not None:
+            yield _custom(analysis, row)
+
+
+def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Found:
+    segments = _segments(analysis, [BY_NAME[row.category] for row in rows])
+    inferred = code == "restores" and analysis.timeline.records is None
+    thing, of = _WORDS[code]
+    text = f"{plural(len(segments), thing)} {of}"
+    options = () if code == "undetermined" else ("--category", max(rows, key=lambda row: row.ns).category)
+    return _found(analysis, code, sum(row.ns for row in rows), text + inferred * ", start-up included",
+                  segments, options)  # fmt: skip
+
+
+def _custom(analysis: Analysis, row: CategoryTime) -> Found:
+    assert row.label is not None
+    segments = _segments(analysis, [Category.CUSTOM])
+    labels = np.array(analysis.timeline.table.labels, dtype=object)
+    segments = segments[labels[analysis.timeline.segments.label(segments)] == row.label]
+    each = duration(row.ns // max(len(segments), 1))
+    text = f"{row.label} held up training {_times(len(segments))}, for {each} each on average"
+    code = "evals" if is_eval(row.label) else "custom_events"
+    options = () if code == "evals" else ("--category", f"custom:{row.label}")
+    return _found(analysis, code, row.ns, text, segments, options)
+
+
+def find_unexplained(analysis: Analysis) -> Iterator[Found]:
+    """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
+    there."""
+    timeline, window = analysis.timeline, analysis.window
+    other = sum(row.ns for row in analysis.badput if row.category == Category.OTHER.id)
+    silence = _silence(analysis)
+    dead = int(_lengths(analysis, silence).sum())
+    if dead:
+        begin = int(timeline.segments.start[silence[0]])
+        text = f"no line since {duration(timeline.end - begin)} before the end of the window: the job may be dead"
+        last = int(np.argmax(timeline.table.end))
+        yield Found("dead_job", dead, text, begin, timeline.end, 1, (last,), ("--from", "-10m"))
+    segments = np.setdiff1d(_segments(analysis, [Category.OTHER]), silence)
+    if len(segments) == 0:
+        return
+    missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]
+    text = f"no line explains this time, {_times(len(segments))}"
+    text += f"; not recorded: {', '.join(missing[:2])} …" if len(missing) > 2 else ""
+    longest = int(segments[np.argmax(_lengths(analysis, segments))])
+    around = ("--category", Category.OTHER.id)
+    yield Found("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
+                _rows(analysis, np.array([longest])), around)  # fmt: skip
+
+
+_MAY_BE_THERE = (
+    Category.PROGRAM_STARTUP, Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.DATA_LOADING_SYNC,
+    Category.SAVE, Category.RESTORE, Category.CUSTOM,
+)  # fmt: skip
+
+
+def _silence(analysis: Analysis) -> Rows:
+    """The segments of `other` behind the last line of a job that nothing ended, where no usual step is so long."""
+    timeline = analysis.timeline
+    heard = int(timeline.table.end.max())
+    usual = timeline.usual_step.median
+    known = usual[~np.isnan(usual)]
+    patience = max(_DEAD_NS, timeline.rules.method.stall_factor * (float(known[-1]) if len(known) else 0.0))
+    nothing = np.zeros(0, dtype=np.intp)
+    if timeline.ended or timeline.end - heard <= patience:
+        return nothing
+    segments = _segments(analysis, [Category.OTHER])
+    return segments[timeline.segments.start[segments] >= heard]
+
+
+def _segments(analysis: Analysis, categories: list[Category]) -> Rows:
+    """Those of some categories that reach into the window."""
+    segments, window = analysis.timeline.segments, analysis.window
+    first = int(np.searchsorted(segments.end, window.start_ns, side="right"))
+    stop = int(np.searchsorted(segments.start, window.end_ns, side="left"))
+    return np.flatnonzero(np.isin(segments.category[first:stop], categories)) + first
+
+
+def _lengths(analysis: Analysis, rows: Rows) -> I64:
+    """Of some segments, inside the window (ns)."""
+    segments, window = analysis.timeline.segments, analysis.window
+    return np.minimum(segments.end[rows], window.end_ns) - np.maximum(segments.start[rows], window.start_ns)
+
+
+def _found(analysis: Analysis, code: str, ns: int, text: str, segments: Rows, options: tuple[str, ...]) -> Found:
+    """segments: all that it is about."""
+    window, edges = analysis.window, analysis.timeline.segments.edges
+    start = max(int(edges[segments[0]]), window.start_ns) if len(segments) else window.start_ns
+    end = min(int(edges[segments[-1] + 1]), window.end_ns) if len(segments) else window.end_ns
+    return Found(code, ns, text, start, end, max(len(segments), 1), _rows(analysis, segments), options)
+
+
+def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:
+    """The line that begins each of the first segments."""
+    rows, _ = analysis.timeline.segments.evidence(segments[:_MOST_ROWS])
+    return tuple(row for row in rows.tolist() if row >= 0)
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else plural(count, "time")

@@ -1,0 +1,201 @@
+"""`goodput monitor`: live goodput in Prometheus, TensorBoard and Cloud Monitoring, from a process beside the job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+from goodput_cli.cli.commands.watch import INTERVAL
+from goodput_cli.cli.console import say_all, tell
+from goodput_cli.cli.interrupts import raise_again
+from goodput_cli.cli.options import LENGTH, CommandLine, shared_options, threshold_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.session import sources_of
+from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
+from goodput_cli.errors import ProblemsFound
+from goodput_cli.report.messages import threshold_lines
+from goodput_cli.vocabulary.amounts import bounded
+
+if TYPE_CHECKING:
+    from goodput_cli.api.options import JobOptions
+    from goodput_cli.monitor.health import Health
+    from goodput_cli.monitor.outlets import Outlet
+    from goodput_cli.monitor.run import Plan
+    from goodput_cli.monitor.targets.base import Address
+
+_GROUP = "Monitor"
+_SECONDS = Checked(
+    "seconds",
+    bounded(float, "is not a length of time; write seconds, or one such as 90s or 6h", least=0, most=1e9, unit=1),
+)
+
+
+def _target(text: str) -> Address:
+    from goodput_cli.monitor.targets.base import parse_target
+
+    return parse_target(text)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput monitor run.jsonl --publish http://:9464
+      goodput monitor logs/ -j llm-7b --publish tensorboard:tb --publish prom:goodput.prom
+      goodput monitor run.jsonl --publish gcm:my-project --window 1d --window 3d
+      goodput monitor run.jsonl --publish json:goodput.jsonl --updates 1
+
+    \b
+    TARGET is prom:FILE, json:FILE, http://HOST:PORT, tensorboard:DIR or gcm:PROJECT.
+    Exits with 0 when the job has ended or after SIGTERM, 1 if a target did not take
+    the last update, 3 if a threshold failed in it, 4 if there was no event at all.""",
+)
+@shared_options(output=False, leave_out=("as_of",))
+@option(
+    _GROUP, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True, required=True,
+    help="Where to publish; repeatable.",
+)  # fmt: skip
+@option(
+    _GROUP, "--interval", metavar="SECONDS", type=INTERVAL, default=60.0, help="Time between updates.  [default: 60]"
+)
+@option(
+    _GROUP,
+    "--window",
+    "windows",
+    metavar="W",
+    type=LENGTH,
+    multiple=True,
+    help="Also of the last W, such as 1d; repeatable.",
+)
+@option(
+    _GROUP,
+    "--settle",
+    metavar="TIME",
+    type=_SECONDS,
+    default=60.0,
+    help="End so long after a clean end.  [default: 60]",
+)
+@option(_GROUP, "--idle-end", metavar="TIME", type=_SECONDS, help="End after so long without a line.  [default: never]")
+@option(_GROUP, "--forever", is_flag=True, help="Do not end with the job.")
+@option(_GROUP, "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
+@option(_GROUP, "--wait", metavar="TIME", type=_SECONDS, default=600.0, help="For the first event.  [default: 600]")
+@option(_GROUP, "--grace", metavar="TIME", type=_SECONDS, default=10.0, help="For the last update.  [default: 10]")
+@option(_GROUP, "--history", metavar="SOURCE", multiple=True, help="A log of earlier attempts, read once; repeatable.")
+@option(_GROUP, "--whole-job", is_flag=True, help="Publish totals only of a log that begins with the job.")
+@option(
+    _GROUP, "--ideal-step-time", metavar="SECONDS", type=_SECONDS, help="For step deviations.  [default: of the log]"
+)
+@option(_GROUP, "--gcm-location", metavar="ZONE", help="For gcm: where this runs.  [default: the machine's zone]")
+@option(_GROUP, "--gcm-accelerator", metavar="TYPE", help="For gcm: such as TPU-v5p.  [default: the machine's]")
+@option(_GROUP, "--gcm-replica", metavar="ID", default="0", help="For gcm: of several replicas.  [default: 0]")
+@option(_GROUP, "--gcm-cluster", metavar="NAME", help="For gcm: a label cluster_name.")
+@option(
+    _GROUP, "--nice", metavar="N", type=click.IntRange(0, 19), default=10, help="Give way to the job.  [default: 10]"
+)
+@option(
+    _GROUP, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is not the parent any more."
+)
+@option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
+@threshold_options
+def monitor(
+    line: CommandLine,
+    targets: tuple[Address, ...],
+    quiet: bool,
+    nice: int,
+    parent: int | None,
+    history: tuple[str, ...],
+    fail_under: ThresholdExpression | None,
+    fail_if: tuple[ThresholdExpression, ...],
+    warn_if: tuple[ThresholdExpression, ...],
+    gcm_location: str | None,
+    gcm_accelerator: str | None,
+    gcm_replica: str,
+    gcm_cluster: str | None,
+    **times: object,
+) -> int:
+    """Publish the goodput of a running job, from a process beside it.
+
+    SOURCE is followed as `goodput watch` does. Every value is computed from the log anew, so that a restart counts
+    nothing twice; the job never notices the monitor. It ends when the job has.
+    """
+    sources = sources_of(line, hint="name the log to follow")
+    with suppress(OSError):
+        os.nice(nice)
+    from goodput_cli.api.watch import Watched
+    from goodput_cli.monitor.health import Health
+    from goodput_cli.monitor.run import Monitor
+    from goodput_cli.monitor.stop import Stop
+
+    thresholds = (*([fail_under] if fail_under else []), *fail_if, *warn_if)
+    plan = _plan(times, thresholds)
+    options: JobOptions = {**line.library, "notice": tell, "as_of": "now"}
+    health = Health(plan.interval)
+    machine = {
+        "location": gcm_location,
+        "accelerator": gcm_accelerator,
+        "replica": gcm_replica,
+        "cluster": gcm_cluster,
+    }
+    labels = {name: text for name, text in machine.items() if text}
+    outlets = _open(targets, health, plan.interval, line.library.get("job_name"), labels)
+    stop = Stop(parent, plan.grace)
+    raise_again()
+    running = Monitor(
+        partial(Watched, sources, once=history, **options),
+        outlets,
+        plan,
+        health=health,
+        stop=stop,
+        tell=_Teller(quiet).tell,
+        say=tell,
+    )
+    try:
+        with stop.listening():
+            code, analysis = running.run()
+    finally:
+        running.close()
+    if analysis is not None:
+        say_all(threshold_lines(analysis.thresholds, with_passes=not quiet))
+        if not code and line.strict and problems(analysis.diagnostics):
+            say_all(remarks(Volume(quiet=True, strict=quiet), analysis.diagnostics))
+            return ProblemsFound.exit_code
+    return code
+
+
+def _plan(times: dict[str, object], thresholds: tuple[ThresholdExpression, ...]) -> Plan:
+    from goodput_cli.monitor.run import Plan
+
+    ideal = times.pop("ideal_step_time")
+    return Plan(ideal_step_seconds=ideal or None, thresholds=thresholds, **times)  # type: ignore[arg-type]
+
+
+def _open(
+    targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
+) -> list[Outlet]:
+    """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
+    from goodput_cli.monitor.outlets import Outlet
+    from goodput_cli.monitor.targets.base import Place, open_target
+
+    place = Place(health, interval, job_name, labels, tell)
+    opened = [(address.text, open_target(address, place)) for address in targets]
+    return [Outlet(name, target, health, tell) for name, target in opened]
+
+
+class _Teller:
+    """Says each diagnostic once."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._volume = Volume(quiet=quiet)
+        self._said: set[tuple[str, str]] = set()
+
+    def tell(self, diagnostics: Sequence[Diagnostic]) -> None:
+        news = [one for one in diagnostics if (one.code, one.message) not in self._said]
+        self._said.update((one.code, one.message) for one in news)
+        say_all(remarks(self._volume, news))

@@ -1,0 +1,104 @@
+"""Lines of launchers and schedulers: workers started, died, or were killed. torchrun, ft_launcher (NVRx), Slurm.
+
+They stand in the same stdout as a trainer's lines and turn a silent death into a crash with a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from goodput_cli.events.schema import Edge
+from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.rules import Rule, pattern
+from goodput_cli.events.text.stamps import read_dated
+
+NAME = "launcher"
+
+
+def _plain(what: What, name: str) -> Any:
+    return lambda _: Said(NAME, what, name=name)
+
+
+def _died(found: Any) -> Said:
+    return Said(NAME, What.CRASHED, name="died", detail=(("exitcode", found["code"]), ("local_rank", found["rank"])))
+
+
+def _cycle(found: Any) -> Said | None:
+    at = read_dated(f"{found['time']} UTC")
+    node = _node(found["node"])
+    event = found["event"]
+    if event == "failure_detected":
+        return Said(NAME, What.CRASHED, name="died", at=at, rank=node)
+    if event in ("rendezvous_started", "rendezvous_completed"):
+        edge = Edge.BEGIN if event == "rendezvous_started" else Edge.END
+        return Said(NAME, What.REINIT, edge=edge, name="rendezvous", at=at, rank=node)
+    if event == "worker_start_started":
+        return Said(NAME, What.START, name="worker_start", at=at, rank=node)
+    return Said(NAME, What.ALIVE, name="cycle", at=at, rank=node)
+
+
+def _node(name: str) -> str:
+    """The node of a name such as `node-07_1234_0` (process and number behind it)."""
+    head, _, number = name.rpartition("_")
+    host, _, process = head.rpartition("_")
+    return host if host and number.isdigit() and process.isdigit() else name
+
+
+def _cancelled(found: Any) -> Said:
+    why = (found["why"] or "").removeprefix("DUE TO ").strip()
+    what = What.CRASHED if why.startswith("NODE FAIL") else What.TERMINATED
+    return Said(NAME, what, name="cancelled", at=read_dated(found["time"]), detail=(("why", why),) if why else ())
+
+
+RULES = (
+    Rule(NAME, "starting workers for entrypoint", pattern(r"\[(?P<role>\S+)\] starting workers for entrypoint: "),
+         _plain(What.START, "agent"), "starting workers"),
+    Rule(NAME, "Starting worker group", pattern(r"\[\S+\] Starting worker group"), _plain(What.START, "workers"),
+         "starting worker group"),
+    Rule(NAME, "will restart worker group",
+         pattern(r"\[\S+\] Worker group (?P<state>FAILED|UNHEALTHY)\. \d+/\d+ attempts left;\s*will restart"),
+         _plain(What.CRASHED, "failed"), "worker group failed"),
+    Rule(NAME, "will restart worker group",
+         pattern(r"\[\S+\] Detected \d+ new nodes from group_rank=.*will restart worker group"),
+         _plain(What.TERMINATED, "membership"), "new nodes"),
+    Rule(NAME, "(exitcode: ", pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
+         _died, "worker failed"),
+    Rule(NAME, "closing signal SIG", pattern(r"Sending process \d+ closing signal SIG\w+"),
+         _plain(What.ALIVE, "closing"), "closing signal"),
+    Rule(NAME, "worker group successfully finished", pattern(r"\[\S+\] worker group successfully finished"),
+         _plain(What.FINISHED, "finished"), "worker group finished"),
+    Rule(NAME, "death signal, shutting down workers", pattern(r"Received \S+ death signal, shutting down workers"),
+         _plain(What.TERMINATED, "signal"), "death signal"),
+    Rule(NAME, "Got termination signal", pattern("Got termination signal"), _plain(What.TERMINATED, "signal"),
+         "termination signal"),
+    Rule(NAME, "endezvous'ing worker group", pattern("[Rr]endezvous'ing worker group"),
+         _plain(What.ALIVE, "rendezvous"), "rendezvous"),
+    Rule(NAME, "- Cycle: ",
+         pattern(r"- Cycle: \d+ Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \S+ "
+                 r"Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
+         _cycle, "cycle"),
+    Rule(NAME, "slurmstepd: error: ",
+         pattern(r"slurmstepd: error: \*\*\* (?:JOB|STEP) (?P<id>\S+) ON (?P<node>\S+) CANCELLED AT "
+                 r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?P<why>DUE TO .*?))? \*\*\*"),
+         _cancelled, "cancelled"),
+    Rule(NAME, "srun: error: ",
+         pattern(r"srun: error: \S+: tasks? [\d,-]+: "
+                 r"(?P<how>Killed|Exited with exit code \d+|Segmentation fault|Out Of Memory)"),
+         _plain(What.CRASHED, "task"), "srun task"),
+)  # fmt: skip
+
+
+def translate(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks of one source without those that say again what the line before said: the agent's start and its first
+    workers are one start."""
+    kept: list[Mark] = []
+    last: dict[str, str] = {}
+    for mark in marks:
+        assert mark.said is not None
+        again = mark.said.name == "workers" and last.get(mark.stream) == "agent"
+        if mark.said.name not in ("rendezvous", "cycle"):
+            last[mark.stream] = mark.said.name
+        if not again:
+            kept.append(mark)
+    return kept

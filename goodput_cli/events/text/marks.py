@@ -1,0 +1,84 @@
+"""What a line of text says, before it is known when that was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from goodput_cli.events.schema import Edge
+from goodput_cli.events.text.stamps import Stamp
+
+
+class What(StrEnum):
+    """What a line says, in the words of mappings (docs/formats.md)."""
+
+    STEP = "step"
+    """So many steps are done."""
+    STEP_START = "step_start"
+    STEP_FINISHED = "step_finished"
+    """A step is finished, of a log that has saves only: no record of step times."""
+    START = "start"
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    TERMINATED = "terminated"
+    CRASHED = "crashed"
+    SCHEDULED = "scheduled"
+    SAVE = "save"
+    SAVED = "saved"
+    RESTORE = "restore"
+    RESUME = "resume"
+    EVAL = "eval"
+    INIT = "init"
+    PREP = "prep"
+    DATA = "data"
+    CUSTOM = "custom"
+    REINIT = "reinit"
+    ALIVE = "alive"
+    IGNORE = "ignore"
+
+
+@dataclass(slots=True)
+class Said:
+    """What a rule made of a line."""
+
+    format: str
+    what: What
+    step: int | None = None
+    """Of a step: how many are done by then, or (`STEP_START`) the one that begins."""
+    step_time: int | None = None
+    """ns of one step, the mean since the record before."""
+    took: int | None = None
+    """ns that the whole took; it ends with the line, or begins (`begins`)."""
+    begins: bool = False
+    edge: Edge = Edge.POINT
+    at: Stamp | None = None
+    """When it happened, where the line says another instant than the one it was written at."""
+    name: str = ""
+    """Which line of its format it is, where the format has to know."""
+    label: str = ""
+    rank: str = ""
+    """Who wrote it beyond what prefixes say: a rank or a node."""
+    job: str = ""
+    once: bool = False
+    """A start that counts only as the first line of its format since the last step or end."""
+    counted: bool = True
+    """Whether a record without a stamp takes the time of its steps (a cursor)."""
+    detail: tuple[tuple[str, Any], ...] = ()
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Mark:
+    """A line that says something, or, without `said`, one that shows what time it is."""
+
+    line: int
+    stream: str
+    """The rank or process whose prefix the line has; "" for none."""
+    stamp: Stamp | None
+    said: Said | None = None
+    time: int = 0
+    """ns since 1970 UTC; set when the mark is placed."""
+    end: int = 0
+    odd: bool = False
+    """Whether the time was not written but counted from other lines."""

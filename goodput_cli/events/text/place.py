@@ -1,0 +1,229 @@
+"""When lines without a stamp were written: between the stamped lines around them (docs/formats.md, Text).
+
+A stream has a cursor: the last stamp, or the end of the last record placed behind it. A record with a duration begins
+there; what has no duration is a point there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+
+from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+
+_DAY = 86_400 * NS_PER_SECOND
+_BACK = 2 * NS_PER_SECOND
+"""Stamps that go back by less were written by other threads."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What was noticed while marks were placed: lines by code of a diagnostic."""
+
+    no_clock: bool
+    without_year: tuple[int, ...]
+    naive: tuple[int, ...]
+    back: tuple[int, ...]
+    """Lines whose stamp is earlier than one before it in the stream, though nothing began anew."""
+    missing: tuple[int, ...]
+    """Records without a stamp that stand for more steps than there can be between them and the one before."""
+
+
+def place(
+    marks: Sequence[Mark],
+    modified_ns: int,
+    year: int | None,
+    local: Callable[[int], int],
+    one_stream: Container[str] = (),
+) -> Placed:
+    """Set the times of the marks of one source, which are in order of lines.
+
+    modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
+    a local time is in ns UTC. one_stream: formats whose ranks print one story.
+    """
+    dated = _with_years(marks, modified_ns, year)
+    no_clock = bool(marks) and all(stamp is None for stamp in dated)
+    naive = tuple(
+        mark.line
+        for mark, stamp in zip(marks, dated, strict=True)
+        if stamp is not None and stamp.zone is not Zone.EXACT and mark.said is not None
+    )
+    without_year = tuple(
+        mark.line for mark in marks if mark.said and mark.stamp is not None and mark.stamp.zone is Zone.YEARLESS
+    )
+    instants = [None if stamp is None else stamp.ns if stamp.zone is Zone.EXACT else local(stamp.ns) for stamp in dated]
+    back: list[int] = []
+    missing: list[int] = []
+    whole_source = _of_whole_source(marks, instants, one_stream)
+    streams: defaultdict[str, list[int]] = defaultdict(list)
+    for at, mark in enumerate(marks):
+        if not whole_source[at]:
+            streams[mark.stream].append(at)
+    own = [at for at in range(len(marks)) if whole_source[at]]
+    lengths = _lengths(marks, [*streams.values(), own], missing)
+    for rows in streams.values():
+        stream = _Stream([marks[at] for at in rows], [instants[at] for at in rows], [lengths[at] for at in rows])
+        back += stream.place(modified_ns if no_clock else None)
+    if own:
+        elsewhere = [mark if whole else replace(mark) for mark, whole in zip(marks, whole_source, strict=True)]
+        counted = [(at, mark) for at, mark in enumerate(elsewhere) if whole_source[at] or instants[at] is not None]
+        rows = [at for at, _ in counted]
+        stream = _Stream(
+            [mark for _, mark in counted],
+            [instants[at] for at in rows],
+            [lengths[at] if whole_source[at] else 0 for at in rows],
+        )
+        back += stream.place(modified_ns if no_clock else None)
+    for mark in marks:
+        if mark.said is not None and mark.said.at is not None:
+            _own_time(mark, year, local)
+    return Placed(no_clock, without_year, naive, tuple(back), tuple(missing))
+
+
+def _own_time(mark: Mark, year: int | None, local: Callable[[int], int]) -> None:
+    assert mark.said is not None
+    assert mark.said.at is not None
+    own = mark.said.at
+    if own.zone is Zone.YEARLESS:
+        own = with_year(own, year or year_of(mark.time), None)
+    mark.time = mark.end = own.ns if own.zone is Zone.EXACT else local(own.ns)
+
+
+def _of_whole_source(marks: Sequence[Mark], instants: Sequence[int | None], one_stream: Container[str]) -> list[bool]:
+    """Which marks lie between the stamps of their whole source, and not of their stream: those of streams without any
+    stamp, and those of formats whose ranks print one story."""
+    stamped = {mark.stream for mark, ns in zip(marks, instants, strict=True) if ns is not None}
+    return [mark.said is not None and (mark.said.format in one_stream or mark.stream not in stamped) for mark in marks]
+
+
+def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None) -> list[Stamp | None]:
+    """The stamps; those without a year get that of the nearest stamp that has one, before it rather than behind."""
+    first = next((m.stamp for m in marks if m.stamp is not None and m.stamp.zone is not Zone.YEARLESS), None)
+    near = None if first is None else first.ns
+    dated: list[Stamp | None] = []
+    for mark in marks:
+        stamp = mark.stamp
+        if stamp is not None and stamp.zone is Zone.YEARLESS:
+            if near is None and year is None:
+                stamp = with_year(stamp, year_of(modified_ns + _DAY), modified_ns + _DAY, latest=True)
+            else:
+                stamp = with_year(stamp, year or year_of(near or 0), None if year else near)
+        if stamp is not None:
+            near = stamp.ns
+        dated.append(stamp)
+    return dated
+
+
+def _lengths(marks: Sequence[Mark], streams: Sequence[Sequence[int]], missing: list[int]) -> list[int]:
+    """ns that each mark without a stamp takes: of a step record, its steps at its mean."""
+    lengths = [0] * len(marks)
+    for rows in streams:
+        before: dict[str, int] = {}
+        strides: dict[str, int] = {}
+        for at in rows:
+            mark, said = marks[at], marks[at].said
+            if said is None or not said.counted:
+                continue
+            if said.what is not What.STEP or said.step is None:
+                lengths[at] = said.took or 0
+                continue
+            last = before.get(said.format)
+            before[said.format] = said.step
+            if said.took is not None:
+                lengths[at] = said.took
+                continue
+            steps = said.step - last if last is not None and said.step > last else strides.get(said.format, 1)
+            if last is None:
+                steps = _first_stride([marks[row] for row in rows], said.format) or 1
+            stride = strides.setdefault(said.format, steps)
+            if steps > 2 * stride:
+                missing.append(mark.line)
+                steps = 2 * stride
+            lengths[at] = steps * (said.step_time or 0)
+    return lengths
+
+
+def _first_stride(marks: Sequence[Mark], log_format: str) -> int | None:
+    """The steps of the first record of a stream: as many as between it and the second, and no more than there were."""
+    steps = [
+        mark.said.step
+        for mark in marks
+        if mark.said and mark.said.what is What.STEP and mark.said.format == log_format and mark.said.step is not None
+    ]
+    ahead = next((b - steps[0] for b in steps[1:] if b > steps[0]), None) if steps else None
+    return None if ahead is None else max(1, min(ahead, steps[0]))
+
+
+class _Stream:
+    """The marks of one stream in order of lines."""
+
+    def __init__(self, marks: list[Mark], instants: list[int | None], lengths: list[int]) -> None:
+        self._marks, self._instants, self._lengths = marks, instants, lengths
+
+    def place(self, no_clock_until: int | None) -> list[int]:
+        """Set the times of all marks; gives the lines where the clock goes back."""
+        if no_clock_until is not None:
+            self._lay(range(len(self._marks)), no_clock_until - sum(self._lengths))
+            return []
+        back: list[int] = []
+        waiting: list[int] = []
+        last: int | None = None  # the stamp before those that wait
+        earlier: int | None = None  # the latest stamp before that of another instant
+        for at, ns in enumerate(self._instants):
+            if ns is None:
+                waiting.append(at)
+                continue
+            self._between(waiting, earlier, last, ns, at)
+            waiting = []
+            self._marks[at].time = self._marks[at].end = ns
+            if last is not None and ns < last - _BACK:
+                back.append(self._marks[at].line)
+                earlier = None
+            elif last is not None and ns > last:
+                earlier = last
+            last = ns
+        self._between(waiting, earlier, last, None, None)
+        return back
+
+    def _between(
+        self, rows: list[int], earlier: int | None, last: int | None, following: int | None, at: int | None
+    ) -> None:
+        """Place marks without a stamp between two stamps."""
+        if not rows:
+            return
+        total = sum(self._lengths[row] for row in rows)
+        if last is None:
+            assert following is not None
+            self._lay(rows, following - total)
+            return
+        if following is None or following < last:
+            self._lay(rows, last)
+            return
+        room = following - last - total
+        whole = at is not None and self._is_whole(at)
+        records = any(said is not None and said.what is What.STEP for said in (self._marks[row].said for row in rows))
+        if room < 0:
+            first = following - total
+            self._lay(rows, first, at_least=last if earlier is None else max(first, earlier))
+        elif records and room <= (_BACK if whole else 0):
+            self._lay(rows, following - total)
+        else:
+            self._lay(rows, last)
+
+    def _is_whole(self, at: int) -> bool:
+        stamp = self._marks[at].stamp
+        return stamp is not None and stamp.whole
+
+    def _lay(self, rows: Sequence[int], start: int, at_least: int | None = None) -> None:
+        """Lay marks one behind the other from an instant; what would lie before `at_least` is cut."""
+        cursor = start
+        for row in rows:
+            mark = self._marks[row]
+            mark.odd = True
+            begin, cursor = cursor, cursor + self._lengths[row]
+            mark.time, mark.end = begin, cursor
+            if at_least is not None:
+                mark.time, mark.end = max(begin, at_least), max(cursor, at_least)

@@ -1,0 +1,261 @@
+"""Blocks of text -> marks. Lines without a literal of some rule are never looked at one by one.
+
+One pass of a deterministic automaton (RE2) finds the literals of all rules; NumPy finds what looks like a time of day.
+Between two lines that say something only the first and the last stamp of each stream are read: they show how long its
+process was alive, and where a line without a stamp lies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.arrays import I64
+from goodput_cli.errors import SourceError
+from goodput_cli.events.json_lines import BadLineError, parse
+from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.text.marks import Mark, Said
+from goodput_cli.events.text.prefixes import bare
+from goodput_cli.events.text.rules import BadValueError, Rule
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, candidates, stamp_of
+from goodput_cli.sources.base import RawBatch, Record
+
+LONGEST = 1 << 16
+"""Longer lines are noise."""
+SNIFFED = 1 << 16
+"""How much of a document tells whether it is text."""
+_NEWLINE = ord("\n")
+_BRACE = ord("{")
+_PREFIX_CACHE = 1 << 12
+
+
+@dataclass(frozen=True)
+class Ruleset:
+    """The rules of all formats, in the order in which they are tried."""
+
+    rules: tuple[Rule, ...]
+
+    @cached_property
+    def anchors(self) -> Any:
+        """Finds any of the literals in bytes."""
+        literals = sorted({rule.anchor for rule in self.rules}, key=len, reverse=True)
+        return linear().compile("|".join(map(re.escape, literals)).encode())
+
+    def knows(self, head: bytes) -> bool:
+        """Whether a rule knows some line of a text that begins like this."""
+        lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
+        rows = head.split(b"\n")
+        return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
+
+    def read(self, text: str) -> tuple[list[Said], bool, str]:
+        """What a line says, whether a rule knows it, and why it is wrong ("": it is not)."""
+        said: list[Said] = []
+        known = False
+        for rule in self.rules:
+            if rule.anchor not in text:
+                continue
+            found = rule.pattern.search(text)
+            if found is None:
+                continue
+            known = True
+            try:
+                one = rule.read(found)
+            except (BadValueError, StampError) as error:
+                return [], True, str(error)
+            if one is not None:
+                said.append(one)
+            if not rule.also:
+                break
+        return said, known, ""
+
+
+def linear() -> Any:
+    """The regular expressions whose time grows with the text only."""
+    try:
+        import re2
+    except ImportError as error:
+        raise SourceError("logs of plain text are read with google-re2; `pip install google-re2`") from error
+    return re2
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """What a part of a text said."""
+
+    marks: Sequence[Mark] = ()
+    bad: Sequence[tuple[int, str]] = ()
+    """Lines that a rule knows and whose values are wrong: number and reason."""
+    noise: int = 0
+    """Lines that say nothing."""
+    modified_ns: int | None = None
+    """When the file was last written to."""
+
+
+@dataclass
+class TextLines:
+    """Reads a document of text (see `DocumentReader`)."""
+
+    rules: Ruleset
+    by_line: bool = True
+    _streams: dict[bytes, str] = field(default_factory=dict)
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """What the next lines say."""
+        data = batch.data.replace(b"\r\n", b"\n") if b"\r\n" in batch.data else batch.data
+        block = _Lines(data)
+        hits = block.found(self.rules.anchors)
+        marks: list[Mark] = []
+        bad: list[tuple[int, str]] = []
+        meant: list[int] = []
+        for at in hits.tolist():
+            more, reason = self._read(block, at, batch.first_line + at)
+            if reason:
+                bad.append((batch.first_line + at, reason))
+            if more or reason:
+                marks += more
+                meant.append(at)
+        marks += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
+        marks.sort(key=lambda mark: mark.line)
+        records, lines = _objects(block, batch.first_line)
+        noise = len(block) - len(meant) - len(records)
+        part = TextPart(marks, bad, noise, batch.modified_ns)
+        return Parsed(records, np.array(lines, dtype=np.int64), text=part)
+
+    def finish(self) -> Parsed:
+        """The end of the document: nothing is left over."""
+        return Parsed((), np.empty(0, dtype=np.int64), text=TextPart())
+
+    def _read(self, block: _Lines, at: int, number: int) -> tuple[list[Mark], str]:
+        line = bare(block.text(at))
+        said, known, reason = self.rules.read(line.text)
+        if not known:
+            return [], ""
+        try:
+            stamp = line.collected or stamp_of(line.text)
+        except StampError as error:
+            return [], reason or str(error)
+        return [Mark(number, line.stream, stamp, one) for one in said], reason
+
+    def _clocks(self, block: _Lines, hits: I64, first_line: int) -> Iterator[Mark]:
+        """The first and the last stamped line of each stream between two hits."""
+        lines, columns = block.stamped()
+        keep = ~np.isin(lines, hits, assume_unique=True)
+        lines, columns = lines[keep], columns[keep]
+        gaps = np.searchsorted(hits, lines)
+        ends: dict[tuple[int, str], list[int]] = {}
+        for at, column, gap in zip(lines.tolist(), columns.tolist(), gaps.tolist(), strict=True):
+            key = (gap, self._stream(block, at, column))
+            place = ends.get(key)
+            if place is None:
+                ends[key] = [at]
+            else:
+                place[1:] = [at]
+        for (_, stream), places in ends.items():
+            for at in places:
+                stamp = self._clock(block, at)
+                if stamp is not None:
+                    yield Mark(first_line + at, stream, stamp)
+
+    def _clock(self, block: _Lines, at: int) -> Stamp | None:
+        line = bare(block.text(at))
+        try:
+            stamp = line.collected or stamp_of(line.text)
+        except StampError:
+            return None
+        return stamp if stamp is not None and (stamp.zone is not Zone.YEARLESS or _is_early(line.text)) else None
+
+    def _stream(self, block: _Lines, at: int, column: int) -> str:
+        """The stream of a line; what stands before its stamp is mostly the same."""
+        prefix = block.bytes_of(at, max(column, 0) if column > 1 else LONGEST)
+        if column <= 1:  # a collector's stamp comes first: what names the stream is behind it
+            prefix = prefix[:1] + prefix[30:70] if prefix[10:11] == b"T" else b""
+            return bare(prefix[1:].decode(errors="replace").lstrip()).stream if prefix else ""
+        stream = self._streams.get(prefix)
+        if stream is None:
+            if len(self._streams) >= _PREFIX_CACHE:
+                self._streams.clear()
+            stream = self._streams[prefix] = bare(prefix.decode(errors="replace") + "2000-01-01").stream
+        return stream
+
+
+def _is_early(text: str) -> bool:
+    return text[:1] in "IWEFD"
+
+
+class _Lines:
+    """The lines of a block."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._bytes = np.frombuffer(data, dtype=np.uint8)
+        ends = np.flatnonzero(self._bytes == _NEWLINE)
+        if data and not data.endswith(b"\n"):
+            ends = np.append(ends, len(data))
+        self.start = np.zeros(len(ends), dtype=np.int64)
+        self.start[1:] = ends[:-1] + 1
+        self.end: I64 = ends
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def text(self, at: int) -> str:
+        return self.bytes_of(at, LONGEST).decode(errors="replace")
+
+    def bytes_of(self, at: int, most: int) -> bytes:
+        start = int(self.start[at])
+        return self._data[start : min(int(self.end[at]), start + most)]
+
+    def found(self, anchors: Any) -> I64:
+        """int64[n]: the lines, none too long, in which something is found."""
+        places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
+        lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
+        found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
+        return found
+
+    def stamped(self) -> tuple[I64, I64]:
+        """The lines with what looks like a stamp, and at which column its date begins."""
+        places = candidates(self._bytes)
+        line = np.searchsorted(self.start, places, side="right") - 1
+        line, first = np.unique(line, return_index=True)
+        column = places[first] - 13 - self.start[line]
+        near = column < 2 * 96
+        return line[near], np.maximum(column[near], 0)
+
+    def braces(self) -> I64:
+        """int64[n]: the lines that begin with a brace."""
+        full = np.flatnonzero(self.end > self.start)
+        braces: I64 = full[self._bytes[self.start[full]] == _BRACE]
+        return braces
+
+
+def _objects(block: _Lines, first_line: int) -> tuple[list[Record], list[int]]:
+    """The lines that are JSON objects: a program may print a log of ours among its text."""
+    records: list[Record] = []
+    lines: list[int] = []
+    for at in block.braces().tolist():
+        try:
+            records.append(parse(block.bytes_of(at, 1 << 24)))
+            lines.append(first_line + at)
+        except BadLineError:
+            continue
+    return records, lines
+
+
+def is_text(head: bytes, rules: Ruleset) -> bool:
+    """Whether a document that begins like this is text and no JSON: a line of some rule is in it, or fewer than half of
+    its lines are objects."""
+    head = head[:SNIFFED]
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    if not lines:
+        return False
+    others = [line for line in lines if not line.lstrip().startswith((b"{", b"["))]
+    objects = len(lines) - len(others)
+    others += [line for line in lines if line.lstrip().startswith(b"[") and line.lstrip()[1:2] not in (b"{", b"]", b"")]
+    if 2 * objects < len(lines):
+        return True
+    return rules.knows(b"\n".join(others))

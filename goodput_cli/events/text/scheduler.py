@@ -1,0 +1,53 @@
+"""A scheduler's accounting beside the text of its jobs: which allocations are of which job, and whose start counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.meaning import said
+
+NAME = "sacct"
+_DOWN = (What.STEP, What.TERMINATED, What.CRASHED, What.FINISHED, What.STOPPED)
+
+
+def allocations(marks: Sequence[Mark]) -> list[list[Mark]]:
+    """The marks of one source; allocations by the name of their job, what is no allocation together."""
+    by_job: defaultdict[str, list[Mark]] = defaultdict(list)
+    others = []
+    for mark in marks:
+        if said(mark).format == NAME:
+            by_job[said(mark).job].append(mark)
+        else:
+            others.append(mark)
+    return [others, *by_job.values()]
+
+
+def started_by_scheduler(parts: Sequence[list[Mark]]) -> None:
+    """Of a start that the scheduler shows and those that the text of its allocation shows, the scheduler's counts: the
+    others become signs of life, so that what lies between is the start-up of the first step."""
+    starts = [mark for part in parts for mark in part if said(mark).format == NAME and said(mark).what is What.START]
+    if not starts:
+        return
+    ends = {said(mark).name: mark.time for part in parts for mark in part if _is_end(mark)}
+    downs = sorted(
+        mark.end for part in parts for mark in part if said(mark).what in _DOWN and said(mark).format != NAME
+    )
+    for start in starts:
+        until = min([ends.get(said(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
+        for part in parts:
+            part[:] = [_alive(mark) if _is_start(mark, start.time, until) else mark for mark in part]
+
+
+def _is_end(mark: Mark) -> bool:
+    return said(mark).format == NAME and said(mark).what not in (What.START, What.SCHEDULED)
+
+
+def _is_start(mark: Mark, begin: int, end: int) -> bool:
+    return said(mark).format != NAME and said(mark).what is What.START and begin <= mark.time < end
+
+
+def _alive(mark: Mark) -> Mark:
+    return replace(mark, said=replace(said(mark), what=What.ALIVE))

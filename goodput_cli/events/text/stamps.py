@@ -1,0 +1,150 @@
+"""Times as they stand in text: with a zone, without one, or without a year."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import I64, Characters, Mask
+from goodput_cli.events.schema import NS_PER_SECOND
+
+HEAD = 96
+"""A stamp begins in so many characters of a line."""
+PLACEHOLDER_YEAR = 1972
+"""Of stamps without a year: a leap year, so that 29 February is one."""
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Zone(IntEnum):
+    """What a stamp leaves open."""
+
+    EXACT = 0
+    NAIVE = 1
+    """Local time."""
+    YEARLESS = 2
+    """Local time, as if of PLACEHOLDER_YEAR."""
+
+
+class Stamp(NamedTuple):
+    """A time as written."""
+
+    ns: int
+    """Since 1970, read as UTC where it has no zone."""
+    zone: Zone
+    whole: bool
+    """Written in whole seconds."""
+
+
+class StampError(ValueError):
+    """Looks like a time and is none."""
+
+
+_DATED = (
+    r"(?P<y>(?:19|20|21)\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
+    r"(?:[.,](?P<f>\d{1,9}))?"
+    r"(?P<z> ?(?:Z\b|UTC\b)|[+-]\d\d:?\d\d(?!\d))?"
+)
+DATED = re.compile(_DATED, re.ASCII)
+_GLOG = re.compile(
+    r"[IWEFD](?P<mo>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{3,9})\s+\d+ \S+:\d+\]", re.ASCII
+)
+_LONGEST = 40
+
+
+def stamp_of(line: str) -> Stamp | None:
+    """The stamp of a line whose prefixes were taken off. Raises StampError for a month 13."""
+    found = _GLOG.match(line)
+    if found is not None:
+        return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS)
+    found = DATED.search(line, 0, HEAD + _LONGEST)
+    if found is not None and found.start() < HEAD:
+        return dated(found)
+    place = line.find("datetime: ")
+    found = DATED.search(line, place) if place >= 0 else None
+    return dated(found) if found is not None else None
+
+
+def read_dated(text: str) -> Stamp:
+    """The stamp that a text is. Raises StampError."""
+    found = DATED.fullmatch(text.strip())
+    if found is None:
+        raise StampError(f"{text.strip()[:40]} is no time")
+    return dated(found)
+
+
+def dated(found: re.Match[str]) -> Stamp:
+    """The stamp that was found. Raises StampError."""
+    zone = (found["z"] or "").strip()
+    if not zone:
+        return _read(found, int(found["y"]), Zone.NAIVE)
+    stamp = _read(found, int(found["y"]), Zone.EXACT)
+    if zone in ("Z", "UTC"):
+        return stamp
+    digits = zone[1:].replace(":", "")
+    east = (int(digits[:2]) * 60 + int(digits[2:])) * 60 * NS_PER_SECOND
+    return stamp._replace(ns=stamp.ns + (east if zone[0] == "-" else -east))
+
+
+def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
+    month, day = int(found["mo"]), int(found["d"])
+    hour, minute, second = int(found["h"]), int(found["mi"]), int(found["s"])
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    good = 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
+    if not (good and hour < 24 and minute < 60 and second < 61):
+        raise StampError(f"{found[0][:30].strip()} is no time")
+    ns = timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND
+    fraction = found["f"]
+    return Stamp(ns + int(fraction.ljust(9, "0")) if fraction else ns, zone, fraction is None)
+
+
+def candidates(text: Characters) -> I64:
+    """int64[n]: where `hh:mm:ss` stands in a block with a date before it: places of the first colon."""
+    colon = np.flatnonzero(text == ord(":"))
+    colon = colon[(colon >= 7) & (colon + 5 < len(text))]
+    colon = colon[text[colon + 3] == ord(":")]
+    for offset in (-2, -1, 1, 2, 4, 5):
+        colon = colon[_is_digit(text[colon + offset])]
+    dash = text[np.maximum(colon - 6, 0)]
+    long = ((dash == ord("-")) | (dash == ord("/"))) & (colon >= 13)
+    short = (text[colon - 3] == ord(" ")) & _is_digit(text[colon - 4]) & _is_digit(text[colon - 7])
+    found: I64 = colon[long | short]
+    return found
+
+
+def _is_digit(text: Characters) -> Mask:
+    digits: Mask = np.less(text - np.uint8(ord("0")), 10)
+    return digits
+
+
+def year_of(ns: int) -> int:
+    """The year of an instant, UTC."""
+    return int(np.datetime64(ns, "ns").astype("datetime64[Y]").astype(int)) + 1970
+
+
+def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -> Stamp:
+    """A stamp without a year in the year that brings it nearest to an instant, or (`latest`) in the latest one in which
+    it is not behind it; without an instant in `year`. 29 February is put into the next leap year before."""
+    years = [year] if near is None else [year + 1, year, year - 1]
+    dates = [one for one in (_moved(stamp, each) for each in years) if one is not None]
+    dates = dates or [one for one in (_moved(stamp, each) for each in range(year, year - 9, -1)) if one is not None][:1]
+    if near is not None:
+        if latest:
+            dates = [ns for ns in dates if ns <= near] or dates[-1:]
+            dates.sort(reverse=True)
+        else:
+            dates.sort(key=lambda ns: abs(ns - near))
+    return Stamp(dates[0], Zone.NAIVE, stamp.whole)
+
+
+def _moved(stamp: Stamp, year: int) -> int | None:
+    days, rest = divmod(stamp.ns, 86_400 * NS_PER_SECOND)
+    month, day = str(np.datetime64(days, "D"))[5:].split("-")
+    try:
+        moved = np.datetime64(f"{year:04d}-{month}-{day}", "D").astype(int)
+    except ValueError:
+        return None
+    return int(moved) * 86_400 * NS_PER_SECOND + rest

@@ -1,0 +1,210 @@
+"""The life of a monitor: look, account, publish, until the job has ended or somebody says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.rolling.windows import last_windows
+from goodput_cli.api.watch import Watched
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
+from goodput_cli.monitor.health import Health
+from goodput_cli.monitor.outlets import Outlet, finish_all
+from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.stop import Stop
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How often to publish, and when to end. Times in s."""
+
+    interval: float = 60.0
+    windows: tuple[int, ...] = ()
+    """Lengths of rolling windows, ns."""
+    settle: float = 60.0
+    """After a believed clean end, without a line."""
+    idle_end: float | None = None
+    """After so long without a line, whatever the job did; None: never."""
+    forever: bool = False
+    """Not after a clean end either."""
+    updates: int | None = None
+    """After so many updates."""
+    wait: float = 600.0
+    """For the first events."""
+    grace: float = 10.0
+    """For the last update."""
+    whole_job: bool = False
+    """Publish nothing of the whole job where the log begins after the job did."""
+    ideal_step_seconds: float | None = None
+    thresholds: tuple[ThresholdExpression, ...] = ()
+
+
+class Monitor:
+    """Follows a log and hands each analysis to all targets.
+
+    watch: opens the log; it raises SourceError as long as there is none. tell: takes each analysis, for what a person
+    should know. say: takes sentences.
+    """
+
+    def __init__(
+        self,
+        watch: Callable[[], Watched],
+        outlets: Sequence[Outlet],
+        plan: Plan,
+        *,
+        health: Health,
+        stop: Stop,
+        tell: Callable[[Sequence[Diagnostic]], None],
+        say: Callable[[str], None],
+    ) -> None:
+        self._watch = watch
+        self._watched: Watched | None = None
+        self._outlets = outlets
+        self._plan = plan
+        self._health = health
+        self._stop = stop
+        self._tell = tell
+        self._say = say
+        self._said: set[str] = set()
+        self._began = time.monotonic()
+        self._quiet_since: float | None = None
+        """Since when no line has come; a line that was there before counts by its own time."""
+        self._published = 0
+
+    def run(self) -> tuple[int, Analysis | None]:
+        """Publish until the end; the exit code, and the last analysis. Raises NotEnoughData where there was none."""
+        while True:
+            began = time.monotonic()
+            changed = self._look()
+            analysis = self._analysis(time.time_ns())
+            if analysis is None:
+                self._give_up_waiting()
+            else:
+                self._note(analysis, changed)
+                if self._stop.wanted or self._is_last_update():
+                    return self._finish(analysis)
+                if self._has_ended(analysis):
+                    return self._finish(self._analysis(None) or analysis)
+                self._publish(analysis)
+            spent = time.monotonic() - began
+            self._stop.wait(max(self._until_next(analysis) - spent, spent))
+            if self._stop.wanted and analysis is None and self._look_once_more() is None:
+                raise NotEnoughData("the monitor was ended before there was an event of the job")
+
+    def close(self) -> None:
+        """Let go of the log and of the targets."""
+        if self._watched is not None:
+            self._watched.close()
+        for outlet in self._outlets:
+            outlet.close()
+
+    def _look(self) -> bool:
+        try:
+            self._watched = self._watched or self._watch()
+            changed = self._watched.look()
+        except SourceError as error:
+            if self._quiet_since is not None or self._published:
+                raise
+            self._say_once(f"Waiting: {error}")
+            self._health.looked(failing=True)
+            return False
+        self._health.looked(self._watched.failing)
+        return changed
+
+    def _look_once_more(self) -> Analysis | None:
+        self._look()
+        return self._analysis(time.time_ns())
+
+    def _analysis(self, now_ns: int | None) -> Analysis | None:
+        """The job as it is known at a moment, or as of its last event (None)."""
+        if self._watched is None:
+            return None
+        try:
+            analysis = self._watched.analysis(now_ns, self._plan.thresholds)
+        except NotEnoughData as error:
+            self._say_once(f"Waiting: {error}")
+            return None
+        if not self._plan.windows:
+            return analysis
+        return replace(analysis, rolling=last_windows(analysis.timeline, analysis.window.end_ns, self._plan.windows))
+
+    def _note(self, analysis: Analysis, changed: bool) -> None:
+        """Since when nothing has come, by a clock that nobody sets; and what there is to say."""
+        now = time.monotonic()
+        if self._quiet_since is None:
+            age = (time.time_ns() - int(analysis.table.end.max())) / 1e9
+            self._quiet_since = now - max(age, 0.0)
+        elif changed:
+            self._quiet_since = now
+        self._tell(analysis.diagnostics)
+
+    def _quiet(self) -> float:
+        return 0.0 if self._quiet_since is None else time.monotonic() - self._quiet_since
+
+    def _has_ended(self, analysis: Analysis) -> bool:
+        plan = self._plan
+        if plan.idle_end is not None and self._quiet() >= plan.idle_end:
+            return True
+        return not plan.forever and analysis.job.ending == "clean" and self._quiet() >= plan.settle
+
+    def _is_last_update(self) -> bool:
+        return self._plan.updates is not None and self._published + 1 >= self._plan.updates
+
+    def _until_next(self, analysis: Analysis | None) -> float:
+        """Seconds until the next look: sooner where the monitor may end before."""
+        plan, ends = self._plan, [self._plan.interval]
+        if analysis is None:
+            ends.append(min(5.0, self._began + plan.wait - time.monotonic()))
+        else:
+            if plan.idle_end is not None:
+                ends.append(plan.idle_end - self._quiet())
+            if not plan.forever and analysis.job.ending == "clean":
+                ends.append(plan.settle - self._quiet())
+        return max(min(ends), 0.05)
+
+    def _give_up_waiting(self) -> None:
+        if time.monotonic() - self._began >= self._plan.wait:
+            raise NotEnoughData(f"no event of the job came within {self._plan.wait:g} s (--wait)")
+
+    def _publish(self, analysis: Analysis) -> None:
+        snapshot = self._snapshot(analysis)
+        for outlet in self._outlets:
+            outlet.offer(snapshot)
+        self._published += 1
+
+    def _finish(self, analysis: Analysis) -> tuple[int, Analysis]:
+        """Publish the last update, and judge it."""
+        self._published += 1
+        left = finish_all(self._outlets, self._snapshot(analysis), self._plan.grace)
+        for name in left:
+            self._say(f"{name}: did not take the last update within {self._plan.grace:g} s")
+        if left or (self._watched is not None and self._watched.failing):
+            return GoodputError.exit_code, analysis
+        binding = [threshold.met for threshold in analysis.thresholds if threshold.fails]
+        if True in binding:
+            return ThresholdNotMet.exit_code, analysis
+        return (NotEnoughData.exit_code if None in binding else 0), analysis
+
+    def _snapshot(self, analysis: Analysis) -> Snapshot:
+        whole = not self._plan.whole_job or _begins_with_the_job(analysis)
+        if not whole:
+            self._say_once(
+                "warning: earlier_attempts_missing: the log begins above step 0, so that nothing of the whole job is "
+                "published; name the place of the earlier attempts with --history"
+            )
+        return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_seconds, whole)
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self._say(sentence)
+
+
+def _begins_with_the_job(analysis: Analysis) -> bool:
+    """Whether the first step of the log is the first one of the job, or none is there yet."""
+    records = analysis.timeline.records
+    return records is None or len(records.number) == 0 or int(records.number[0]) <= 1

@@ -1,0 +1,63 @@
+"""What a monitor publishes: the job as it was known at one moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.arrays import F64, I64
+from goodput_cli.events.schema import Kind
+
+
+@dataclass(frozen=True)
+class StepDeviations:
+    """How far each step time is from the ideal one, in the order of the log."""
+
+    step: I64
+    """Number of the step."""
+    seconds: F64
+    """|step time - ideal|, s."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """An analysis, and what it was known by. Every value is made from the log anew: nothing is counted up."""
+
+    analysis: Analysis
+    """Its `rolling` holds the last window of each length."""
+    at_ns: int
+    """The moment of the answer, ns since 1970 UTC."""
+    ideal_step_seconds: float | None = None
+    """What a step should take, where the user says so."""
+    whole: bool = True
+    """Whether the log begins with the job: values of the whole job mean nothing otherwise."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether a clean end is believed (accounting §3)."""
+        return self.analysis.job.ending == "clean"
+
+    @property
+    def last_event_ns(self) -> int:
+        """The last event of the job."""
+        return int(self.analysis.table.end.max())
+
+    @cached_property
+    def last_step_ns(self) -> int | None:
+        """The last line about a step; None where the log holds none."""
+        times = self.analysis.table.time[self.analysis.table.kind == Kind.STEP]
+        return int(times.max()) if len(times) else None
+
+    @cached_property
+    def deviations(self) -> StepDeviations:
+        """Of every step time in the window (accounting §8)."""
+        window = self.analysis.window
+        steps: TimedSteps = timed_steps(self.analysis.timeline, window.start_ns, window.end_ns)
+        ideal = self.ideal_step_seconds or self.analysis.steps.ideal_seconds
+        if ideal is None:
+            return StepDeviations(steps.number[:0], steps.seconds[:0])
+        return StepDeviations(steps.number, np.abs(steps.seconds - ideal))

@@ -1,0 +1,1 @@
+"""Where a monitor publishes: one module a kind of target."""

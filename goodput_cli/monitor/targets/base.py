@@ -1,0 +1,134 @@
+"""What a target is, and how one is found by what a person types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Protocol
+from urllib.parse import parse_qsl
+
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.monitor.health import Health
+from goodput_cli.monitor.snapshot import Snapshot
+
+
+class TargetFailed(Exception):
+    """A target did not take an update. lasting: trying again soon is of no use. wait: not before so many seconds."""
+
+    def __init__(self, sentence: str, *, lasting: bool = False, wait: float | None = None) -> None:
+        super().__init__(sentence)
+        self.lasting = lasting
+        self.wait = wait
+
+
+class Target(Protocol):
+    """A place to publish at, used by one thread of its own: it may block."""
+
+    def publish(self, snapshot: Snapshot, final: bool) -> None:
+        """Publish an update; `final`: none follows. Raises TargetFailed."""
+
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """A target as it was typed: `scheme:place?parameter=value`."""
+
+    text: str
+    scheme: str
+    place: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+    def switch(self, name: str) -> bool:
+        """A parameter that is yes (the default) or no."""
+        return self.parameters.get(name, "yes") == "yes"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What targets are told about the monitor that opens them."""
+
+    health: Health
+    interval: float
+    """Seconds between two updates."""
+    job_name: str | None = None
+    """Where the user named it."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What the user says of the machine for Cloud Monitoring: location, accelerator, replica, cluster."""
+    say: Callable[[str], None] = lambda _: None
+    """Tells the person who runs the monitor something."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of target: the module that opens it, and the parameters that it takes, each with its values."""
+
+    module: str
+    wants: str
+    parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_YES_NO = ("yes", "no")
+_PARTS = ("totals", "windows", "step_deviation")
+"""What can be left out: values of the whole job, those of rolling windows, deviations of steps."""
+_KINDS = {
+    "prom": _Kind("files:PrometheusFile", "FILE"),
+    "json": _Kind("files:JsonLines", "FILE"),
+    "http": _Kind("http:Endpoint", "//HOST:PORT"),
+    "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
+    "gcm": _Kind(
+        "cloud_monitoring:CloudMonitoring",
+        "PROJECT",
+        {"prefix": (), **dict.fromkeys((*_PARTS, "slices"), _YES_NO)},
+    ),
+}
+FORMS = ", ".join(f"{scheme}:{kind.wants}" for scheme, kind in _KINDS.items())
+
+
+def parse_target(text: str) -> Address:
+    """A target from what was typed. `UsageError` if it names none."""
+    scheme, colon, rest = text.partition(":")
+    kind = _KINDS.get(scheme) if colon else None
+    if kind is None:
+        raise UsageError(f"{text!r} is no place to publish at; write one of {FORMS}")
+    place, parameters = _parameters(rest, kind, text) if kind.parameters else (rest, {})
+    if not place and scheme != "gcm":
+        raise UsageError(f"{text!r} names no place; write {scheme}:{kind.wants}")
+    if scheme == "http":
+        host_and_port(place, text)
+    return Address(text, scheme, place, parameters)
+
+
+def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]:
+    """The place, and what stands behind its last `?` where that is of parameters that are known."""
+    place, mark, query = rest.rpartition("?")
+    if not mark:
+        return rest, {}
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in given.items():
+        values = kind.parameters.get(name)
+        if values is None or (values and value not in values):
+            known = ", ".join(f"{one}={'|'.join(choices) or 'TEXT'}" for one, choices in kind.parameters.items())
+            raise UsageError(f"{text!r}: {name}={value} is no parameter of it; there are {known}")
+    return place, given
+
+
+def host_and_port(place: str, text: str) -> tuple[str, int]:
+    """Where to listen: `//:9464` is this machine alone. `UsageError` if it is no address."""
+    host, _, port = place.removeprefix("//").rstrip("/").rpartition(":")
+    if not place.startswith("//") or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise UsageError(f"{text!r} is no address to listen at; write http://127.0.0.1:9464, or http://:9464")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def open_target(address: Address, place: Place) -> Target:
+    """Open a target. Raises GoodputError if it cannot be, with what to install where a package is missing."""
+    module, _, name = _KINDS[address.scheme].module.partition(":")
+    try:
+        kind = getattr(import_module(f"goodput_cli.monitor.targets.{module}"), name)
+        target: Target = kind(address, place)
+    except OSError as error:
+        raise GoodputError(f"{address.text}: {error.strerror or error}") from error
+    return target

@@ -1,0 +1,77 @@
+"""Targets that are files: Prometheus text, written anew and renamed, and JSON lines, appended."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.monitor.metrics import health_text, snapshot_text
+from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.targets.base import Address, Place, TargetFailed
+
+
+class PrometheusFile:
+    """`prom:FILE`, for a node exporter's textfile collector, which must never see half of it."""
+
+    def __init__(self, address: Address, place: Place) -> None:
+        self._path = _path(address)
+        self._health = place.health
+
+    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - every update replaces the last one
+        """See `Target`."""
+        from goodput_cli.report.whole_file import write_whole
+
+        text = snapshot_text(snapshot) + health_text(self._health, snapshot.analysis.job.name)
+        try:
+            write_whole(self._path, text, force=True)
+        except GoodputError as error:
+            raise TargetFailed(str(error)) from error
+
+    def close(self) -> None:
+        """See `Target`."""
+
+
+class JsonLines:
+    """`json:FILE`: what `analyze --format json` answers, a line an update, with the last window of each length."""
+
+    def __init__(self, address: Address, place: Place) -> None:  # noqa: ARG002 - a target's signature
+        self._path = _path(address)
+
+    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - every update is a line
+        """See `Target`."""
+        import orjson
+
+        from goodput_cli.report.base import Page
+        from goodput_cli.report.formats.json import render
+
+        line = orjson.dumps(orjson.loads(render(snapshot.analysis, Page()))) + b"\n"
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try:
+                _append(descriptor, line)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise TargetFailed(f"{self._path}: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """See `Target`."""
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """Add a line to a file; a torn one at its end, of a monitor that was killed, costs no other."""
+    size = os.fstat(descriptor).st_size
+    torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+    text = b"\n" + line if torn else line
+    if os.write(descriptor, text) != len(text):
+        raise OSError("the line was cut: is the disk full?")
+
+
+def _path(address: Address) -> Path:
+    path = Path(address.place)
+    if path.is_dir():
+        raise UsageError(f"{address.text}: is a folder; name a file in it")
+    if not path.parent.is_dir():
+        raise UsageError(f"{address.text}: the folder {path.parent} does not exist; create it first")
+    return path

@@ -1,0 +1,167 @@
+"""`tensorboard:DIR`: the tags of ml-goodput-measurement in event files under DIR/goodput, so that its dashboards stay.
+
+Each step's deviation is written once. A killed monitor may have written points that its state does not hold: the next
+one reads them back from the last event file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.errors import GoodputError, UsageError, to_install
+from goodput_cli.monitor.amounts import Amount, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.state import keep_state, load_state
+from goodput_cli.monitor.targets.base import Address, Place, TargetFailed
+from goodput_cli.vocabulary.text import seconds_text
+
+FOLDER = "goodput"
+STATE = ".goodput-monitor.json"
+_STEP_DEVIATION = "step_deviation"
+_HEADER, _CHECKSUM = struct.Struct("<QI"), 4
+"""Of a record in an event file: length and checksum of the length, then the record, then its checksum."""
+
+Scalar = tuple[str, float, int, str]
+"""Tag, value, global step, name on the screen (\"\": the tag)."""
+
+
+class TensorBoard:
+    """An event file of its own a life of the monitor. A second monitor of the folder is refused."""
+
+    def __init__(self, address: Address, place: Place) -> None:  # noqa: ARG002 - a target's signature
+        try:
+            from tensorboardX.event_file_writer import EventsWriter
+        except ImportError:
+            raise UsageError(f"{address.text}: needs tensorboardX: {to_install('tensorboard')}") from None
+        self._totals = address.switch("totals")
+        self._has_windows = address.switch("windows")
+        self._badput = address.switch("badput")
+        self._step_deviation = address.switch("step_deviation")
+        self._folder = Path(address.place) / FOLDER
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(self._folder, address.text)
+        state = load_state(self._folder / STATE)
+        self._last_step = max(int(state.get("step", -1)), _last_step(self._folder / str(state.get("file", ""))))
+        life = f".{os.getpid()}.{time.time_ns() % 10**9:09d}"
+        self._writer = EventsWriter(str(self._folder / "events"), life)
+        self._file = Path(self._writer._file_name)
+        self._remember()
+
+    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - each update is a point
+        """See `Target`."""
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.summary import scalar
+
+        now = time.time()
+        last = self._last_step
+        try:
+            for tag, value, step, shown in self._scalars(snapshot):
+                event = Event(wall_time=now, step=step, summary=scalar(tag, value, shown))
+                self._writer.write_event(event)
+                last = max(last, step) if tag == _STEP_DEVIATION else last
+            self._writer.flush()
+            descriptor = os.open(self._file, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)  # some mounts of buckets show nothing before
+            finally:
+                os.close(descriptor)
+            self._last_step = last
+            self._remember()
+        except OSError as error:
+            self._last_step = last  # what was written is in the file, or will be
+            raise TargetFailed(f"{self._folder}: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """See `Target`."""
+        self._writer.close()
+        os.close(self._lock)
+
+    def _remember(self) -> None:
+        keep_state(self._folder / STATE, {"step": self._last_step, "file": self._file.name})
+
+    def _scalars(self, snapshot: Snapshot) -> Iterator[Scalar]:
+        analysis = snapshot.analysis
+        step = analysis.job.last_step or 0
+        if snapshot.whole and self._totals:
+            yield "goodput/goodput", analysis.goodput_percent, step, "goodput"
+            if self._badput:
+                yield from (_badput("badput", amount, step) for amount in badput_of(analysis))
+            seconds = (analysis.window.end_ns - analysis.job.start_ns) // 10**9
+            yield "goodput_by_time/goodput", analysis.goodput_percent, seconds, ""
+        if self._has_windows:
+            yield from self._windows(analysis, step)
+        if self._step_deviation:
+            yield from self._deviations(snapshot)
+
+    def _windows(self, analysis: Analysis, step: int) -> Iterator[Scalar]:
+        for row in () if analysis.rolling is None else analysis.rolling.rows():
+            length = seconds_text(row.window_ns)
+            if row.percent is None:
+                continue
+            yield f"goodput_window/{length}", row.percent, step, ""
+            if self._badput:
+                amounts = badput_of_window(row, analysis)
+                yield from ((*_badput(f"badput_window/{length}", amount, step)[:3], "") for amount in amounts)
+
+    def _deviations(self, snapshot: Snapshot) -> Iterator[Scalar]:
+        """Of the steps after the last one that was published, each once."""
+        deviations = snapshot.deviations
+        new = np.flatnonzero(deviations.step > self._last_step)
+        numbers, first = np.unique(deviations.step[new], return_index=True)
+        for number, away in zip(numbers.tolist(), deviations.seconds[new[first]].tolist(), strict=True):
+            yield _STEP_DEVIATION, away, number, ""
+
+
+def _badput(prefix: str, amount: Amount, step: int) -> Scalar:
+    if amount.label is None:
+        return f"{prefix}/{amount.category}", amount.percent, step, amount.category
+    label = amount.label.lower()
+    return f"{prefix}/{amount.category}/{label}", amount.percent, step, label
+
+
+def _lock(folder: Path, shown: str) -> int:
+    descriptor = os.open(folder / ".goodput-monitor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise GoodputError(f"{shown}: another monitor writes there; end it, or name another folder") from None
+    return descriptor
+
+
+def _last_step(path: Path) -> int:
+    """The last step whose deviation an event file holds; -1 without one."""
+    from google.protobuf.message import DecodeError
+
+    last = -1
+    try:
+        content = path.read_bytes() if path.is_file() else b""
+        for event in _events(content):
+            if any(value.tag == _STEP_DEVIATION for value in event.summary.value):
+                last = max(last, event.step)
+    except (OSError, DecodeError):  # what cannot be read is written again
+        pass
+    return last
+
+
+def _events(content: bytes) -> Iterator[Any]:
+    """The whole records of an event file; the last one may be cut."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    at = 0
+    while at + _HEADER.size <= len(content):
+        length, _ = _HEADER.unpack_from(content, at)
+        at += _HEADER.size
+        if at + length + _CHECKSUM > len(content):
+            return
+        yield Event.FromString(content[at : at + length])
+        at += length + _CHECKSUM

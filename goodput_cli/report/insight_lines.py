@@ -1,0 +1,109 @@
+"""Insights on a terminal: what it cost, what happened, what to do, and the command that shows more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.report.base import Page
+from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
+
+MOST = 5
+"""How many insights a screen shows."""
+_INDENT = 3
+_GAP = "  "
+_LONGEST_TEXT = 200
+_LOGS = "LOG"
+_ROOM_FOR_ALL = 98
+
+
+def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
+    """What was lost and the most costly insights, in lines of at most `width` columns; none on a healthy run."""
+    insights = analysis.insights
+    if not insights:
+        return
+    lost = sum(row.ns for row in analysis.badput)
+    shown = insights[:MOST]
+    heads, commands = _heads(shown, width), _commands(shown, width)
+    under = max(map(cell_len, heads)) + len(_GAP)
+    beside = all(cell_len(command) <= width - under for command in commands)
+    yield Text()
+    yield _title(analysis, lost, f"{_GAP} ({_LOGS}: the source named)" if _LOGS in commands[0].split() else "")
+    for insight, head, command in zip(shown, heads, commands, strict=True):
+        yield from _insight(insight, head, Text(command, style="cyan"), (width, under if beside else _INDENT), page)
+    rest = insights[MOST:]
+    if rest:
+        yield Text(
+            f"{plural(len(rest), 'more')} of {duration(sum(one.ns for one in rest))}: -o report.html", style="dim"
+        )
+
+
+def _title(analysis: Analysis, lost: int, remark: str) -> Text:
+    share = percent(100 * lost / analysis.window.counted_ns)
+    parts = (("LOST", "bold"), "     ", (share, "bold red"), _GAP, _lost(analysis, lost), (remark, "dim"))
+    return Text.assemble(*parts)
+
+
+def cost_text(insight: Insight) -> str:
+    """Money where the price is known, else accelerator hours; empty where neither is."""
+    if insight.cost is not None:
+        return f"{insight.cost:,.2f}"
+    return "" if insight.accelerator_hours is None else f"{number(round(insight.accelerator_hours, 2))} h"
+
+
+def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int], page: Page) -> Iterator[Text]:
+    """place: the width, and where commands begin."""
+    width, begin = place
+    under = cell_len(head) + len(_GAP)
+    what = shorten(safe(insight.text), _LONGEST_TEXT, "...")
+    sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
+    lines = [*_wrapped(what, width - under), *_wrapped(sign + safe(insight.advice), width - under)]
+    first, *others = lines
+    yield Text.assemble(head + _GAP, (first, "bold"))
+    last = others.pop()
+    yield from (Text(" " * under + line, style="bold") for line in others)
+    room = width - under - cell_len(last) - len(_GAP)
+    if cell_len(command.plain) <= room:
+        yield Text.assemble(" " * under + last + _GAP, command)
+        return
+    yield Text(" " * under + last)
+    yield Text.assemble(" " * begin, command)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [line.plain.rstrip() for line in Text(text).wrap(Console(width=width), width)]
+
+
+def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:
+    """Share, time and cost, below each other; with a cost the share goes where there is little room."""
+    columns, costs = [[duration(one.ns) for one in insights]], [cost_text(one) for one in insights]
+    columns += [costs] if any(costs) else []
+    if not any(costs) or width >= _ROOM_FOR_ALL:
+        columns.insert(0, [percent(one.percent) for one in insights])
+    widths = [max(map(cell_len, column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    return [_GAP.join(cell.rjust(most) for cell, most in zip(row, widths, strict=True)) for row in rows]
+
+
+def _commands(insights: tuple[Insight, ...], width: int) -> list[str]:
+    """As they are typed; where the names of the logs leave no room, with LOG in their place."""
+    typed = [safe(one.command_line()) for one in insights]
+    if max(map(cell_len, typed)) <= width - _INDENT:
+        return typed
+    return [safe(one.command_line(_LOGS)) for one in insights]
+
+
+def _lost(analysis: Analysis, ns: int) -> str:
+    """The time that was lost, and what it cost."""
+    price = analysis.price
+    parts = [duration(ns)]
+    if price is not None:
+        parts.append(f"{number(round(price.hours(ns), 2))} accelerator hours")
+        money = price.money(ns)
+        parts += [] if money is None else [f"{money:,.2f}"]
+    return ", ".join(parts)

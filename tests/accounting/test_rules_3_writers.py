@@ -1,0 +1,85 @@
+"""Accounting §3, ranks without numbers: Cloud Logging entries that name the process that wrote each line."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+
+from tests.support.story import Line, Lines, account, end, start, steps, told
+
+_NUMBER = count()
+
+
+def by(name: str, *events: Lines, pod: str = "") -> list[Line]:
+    """Lines as entries of one process; pod: where it ran."""
+    resource = {"labels": {"pod_name": pod}} if pod else {}
+    return [
+        json.dumps(
+            {
+                "jsonPayload": json.loads(line),
+                "labels": {"python_logger": name},
+                "resource": resource,
+                "insertId": f"x{next(_NUMBER)}",
+                "logName": "projects/p/logs/l",
+                "timestamp": "2026-01-01T00:00:00Z",
+            }
+        )
+        for line in told(*events)
+    ]
+
+
+def numbered(prefix: str, *events: Lines) -> list[Line]:
+    """Lines as entries that nothing names but their insertIds."""
+    lines = []
+    for line in told(*events):
+        entry = {"jsonPayload": json.loads(line), "insertId": f"{prefix}-{next(_NUMBER)}", "logName": "l"}
+        lines.append(json.dumps({**entry, "timestamp": "2026-01-01T00:00:00Z"}))
+    return lines
+
+
+def test_processes_that_go_on_are_one_start() -> None:
+    # Five minutes apart: without writers they would be two.
+    story = account(by("a", start(0), steps(0, 4, at=310)), by("b", start(300), steps(0, 4, at=311)), by("a", end(350)))
+    assert (story.attempts, story.disruptions) == (1, 0)
+    assert story.seconds["productive"] == 40
+
+
+def test_starts_that_each_die_are_three_attempts() -> None:
+    story = account(by("a", start(0)), by("b", start(600)), by("c", start(1200), steps(0, 4, at=1210)))
+    assert (story.attempts, story.disruptions) == (3, 2)
+    quick = account(by("a", start(0)), by("b", start(5)), by("c", start(10), steps(0, 4, at=20)))
+    assert quick.attempts == 3
+
+
+def test_a_process_that_starts_again_is_a_new_attempt() -> None:
+    story = account(by("a", start(0)), by("b", start(1)), by("a", start(2)), by("b", steps(0, 4, at=10)))
+    assert story.attempts == 2
+
+
+def test_numbers_of_entries_name_a_process_where_nothing_else_does() -> None:
+    together = account(numbered("5f2c", start(0), steps(0, 4, at=310)), numbered("77b0", start(300), end(350)))
+    assert together.attempts == 1
+    apart = account(numbered("5f2c", start(0)), numbered("77b0", start(3), steps(0, 4, at=10), end(50)))
+    assert apart.attempts == 2
+
+
+def test_ranks_are_counted_by_pod_and_never_by_process() -> None:
+    story = account(
+        by("a", start(0), steps(0, 4, at=10), pod="job-0"), by("b", start(1), steps(0, 4, at=11), pod="job-0"),
+        by("c", start(2), steps(0, 4, at=10), pod="job-1"),
+        by("d", start(100), steps(4, 4, at=110), pod="job-0"), by("e", start(101), steps(4, 4, at=111), pod="job-0"),
+    )  # fmt: skip
+    (row,) = story.analysis.disruptions
+    assert (row.ranks_before, row.ranks_after) == (2, 1)
+
+
+def test_the_label_of_a_process_is_no_rank() -> None:
+    story = account(by("a", start(0), steps(0, 4, at=10)), by("b", start(100), steps(4, 4, at=110)))
+    (row,) = story.analysis.disruptions
+    assert (row.ranks_before, row.ranks_after) == (None, None)
+
+
+def test_who_wrote_a_start_is_no_question_where_it_is_known() -> None:
+    story = account(by("a", start(0)), by("b", start(5), steps(0, 4, at=10)))
+    assert story.found("starts_without_rank") == 0
+    assert account(start(0), start(5), steps(0, 4, at=10)).found("starts_without_rank") == 1

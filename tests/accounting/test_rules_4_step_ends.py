@@ -1,0 +1,164 @@
+"""Accounting §4, step-end logs: what says when steps had been done, and perhaps how long one took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from goodput_cli.events.formats import registry
+from tests.support.step_end_lines import StepEndLines
+from tests.support.story import (
+    account,
+    crashed,
+    custom,
+    done,
+    dones,
+    end,
+    heartbeat,
+    init,
+    job_finished,
+    ledger,
+    loaded,
+    prep,
+    restore,
+    save,
+    start,
+    step,
+    steps,
+    terminated,
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def step_end_lines() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "BUILT_IN", (StepEndLines, *registry.BUILT_IN))
+        yield
+
+
+def test_the_first_span_runs_from_the_start_and_has_the_start_up() -> None:
+    story = account(start(0), dones((10, 130), (20, 150), (30, 170), (40, 190)), heartbeat(195))
+    assert story.seconds == ledger(startup=110, productive=80, other=5)
+    assert story.kept_steps == 40
+
+
+def test_an_attempt_began_a_stride_before_its_first_record() -> None:
+    beats = [heartbeat(at) for at in range(5, 200, 10)]
+    story = account(
+        start(0), dones((10, 130), (20, 150), (30, 170), (40, 190)), beats,
+        start(600), dones((30, 720), (40, 740), (50, 760)), heartbeat(765),
+    )  # fmt: skip
+    assert story.seconds == ledger(startup=110 + 100, productive=40 + 60, wasted=45, recovery=405, other=5)
+    (row,) = story.analysis.disruptions
+    assert (row.resumed_step, row.steps_lost, row.last_step) == (20, 20, 40)
+
+
+def test_without_start_lines_nothing_before_the_first_record_is_training() -> None:
+    story = account(dones((10, 130), (20, 150), (30, 170), (40, 190)), dones((30, 720), (40, 740), (50, 760)))
+    assert story.seconds == ledger(productive=80, wasted=20, recovery=530)
+
+
+def test_a_restore_says_where_an_attempt_began() -> None:
+    story = account(
+        start(0), dones((10, 20), (20, 40), (30, 60)), crashed(70),
+        start(100), restore(105, 5, number=25), dones((30, 120), (40, 140)), job_finished(141),
+    )  # fmt: skip
+    # From 25: five steps of the first attempt's third ten are kept, and five are made twice.
+    assert story.seconds == ledger(
+        productive=20 + 20 + 10 + 10 + 20, startup=5, restore=5, wasted=20, recovery=30, other=1
+    )
+
+
+def test_the_extra_first_line_of_a_process_names_one_step() -> None:
+    story = account(start(0), dones((501, 60), (510, 78), (520, 98), (530, 118)))
+    assert story.seconds == ledger(startup=58, productive=60)
+    assert story.kept_steps == 30
+
+
+def test_a_mean_leaves_a_gap_that_is_no_training() -> None:
+    story = account(start(0), done(10, 40.5, 4), done(20, 60.5, 1), done(30, 70.5, 1), done(40, 80.5, 1))
+    assert story.seconds == ledger(startup=30.5, productive=40, other=10)
+    assert story.found("gap_between_steps") == 1
+
+
+def test_claims_take_their_part_of_a_gap() -> None:
+    story = account(
+        start(0), done(10, 10.5, 1), done(20, 20.5, 1), custom("eval", 20.5, 24), save(24, 4), done(30, 40.5, 1),
+    )  # fmt: skip
+    assert story.seconds == ledger({"EVAL": 3.5}, productive=30, startup=0.5, save=4, other=2.5)
+
+
+def test_a_clock_of_whole_seconds_leaves_no_gaps_of_two() -> None:
+    story = account(start(0), done(10, 10, 1), done(20, 20, 1), done(30, 32, 1), done(40, 44.5, 1))
+    assert story.seconds == ledger(productive=42, other=2.5)
+
+
+def test_a_mean_that_is_too_long_is_said() -> None:
+    story = account(start(0), done(10, 10.5, 1), done(20, 20.5, 1), done(30, 30.5, 1.5))
+    assert story.seconds == ledger(productive=30, startup=0.5)
+    assert story.found("step_longer_than_gap") == 1
+
+
+def test_what_is_lost_behind_the_last_record_of_a_dead_attempt() -> None:
+    story = account(
+        start(0), init(0, 20), prep(20, 40), done(10, 100, 6), done(20, 140, 4), save(140, 5, 20),
+        done(30, 185, 4), crashed(200),
+        start(300), init(300, 320), prep(320, 340), restore(327, 8, 20), done(30, 396, 5.6), done(40, 436, 4),
+        job_finished(437),
+    )  # fmt: skip
+    assert story.seconds == ledger(
+        productive=160, startup=36, init=40, prep=32, save=5, restore=8, wasted=55, recovery=100, other=1
+    )
+
+
+def test_a_crash_takes_what_the_last_attempt_was_at() -> None:
+    story = account(start(0), dones((10, 10), (20, 20), (30, 30)), crashed(36))
+    assert story.seconds == ledger(productive=30, wasted=6)
+    assert account(start(0), dones((10, 10), (20, 20), (30, 30)), terminated(36)).seconds == ledger(
+        productive=30, other=6
+    )
+
+
+def test_a_clean_end_loses_nothing() -> None:
+    story = account(
+        start(0), dones((10, 10), (20, 20)), save(20, 5, 20), job_finished(27), start(50), dones((30, 60), (40, 70))
+    )
+    assert story.seconds == ledger(productive=40, save=5, other=2, stopped=23)
+    assert story.disruptions == 0
+
+
+def test_steps_that_no_line_records() -> None:
+    story = account(
+        start(0), dones((10, 10), (20, 20), (30, 30)), start(100), loaded(40, 105), dones((50, 120), (60, 130))
+    )
+    assert story.kept_steps == 60
+    assert story.seconds == ledger(productive=60, startup=10, recovery=60)
+    assert story.found("unrecorded_steps") == 0  # ten fit into the stride
+
+
+def test_beside_step_starts_they_are_signs_of_life() -> None:
+    bare = account(start(0), steps(0, 6, at=10), heartbeat(85))
+    story = account(start(0), steps(0, 6, at=10), dones((1, 20), (2, 30), (6, 70), (7, 85)))
+    assert story.seconds == bare.seconds
+    assert story.kept_steps == bare.kept_steps
+
+
+def test_a_job_end_is_believed_if_the_next_attempt_goes_on() -> None:
+    story = account(start(0), dones((10, 10), (20, 20)), end(25), start(50), dones((30, 60), (40, 70)))
+    assert story.seconds == ledger(productive=40, other=5, stopped=25)
+    redone = account(start(0), dones((10, 10), (20, 20)), end(25), start(50), dones((20, 60), (30, 70)))
+    assert redone.disruptions == 1
+
+
+def test_the_steps_of_an_answer_are_numbered_as_in_the_log() -> None:
+    story = account(start(0), dones((10, 130), (20, 150), (30, 170), (40, 190)), heartbeat(195))
+    assert (story.analysis.job.first_step, story.analysis.job.last_step, story.analysis.job.kept_range) == (
+        10,
+        40,
+        (1, 40),
+    )
+
+
+def test_a_step_start_is_no_step_end() -> None:
+    assert account(start(0), step(0, 10), step(1, 20), end(30)).kept_steps == 2

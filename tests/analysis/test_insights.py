@@ -1,0 +1,278 @@
+"""Insights: what cost most, in seconds that were worked out by hand, and none where nothing was lost."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+import goodput_cli
+from goodput_cli.analysis.insights.find import _all, is_judged
+from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.insights.kinds import BY_CODE, KINDS
+from goodput_cli.analysis.measures import MEASURES
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.errors import UsageError
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.markdown import render as markdown
+from goodput_cli.report.formats.table import render as table
+from tests.accounting.test_properties import analyse, slowly
+from tests.strategies import any_logs
+from tests.support.markdown_docs import ROOT
+from tests.support.story import (
+    Lines,
+    account,
+    custom,
+    end,
+    finished,
+    restore,
+    save,
+    saved,
+    start,
+    started,
+    step,
+    steps,
+    terminated,
+    told,
+)
+
+NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+PAGE = Page()
+
+
+def insights(*events: Lines, **options: Any) -> dict[str, Insight]:
+    return {one.code: one for one in account(*events, **options).analysis.insights}
+
+
+def saves(first: int, last: int, *, every: int, at: float = 60) -> list[str]:
+    """A save of a second behind each `every`-th step, of steps that take `at` seconds from 0 on."""
+    return told(*(save((number + 1) * at, 1, number) for number in range(first, last + 1, every)))
+
+
+def test_a_healthy_run_has_none() -> None:
+    assert insights(start(0), steps(0, 200, at=20, every=60), saves(9, 190, every=10), end(12_020)) == {}
+
+
+def test_an_older_checkpoint_costs_what_the_newest_would_have_kept() -> None:
+    """Steps of 60 s, saved every tenth; the job dies in step 38, after the save of step 29, and restores step 9. Steps
+    10 to 29 are trained again: 1200 s. Steps 30 to 37 were lost in any case."""
+    seen = insights(
+        start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
+        start(2400), restore(2400, 10, 9), steps(10, 60, at=2430, every=60), end(6030),
+    )  # fmt: skip
+    older = seen["older_checkpoint"]
+    assert older.seconds == 20 * 60
+    assert older.text == "restored step 9, though 19 and 29 were saved"
+    assert older.percent == 100 * 1200 / 6030
+    assert [place.rpartition(":")[2] for place in older.evidence] == ["45", "43"]  # the restore, and the save of 29
+    assert seen["disruptions"].seconds == 8 * 60 + 120  # steps 30 to 37, and from step 38 to the next start
+
+
+def test_the_newest_checkpoint_is_no_insight() -> None:
+    seen = insights(
+        start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
+        start(2400), restore(2400, 10, 29), steps(30, 60, at=2430, every=60), end(6030),
+    )  # fmt: skip
+    assert "older_checkpoint" not in seen
+
+
+def test_a_checkpoint_that_was_given_up_before_is_not_missed_again() -> None:
+    """Step 9 is restored though 19 and 29 were saved; the next attempt dies and restores its own newest, step 19."""
+    seen = insights(
+        start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
+        start(2400), restore(2400, 10, 9), steps(10, 15, at=2430, every=60), save(3030, 1, 19),
+        start(3600), restore(3600, 10, 19), steps(20, 60, at=3630, every=60), end(7230),
+    )  # fmt: skip
+    assert seen["older_checkpoint"].count == 1
+
+
+def test_a_kept_step_that_hangs_is_the_stall_of_the_ledger() -> None:
+    seen = insights(start(0), steps(0, 50, at=0), step(50, 2000), steps(51, 50, at=2010), end(2510))
+    assert seen["hang"].text == "step 49 hung for 25 min 10 s; a usual one takes 10.0 s"
+    assert seen["hang"].seconds == 1500
+
+
+def test_a_lost_step_that_hung_is_the_hangs_and_not_the_disruptions() -> None:
+    """Step 39 takes 1510 s and is lost with steps 30 to 49: the hang has 1500 s, the disruption the other 19 steps (a
+    last one is in flight) of 10 s, its usual time, and 100 s of downtime."""
+    seen = insights(
+        start(0), steps(0, 40, at=0), steps(40, 11, at=1900), start(2100), steps(30, 200, at=2100), end(4100)
+    )
+    assert seen["hang"].seconds == 1500
+    assert seen["hang"].text == "step 39 hung for 25 min 10 s; a usual one takes 10.0 s"
+    assert seen["disruptions"].seconds == 300
+
+
+def test_an_evaluation_in_lost_training_is_no_hang() -> None:
+    seen = insights(
+        start(0), steps(0, 40, at=0), custom("EVAL", 400, 1900), steps(40, 11, at=1900),
+        start(2100), steps(30, 200, at=2100), end(4100),
+    )  # fmt: skip
+    assert "hang" not in seen
+
+
+def bad_day(deaths: int) -> list[str]:
+    """Ten hours in which a job starts again and again: it dies 20 s after each start, before a first step."""
+    apart = 36_000 // deaths
+    lives = [(start(3600 + i * apart), restore(3600 + i * apart, 20, 59)) for i in range(deaths)]
+    return told(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
+
+
+def test_starts_that_die_again_and_again_are_one_insight() -> None:
+    seen = insights(bad_day(68), end(45_600))
+    again = seen["failing_starts"]
+    assert (again.count, again.text) == (68, "68 of 70 starts died within 20.0 s, 01:00 to 11:00 UTC")
+    assert list(seen) == ["failing_starts"]
+    assert 0.97 * 36_000 - 68 * 20 <= again.seconds <= 36_000
+
+
+def test_a_bad_day_is_summed_up_in_three_lines() -> None:
+    analysis = account(bad_day(68), end(45_600)).analysis
+    first, *rest = table(analysis, PAGE).split(" LOST ")[1].split("\n\n")[0].splitlines()[1:]
+    assert "68 of 70 starts died within 20.0 s" in first
+    assert len(rest) <= 2
+
+
+def test_a_silence_at_the_end_is_a_dead_job() -> None:
+    seen = insights(start(0), steps(0, 100, at=0), as_of=4600)
+    assert seen["dead_job"].seconds == 4600 - 990
+    assert "hang" not in seen
+
+
+def test_evaluations_beyond_a_tenth() -> None:
+    evals = [custom("EVAL_LOSS", at, at + 40) for at in range(200, 2000, 200)]
+    seen = insights(start(0), *(step(number, 10 * number) for number in range(200)), *evals, end(2000))
+    assert seen["evals"].seconds == 9 * 40
+    assert seen["evals"].text == "EVAL_LOSS held up training 9 times, for 40.0 s each on average"
+
+
+def test_saves_too_rare() -> None:
+    """Four lives of 100 steps of 10 s, each saved once in its middle at a cost of 5 s: Young says sqrt(2 x 5 x MTBF),
+    about 100 s, and saves are 500 s apart."""
+    lives = []
+    for life in range(4):
+        at, first = life * 1200, life * 50
+        lives += [start(at), steps(first, 25, at=at), save(at + 250, 5, first + 24), steps(first + 25, 25, at=at + 260),
+                  save(at + 510, 5, first + 49), steps(first + 50, 45, at=at + 520)]  # fmt: skip
+    seen = insights(*lives, start(4800), steps(200, 100, at=4800), end(5800))
+    assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 20 s apart"
+    assert seen["rare_saves"].advice.startswith("save about every 1 min ")
+    assert "wasted" not in seen["disruptions"].text
+
+
+def test_the_night_of_the_sample_log() -> None:
+    found = goodput_cli.analyze(NIGHT).insights
+    assert [one.code for one in found] == ["older_checkpoint", "hang", "rare_saves", "disruptions", "slow_steps"]
+    assert found[1].text.startswith("step 1503 hung")
+    assert found[4].text == "steps 2201 to 2601 took 1.34 x the usual 8.00 s"
+
+
+def test_the_first_twenty_lines_answer_three_questions() -> None:
+    """What happened, what did it cost, what shall we do?"""
+    lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
+    first = "\n".join(lines)
+    for answer in (
+        "restored step 1400, though 1600 and 1800 were", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
+        "3,556.33", "restore the newest complete checkpoint", "save about every 7 min 18 s (50 steps)",
+        "goodput timeline ", "goodput advise ",
+    ):  # fmt: skip
+        assert answer in first, answer
+    assert max(map(len, lines)) <= 80
+
+
+def test_commands_are_those_that_were_named(tmp_path: Path) -> None:
+    log = tmp_path / "it's a log.jsonl"
+    log.write_text(Path(NIGHT).read_text())
+    older = goodput_cli.analyze(log, job_name="llm-pretrain-7b").insights[0]
+    words = ["goodput", "timeline", str(log), "-j", "llm-pretrain-7b", "--around", "disruption:4"]
+    assert shlex.split(older.command_line()) == words
+    assert older.command_line("LOG") == "goodput timeline LOG --around disruption:4"
+
+
+def test_they_are_made_when_somebody_reads_them() -> None:
+    analysis = goodput_cli.analyze(NIGHT)
+    assert "insights" not in vars(analysis)
+    assert analysis.insights is analysis.insights
+
+
+@given(any_logs())
+@slowly
+def test_no_second_is_in_two_insights(log: list[str]) -> None:
+    """They add up to at most what was lost. Slow steps without a reference lie inside productive time, and loading
+    beside steps outside the ledger."""
+    analysis = analyse(log, exclude=())
+    if analysis is None:
+        return
+    found = list(_all(analysis))
+    outside = {"slow_steps", "input_bound"}
+    total = sum(one.ns for one in found if one.code not in outside)
+    assert total <= sum(row.ns for row in analysis.badput if row.category != "training_slowdown")
+    assert all(one.ns >= 0 for one in found if one.code not in outside)
+
+
+@given(any_logs())
+@slowly
+def test_windows_cut_what_insights_have(log: list[str]) -> None:
+    analysis = analyse(log)
+    if analysis is None:
+        return
+    half = (analysis.job.start_ns + analysis.job.end_ns) // 2
+    part = analyse(log, end=half) if half > analysis.job.start_ns else None
+    if part is not None:
+        lost = sum(row.ns for row in part.badput if row.category != "training_slowdown")
+        assert sum(one.ns for one in _all(part) if one.code not in {"slow_steps", "input_bound"}) <= lost
+
+
+def judged(expression: str, analysis: Analysis | None = None, **options: Any) -> tuple[bool | None, float | None]:
+    found = goodput_cli.analyze(NIGHT, thresholds=[expression], **options).thresholds[0]
+    return found.met, found.value
+
+
+def test_gates_in_seconds_and_percent() -> None:
+    older, hang = judged("insight:older_checkpoint>5%"), judged("insight:hang>10m")
+    assert (older[0], hang[0]) == (True, True)
+    assert older[1] == pytest.approx(8.8128, abs=1e-4)
+    assert hang[1] == pytest.approx(1499.8, abs=0.1)
+    assert judged("insight:hang>30m")[0] is False
+
+
+def test_a_gate_on_what_did_not_happen_is_zero_and_on_what_nobody_can_know_is_not_judged() -> None:
+    assert judged("insight:long_outage>0") == (False, 0.0)
+    assert judged("insight:queued>0") == (None, None)
+
+
+def test_a_checkpoint_log_cannot_tell_hangs() -> None:
+    log = account(started(0), finished(0, 100), saved(0, 110), finished(10, 1000), terminated(1100))
+    assert not is_judged(BY_CODE["hang"], log.analysis)
+    assert is_judged(BY_CODE["older_checkpoint"], log.analysis)
+
+
+def test_a_gate_on_an_unknown_kind_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean older_checkpoint"):
+        goodput_cli.analyze(NIGHT, thresholds=["insight:old_checkpoint>0"])
+
+
+def test_every_kind_needs_what_can_be_measured() -> None:
+    assert [name for kind in KINDS for name in kind.needs if name not in MEASURES] == []
+
+
+def test_text_of_a_log_does_not_act(tmp_path: Path) -> None:
+    """A label is the only text of a log in an insight."""
+    label = "EVAL\x1b[31m<b>|`x`"
+    evals = [custom(label, at, at + 40) for at in range(200, 2000, 200)]
+    analysis = account(start(0), *(step(n, 10 * n) for n in range(200)), *evals, end(2000)).analysis
+    assert "\x1b" not in table(analysis, PAGE)
+    shown = next(line for line in markdown(analysis, PAGE).splitlines() if "held up" in line)
+    assert "<B>" not in shown.upper()
+    assert shown.count("|") == shown.count("\\|")
+    assert json.loads(goodput_json(analysis))["insights"][0]["text"].startswith("EVAL")
+
+
+def goodput_json(analysis: Analysis) -> str:
+    from goodput_cli.report.formats.json import render
+
+    return str(render(analysis, PAGE))

@@ -1,0 +1,27 @@
+"""What the tests of the monitor share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.monitor.monitoring_server import Server
+
+
+@pytest.fixture(scope="session")
+def one_server() -> Iterator[Server]:
+    """The server of all tests."""
+    with Server() as running:
+        yield running
+
+
+@pytest.fixture
+def server(one_server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """Cloud Monitoring on loopback, which has received nothing; no metadata server; a folder for state."""
+    one_server.forget()
+    monkeypatch.setenv("GOODPUT_MONITORING_ENDPOINT", one_server.url)
+    monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:9")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    return one_server

@@ -1,0 +1,238 @@
+"""A server on loopback for what the monitor sends to Cloud Monitoring, in a process of its own. It refuses what we read
+in Google's documents that they refuse; that the real service does the same was not tried.
+
+    python tests/monitor/monitoring_server.py    prints its port
+
+POST /control orders a fault (JSON) or forgets everything, GET /control tells what was received.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+MOST_SERIES, APART_SECONDS, AHEAD_SECONDS, BEHIND_SECONDS = 200, 5.0, 300.0, 25 * 3600.0
+TYPES = {
+    "goodput_time": ("DOUBLE", {"goodput_source"}),
+    "badput_time": ("DOUBLE", {"badput_source"}),
+    "disruptions": ("INT64", {"window_type"}),
+    "max_productive_steps": ("INT64", set()),
+    "total_elapsed_time": ("DOUBLE", {"window_type"}),
+    "step_time_deviation": ("DOUBLE", set()),
+    "performance": ("DOUBLE", set()),
+    "interval_goodput": ("DOUBLE", {"goodput_source", "rolling_window_size"}),
+    "interval_badput": ("DOUBLE", {"badput_source", "rolling_window_size"}),
+    "stepping_slice_efficiency": ("DOUBLE", {"window_type", "rolling_window_size"}),
+    "available_slice_efficiency": ("DOUBLE", {"window_type", "rolling_window_size"}),
+}
+COMMON = {"accelerator_type", "cluster_name"}
+RESOURCES = {
+    "compute.googleapis.com/Workload": {"location", "workload_id", "replica_id"},
+    "generic_task": {"location", "namespace", "job", "task_id"},
+}
+
+
+class Server:
+    """Starts the server; use as a context manager."""
+
+    def __enter__(self) -> Server:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.url = f"http://127.0.0.1:{self._process.stdout.readline().strip()}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # its standard input ends, and with it the process
+
+    def fault(self, kind: str = "", times: int = -1) -> None:
+        """From now on, `times` requests (-1: all) are answered with a status such as "503", "hang", or "lose" (taken,
+        and not answered); "": none."""
+        self._ask({"kind": kind, "times": times})
+
+    def forget(self) -> None:
+        """As if it had just been started."""
+        self._ask({"forget": True})
+
+    def points(self) -> list[dict[str, Any]]:
+        """Every point that was taken: metric, labels, resource, end (s), value."""
+        return list(self._ask(None)["points"])
+
+    def refusals(self) -> list[str]:
+        """Why series were refused."""
+        return list(self._ask(None)["refusals"])
+
+    def requests(self) -> int:
+        """How many there were."""
+        return int(self._ask(None)["requests"])
+
+    def _ask(self, order: dict[str, Any] | None) -> dict[str, Any]:
+        body = None if order is None else json.dumps(order).encode()
+        with urllib.request.urlopen(f"{self.url}/control", data=body, timeout=20) as answer:
+            content: dict[str, Any] = json.loads(answer.read())
+            return content
+
+
+class _State:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        self.points: list[dict[str, Any]] = []
+        self.refusals: list[str] = []
+        self.last: dict[str, float] = {}
+        self.kinds: dict[str, str] = {}
+        self.requests = 0
+        self.fault: dict[str, Any] = {"kind": "", "times": 0}
+
+    def take(self, series: list[dict[str, Any]]) -> list[str]:
+        """Keep what is right; why the others are refused."""
+        if len(series) > MOST_SERIES:
+            return [f"{len(series)} series in one request"]
+        refused, seen = [], set()
+        for one in series:
+            key = json.dumps([one["metric"], one["resource"]], sort_keys=True)
+            why = "twice in one request" if key in seen else self._wrong(one, key)
+            seen.add(key)
+            if why:
+                refused.append(f"{one['metric']['type']}: {why}")
+            else:
+                self._keep(one, key)
+        return refused
+
+    def _wrong(self, one: dict[str, Any], key: str) -> str:
+        metric, resource, points = one["metric"], one["resource"], one["points"]
+        labels = {**metric.get("labels", {}), **resource["labels"]}
+        if one.get("metricKind") != "GAUGE" or len(points) != 1:
+            return "not one point of a gauge"
+        if not all(isinstance(text, str) and len(text) <= 1024 for text in labels.values()):
+            return "a label that is no text"
+        return self._wrong_type(one) or self._wrong_time(points[0]["interval"], key)
+
+    def _wrong_type(self, one: dict[str, Any]) -> str:
+        prefix, _, name = one["metric"]["type"].rpartition("/")
+        resource, labels = one["resource"], set(one["metric"].get("labels", {}))
+        if RESOURCES.get(resource["type"]) != set(resource["labels"]):
+            return "an unknown resource, or other labels than it has"
+        (held,) = one["points"][0]["value"]
+        if {"DOUBLE": "doubleValue", "INT64": "int64Value"}.get(one["valueType"]) != held:
+            return "a value of another type"
+        number = one["points"][0]["value"][held]
+        if isinstance(number, str) != (held == "int64Value"):
+            return "a value that is written wrongly"
+        if prefix == "compute.googleapis.com/workload":
+            kind, own = TYPES.get(name, ("", set()))
+            if kind != one["valueType"]:
+                return "an unknown metric, or of another type"
+            return "" if own <= labels <= own | COMMON or (name == "performance" and not labels) else "other labels"
+        if not prefix.startswith("custom.googleapis.com"):
+            return "an unknown metric"
+        return "" if self.kinds.setdefault(one["metric"]["type"], one["valueType"]) == one["valueType"] else "a type"
+
+    def _wrong_time(self, interval: dict[str, str], key: str) -> str:
+        end = _seconds(interval["endTime"])
+        if "startTime" in interval and _seconds(interval["startTime"]) != end:
+            return "a start that is not the end: it is a gauge"
+        if not -BEHIND_SECONDS < end - time.time() < AHEAD_SECONDS:
+            return "an end too far from now"
+        last = self.last.get(key)
+        if last is not None and end <= last:
+            return "an end that is not after the last one"
+        return "sooner after the last one than 5 s" if last is not None and end - last < APART_SECONDS else ""
+
+    def _keep(self, one: dict[str, Any], key: str) -> None:
+        (value,) = one["points"][0]["value"].values()
+        end = _seconds(one["points"][0]["interval"]["endTime"])
+        self.last[key] = end
+        self.points.append(
+            {
+                "metric": one["metric"]["type"],
+                "labels": one["metric"].get("labels", {}),
+                "resource": one["resource"],
+                "end": end,
+                "value": float(value),
+            }
+        )
+
+
+def _seconds(text: str) -> float:
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    state: _State
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        state = self.state
+        with state.lock:
+            self._answer(200, {"points": state.points, "refusals": state.refusals, "requests": state.requests})
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        state = self.state
+        with state.lock:
+            if self.path == "/control":
+                self._order(body)
+                return
+            kind = self._fault()
+            refused = [] if kind not in ("", "lose") else state.take(body["timeSeries"])
+            state.refusals += refused
+        if kind == "hang":
+            time.sleep(600)
+        elif kind == "lose":
+            self.connection.close()
+        elif kind or not self.path.startswith("/v3/projects/"):
+            self._answer(int(kind or 404), {"error": {"message": "out of order"}})
+        elif refused:
+            self._answer(400, {"error": {"message": "; ".join(refused)[:1000]}})
+        else:
+            self._answer(200, {})
+
+    def _order(self, order: dict[str, Any]) -> None:
+        if order.get("forget"):
+            self.state.forget()
+        else:
+            self.state.fault = order
+        self._answer(200, {})
+
+    def _fault(self) -> str:
+        self.state.requests += 1
+        fault = self.state.fault
+        if fault["times"] == 0:
+            return ""
+        fault["times"] -= fault["times"] > 0
+        return str(fault["kind"])
+
+    def _answer(self, status: int, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.daemon_threads = True
+    _Handler.state = _State()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""The endpoint: both formats, health, and clients that are slow or many."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.api.watch import Watched
+from goodput_cli.monitor.health import Health
+from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.targets import http
+from goodput_cli.monitor.targets.base import Place, parse_target
+from tests.monitor.monitors import OPEN_METRICS, ended, get, samples, value
+
+
+@pytest.fixture
+def snapshot(folder: Path) -> Snapshot:
+    """Of a job that ended."""
+    watched = Watched(str(ended(folder / "run.jsonl")))
+    watched.look()
+    analysis = watched.analysis(None)
+    watched.close()
+    return Snapshot(analysis, analysis.window.end_ns + 5 * 10**9)
+
+
+@pytest.fixture
+def health() -> Health:
+    """Of a monitor that looks every minute."""
+    return Health(60)
+
+
+@pytest.fixture
+def url(health: Health, snapshot: Snapshot) -> Iterator[str]:
+    """Of an endpoint with one update."""
+    said: list[str] = []
+    endpoint = http.Endpoint(parse_target("http://:0"), Place(health, 60, say=said.append))
+    endpoint.publish(snapshot, False)
+    yield said[0].removeprefix("Metrics at ").removesuffix("/metrics")
+    endpoint.close()
+
+
+def test_both_formats_hold_the_same(url: str) -> None:
+    _, open_text, open_type = get(f"{url}/metrics", OPEN_METRICS)
+    _, text, plain_type = get(f"{url}/metrics?x=1")
+    assert open_type.startswith("application/openmetrics-text; version=1.0.0")
+    assert plain_type.startswith("text/plain; version=0.0.4")
+    assert samples(open_text) == samples(text)
+    assert value(samples(text), "goodput_seconds_since_last_event") == 5
+    assert value(samples(text), "goodput_seconds_since_last_step") == 15
+    assert {dict(pairs).get("job_name") for _, pairs in samples(text)} == {"job"}
+
+
+def test_health_is_that_of_the_last_look(url: str, health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert get(f"{url}/healthz")[0] == 503  # nothing was looked at yet
+    health.looked(failing=False)
+    assert get(f"{url}/healthz")[:2] == (200, "ok\n")
+    assert health._looked is not None
+    health._looked -= 181  # a source that hangs: three intervals of a minute
+    assert get(f"{url}/healthz")[0] == 503
+    assert get(f"{url}/other")[0] == 404
+
+
+def test_clients_that_are_slow_are_cut_off_and_too_many_are_sent_away(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "SECONDS", 0.3)
+    host, port = url.removeprefix("http://").split(":")
+    slow = [socket.create_connection((host, int(port)), timeout=20) for _ in range(http.CONNECTIONS)]
+    for client in slow:
+        client.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+    one_too_many = socket.create_connection((host, int(port)), timeout=20)
+    assert _ended(one_too_many)
+    assert all(_ended(client) for client in slow)
+    assert get(f"{url}/metrics")[0] == 200
+
+
+def _ended(client: socket.socket) -> bool:
+    """Whether the connection ends without an answer."""
+    with client:
+        try:
+            return client.recv(1) == b""
+        except ConnectionResetError:
+            return True

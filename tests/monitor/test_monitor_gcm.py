@@ -1,0 +1,213 @@
+"""Cloud Monitoring: the series of the existing dashboards, and a server that refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import ml_goodput_measurement
+import numpy as np
+import pytest
+
+from goodput_cli.api.watch import Watched
+from goodput_cli.monitor.health import Health
+from goodput_cli.monitor.run import Monitor, Plan
+from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.stop import Stop
+from goodput_cli.monitor.targets.base import Place, TargetFailed, parse_target
+from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of
+from goodput_cli.monitor.targets.gcm_series import step_time_deviation
+from tests.monitor.monitoring_server import Server
+from tests.monitor.monitors import Job, ended, monitor
+from tests.support.recorder_log import EPOCH, Recorder
+
+NS = 10**9
+MACHINE = {"location": "us-central1-a", "accelerator": "TPU-v5p"}
+HERE = ["--gcm-location", "us-central1-a"]
+
+
+class Time:
+    """A clock that tests hurry, an hour back so that nothing lies in the future."""
+
+    def __init__(self) -> None:
+        self.ns = time.time_ns() - 3600 * NS
+
+    def __call__(self) -> int:
+        return self.ns
+
+    def sleep(self, seconds: float) -> None:
+        self.ns += round(seconds * NS)
+
+
+def target(time: Time, text: str = "gcm:my-project", **labels: str) -> CloudMonitoring:
+    place = Place(Health(60), 60, labels={**MACHINE, **labels})
+    return CloudMonitoring(parse_target(text), place, time, time.sleep)
+
+
+def snapshot(path: Path, windows: tuple[int, ...] = (), as_of: float | None = None) -> Snapshot:
+    """Of a log, as of its last event or of some seconds after its beginning."""
+    options = {} if as_of is None else {"as_of": round((EPOCH + as_of) * NS)}
+    watched = Watched(str(path), **options)  # type: ignore[arg-type]
+    watched.look()
+    monitor = Monitor(
+        lambda: watched, (), Plan(windows=windows), health=Health(60), stop=Stop(), tell=lambda _: None, say=print
+    )
+    monitor._look()
+    analysis = monitor._analysis(time.time_ns())
+    assert analysis is not None
+    watched.close()
+    return Snapshot(analysis, time.time_ns())
+
+
+@pytest.fixture
+def elastic(folder: Path) -> Path:
+    """A log with a custom event in two spellings, slices and a restart."""
+    log = Recorder().start(0).slices(1, 2, 4, 4).steps(0, 9, 20, 10).start(200).steps(8, 20, 220, 10)
+    for begin, name in ((331, "eval"), (343, "Eval")):
+        for edge, at in (("start", begin), ("end", begin + 5)):
+            log.add(**{"custom_badput_event_type": name, f"custom_badput_event_{edge}_time": EPOCH + at})
+    log.steps(21, 21, 350, 10).end(360)
+    path = folder / "run.jsonl"
+    path.write_text("".join(f"{line}\n" for line in log.lines), encoding="utf-8")
+    return path
+
+
+def test_an_hour_of_points_is_taken_and_adds_up(server: Server, elastic: Path) -> None:
+    clock = Time()
+    updates = [snapshot(elastic, (60 * NS,), as_of) for as_of in (100, 210, 300, 360)]
+    for number in range(240):
+        if number % 40 == 0:
+            monitor = target(clock)  # it was restarted
+        monitor.publish(updates[number * 4 // 240], final=False)
+        clock.sleep(17 if number % 3 else 4)  # every third comes too soon, and is left out
+    points = server.points()
+    assert server.refusals() == []
+    assert len(points) > 3000
+    sums: dict[float, float] = defaultdict(float)
+    totals = {}
+    for point in points:
+        name = point["metric"].removeprefix("compute.googleapis.com/workload/")
+        if name in ("goodput_time", "badput_time"):
+            sums[point["end"]] += point["value"]
+        elif name == "total_elapsed_time":
+            totals[point["end"]] = point["value"]
+    assert len(totals) == 160
+    assert sums == pytest.approx(totals, abs=1e-6)
+
+
+def test_the_series_of_a_job(server: Server, elastic: Path) -> None:
+    target(Time()).publish(snapshot(elastic, (86_400 * NS,)), final=True)
+    assert server.refusals() == []
+    points = server.points()
+    counts = Counter(point["metric"].rpartition("/")[2] for point in points)
+    assert {name for name, count in counts.items() if count == 1} == {
+        *("goodput_time", "disruptions", "max_productive_steps", "total_elapsed_time", "step_time_deviation"),
+        *("performance", "interval_goodput", "available_slice_efficiency"),
+    }
+    assert counts["stepping_slice_efficiency"] == 2
+    by_source = {point["labels"].get("badput_source"): point for point in points if "badput_time" in point["metric"]}
+    assert by_source["CUSTOM_BADPUT_EVENTS.EVAL"]["value"] == 10  # both spellings
+    assert by_source["STEP_STALL"]["value"] == 0  # recorded, and nothing of it
+    assert "DATA_LOADING_ASYNC" not in by_source
+    (disruptions,) = [point for point in points if point["metric"].endswith("disruptions")]
+    assert disruptions["labels"] == {"accelerator_type": "TPU-v5p", "window_type": "cumulative"}
+    assert disruptions["resource"] == {
+        "type": "compute.googleapis.com/Workload",
+        "labels": {"location": "us-central1-a", "workload_id": "job", "replica_id": "0"},
+    }
+    (window,) = [point for point in points if point["metric"].endswith("interval_goodput")]
+    assert window["labels"]["rolling_window_size"] == "86400"
+
+
+def test_every_query_of_the_existing_dashboard_finds_its_series(server: Server, elastic: Path) -> None:
+    folder = Path(ml_goodput_measurement.__file__).parent
+    dashboard = (folder / "dashboards" / "goodput_dashboard.json").read_text(encoding="utf-8")
+    asked = set(re.findall(r"compute.googleapis.com/workload/(\w+)", dashboard))
+    asked |= set(re.findall(r"compute_googleapis_com:workload_(\w+)", dashboard))
+    sizes = set(re.findall(r"rolling_window_size == (\d+)", dashboard))
+    days = tuple(int(size) * NS for size in sizes)
+    target(Time(), cluster="c").publish(snapshot(elastic, days), final=True)
+    points = server.points()
+    assert asked <= {point["metric"].rpartition("/")[2] for point in points}
+    assert {point["labels"].get("rolling_window_size", "0") for point in points} - {"0"} == sizes
+    assert json.loads(dashboard)
+    assert {point["labels"].get("cluster_name") for point in points if point["labels"]} == {"c"}
+
+
+def test_parts_can_be_left_out_and_other_prefixes_are_taken(server: Server, elastic: Path) -> None:
+    update = snapshot(elastic)
+    target(Time(), "gcm:p?totals=no&slices=no").publish(update, final=True)
+    assert [point["metric"].rpartition("/")[2] for point in server.points()] == ["step_time_deviation"]
+    server.forget()
+    target(Time(), "gcm:q?prefix=custom.googleapis.com/goodput&step_deviation=no").publish(update, final=True)
+    assert server.refusals() == []
+    assert {point["resource"]["type"] for point in server.points()} == {"generic_task"}
+
+
+def test_while_it_is_down_the_newest_waits_and_then_is_one_point(server: Server, elastic: Path) -> None:
+    clock, update = Time(), snapshot(elastic)
+    monitor = target(clock)
+    server.fault("503", times=60)
+    for _ in range(60):
+        with pytest.raises(TargetFailed, match="the server answers 503: out of order"):
+            monitor.publish(update, False)
+        clock.sleep(10)
+    monitor.publish(update, False)
+    points = server.points()
+    assert len({point["end"] for point in points}) == 1
+    assert server.refusals() == []
+
+
+def test_a_clock_that_was_set_back_stops_nothing(server: Server, elastic: Path) -> None:
+    clock, update = Time(), snapshot(elastic)
+    monitor = target(clock)
+    for hours in (0, -1, 0):
+        clock.ns += hours * 3600 * NS
+        monitor.publish(update, False)
+        clock.sleep(60)
+    assert server.refusals() == []
+    assert len({point["end"] for point in server.points()}) == 3
+
+
+def test_what_google_refuses_is_said_and_ends_nothing_else(server: Server, elastic: Path) -> None:
+    assert monitor(elastic, "--publish", "gcm:p", "--publish", "prom:m.prom", *HERE, "--grace", "5") == 0
+    assert len({point["end"] for point in server.points()}) == 1
+    server.fault("403")
+    assert monitor(elastic, "--publish", "gcm:p2", "--publish", "prom:m2.prom", *HERE, "--grace", "0.3") == 1
+    assert Path("m2.prom").exists()
+
+
+def test_a_server_that_hangs_delays_no_other_target(server: Server, folder: Path) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    server.fault("hang")
+    targets = ["--publish", "gcm:p", "--publish", "json:m.json", *HERE, "--interval", "0.1", "--updates", "4"]
+    assert monitor("run.jsonl", *targets, "--grace", "0.2") == 1
+    assert len(Path("m.json").read_bytes().splitlines()) > 1
+    assert server.requests() == 1
+
+
+def test_without_a_zone_it_says_which_option_names_one(
+    server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert monitor(ended(folder / "run.jsonl"), "--publish", "gcm:p", "--grace", "2") == 1
+    assert "the zone of this machine is not known: name it with --gcm-location" in capsys.readouterr().err
+
+
+def test_step_time_deviation_is_that_of_the_original() -> None:
+    original = ml_goodput_measurement.goodput_utils.compute_step_deviation_from_baseline
+    away = np.random.default_rng(1).gamma(2.0, size=1500)
+    for count in (1, 99, 100, 1099, 1100, 1500):
+        expected = original(dict(enumerate(away[:count].tolist())))
+        assert step_time_deviation(away[:count]) == pytest.approx(expected)
+
+
+def test_accelerators_are_those_of_the_original() -> None:
+    table = ml_goodput_measurement.goodput_utils.MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING
+    for machine in ("ct5lp-hightpu-4t", "ct6e-standard-8t", "a3-highgpu-8g", "a3-ultragpu-8g", "a2-highgpu-1g"):
+        assert accelerator_of(machine) == next(name for prefix, name in table.items() if prefix in machine)
+    assert accelerator_of("n2-standard-8") == "UNKNOWN"

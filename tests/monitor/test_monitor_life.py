@@ -1,0 +1,252 @@
+"""When a monitor publishes, when it ends, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.api.watch import Watched
+from goodput_cli.cli.main import run
+from goodput_cli.events.decode import Decoder
+from tests.monitor.monitors import Endpoint, Job, beside, ended, monitor, samples, started, value
+from tests.support.waiting import until
+
+
+def updates(path: Path) -> list[dict[str, Any]]:
+    """The lines of a JSON target."""
+    return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
+
+
+def test_after_the_end_the_last_values_are_those_of_analyze(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ended(folder / "run.jsonl")
+    assert monitor(log, "--publish", "prom:m.prom", "--publish", "json:m.json", "--window", "1m") == 0
+    assert run(["analyze", str(log), "-o", "a.prom", "-o", "a.json"]) == 0
+    mine, theirs = samples(Path("m.prom").read_text()), samples(Path("a.prom").read_text())
+    assert theirs.items() <= mine.items()
+    (line,) = updates(Path("m.json"))
+    answer = json.loads(Path("a.json").read_text())
+    assert {**line, "rolling": None} == {**answer, "rolling": None}
+    assert value(mine, "goodput_job_ended") == 1
+    assert value(mine, "goodput_rolling_ratio", window="60") == 1
+    assert value(mine, "goodput_rolling_category_seconds", category="productive") == 60
+
+
+def test_it_follows_a_job_to_its_end(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job, endpoint = Job(folder / "run.jsonl"), Endpoint(capsys)
+
+    def play() -> None:
+        until(lambda: endpoint.value("goodput_monitor_source_failing") == 1)  # there is no log yet
+        job.start()
+        job.steps(0, 3)
+        until(lambda: endpoint.value("goodput_last_step") == 3)
+        assert endpoint.value("goodput_job_ended") == 0
+        assert endpoint.value("goodput_monitor_source_failing") == 0
+        job.add(goodput_event="crashed", goodput_time=time.time(), reason="ValueError")
+        before = endpoint.value("goodput_window_end_timestamp_seconds") or 0.0
+        until(lambda: (endpoint.value("goodput_window_end_timestamp_seconds") or 0.0) > before + 0.5)
+        job.start()  # it has come back
+        job.steps(2, 5)
+        until(lambda: endpoint.value("goodput_last_step") == 5)
+        assert endpoint.value("goodput_attempts") == 2
+        assert (endpoint.value("goodput_seconds_since_last_step") or 0.0) < 60
+        job.end()
+
+    targets = ["--publish", "http://:0", "--publish", "prom:m.prom"]
+    assert beside(play, "run.jsonl", *targets, "--interval", "0.1", "--settle", "0.3") == 0
+    assert run(["analyze", "run.jsonl", "-q", "-o", "a.prom"]) == 0
+    assert samples(Path("a.prom").read_text()).items() <= samples(Path("m.prom").read_text()).items()
+
+
+@pytest.mark.parametrize("how", ["idle", "updates"])
+def test_a_job_that_does_not_end_can_be_left(folder: Path, how: str, capsys: pytest.CaptureFixture[str]) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    last = {"idle": ["--idle-end", "0.2"], "updates": ["--updates", "3"]}[how]
+    assert monitor("run.jsonl", "--publish", "json:m.json", "--interval", "0.1", *last) == 0
+    final = updates(folder / "m.json")[-1]
+    assert run(["analyze", "run.jsonl", "-q", "-o", "a.json"]) == 0
+    as_of_the_last_event = json.loads(Path("a.json").read_text())["window"]["ns"] == final["window"]["ns"]
+    assert as_of_the_last_event == (how == "idle")
+
+
+def test_forever_is_longer_than_the_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ended(folder / "run.jsonl")
+    target = ["--publish", "json:m.json", "--interval", "0.1"]
+    assert monitor(log, *target, "--forever", "--settle", "0", "--updates", "3") == 0
+    count = len(updates(folder / "m.json"))
+    assert 1 <= count <= 3  # a target takes the newest, and not what came while it was busy
+    assert monitor(log, *target, "--settle", "0") == 0
+    assert len(updates(folder / "m.json")) == count + 1
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "no such file"), (b"", "no event of the job came within"), (b'{"a": 1}\n', "no event")]
+)
+def test_without_an_event_it_ends_with_4(
+    folder: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, said: str
+) -> None:
+    if content is not None:
+        Path("run.jsonl").write_bytes(content)
+    assert monitor("run.jsonl", "--publish", "prom:m.prom", "--interval", "0.1", "--wait", "0.2") == 4
+    assert said in capsys.readouterr().err.lower()
+    assert not Path("m.prom").exists()
+
+
+def test_thresholds_of_the_last_update_decide(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ended(folder / "run.jsonl")
+    target = ["--publish", "prom:m.prom"]
+    assert monitor(log, *target, "--fail-under", "99") == 3
+    assert "threshold goodput<99: FAILED" in capsys.readouterr().err
+    assert value(samples(Path("m.prom").read_text()), "goodput_threshold_verdict", verdict="failed") == 1
+    assert monitor(log, *target, "--fail-under", "50", "--warn-if", "goodput<99") == 0
+
+
+def test_a_target_that_does_not_take_the_last_update_is_a_failure(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = ended(folder / "run.jsonl")
+    (folder / "there").mkdir()
+    targets = ["--publish", "json:/dev/full", "--publish", "prom:there/m.prom"]
+    assert monitor(log, *targets, "--grace", "0.3") == 1
+    said = capsys.readouterr().err
+    assert "json:/dev/full: /dev/full: No space left on device (trying again)" in said
+    assert "json:/dev/full: did not take the last update within 0.3 s" in said
+    assert Path("there/m.prom").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("s3:x", "is no place to publish at; write one of prom:FILE, json:FILE, http://HOST:PORT"),
+        ("prom:", "names no place"),
+        ("http://nowhere", "is no address to listen at"),
+        ("http://h:99999", "is no address to listen at"),
+        ("gcm:p?colour=red", "colour=red is no parameter of it"),
+        ("tensorboard:tb?badput=maybe", "badput=maybe is no parameter of it"),
+        ("prom:missing/m.prom", "the folder missing does not exist"),
+        ("json:.", "is a folder"),
+    ],
+)
+def test_what_is_no_target_is_refused_at_once(
+    folder: Path, capsys: pytest.CaptureFixture[str], target: str, said: str
+) -> None:
+    assert monitor(ended(folder / "run.jsonl"), "--publish", target) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_address_that_is_taken_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        target = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        assert monitor(ended(folder / "run.jsonl"), "--publish", target) == 1
+    assert "Address already in use" in capsys.readouterr().err
+
+
+def test_sigterm_is_one_last_update(folder: Path) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    with started("run.jsonl", "--publish", "json:m.json", "--interval", "3600", cwd=folder) as process:
+        until(lambda: updates(folder / "m.json"))
+        job.steps(4, 5)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, "Traceback" in said) == (0, False)
+    assert [update["job"]["last_step"] for update in updates(folder / "m.json")] == [3, 5]
+
+
+def test_it_does_not_outlive_its_parent(folder: Path) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    program = """
+import os, subprocess, sys, time
+command = [sys.executable, "-m", "goodput_cli", "monitor", "run.jsonl", "--publish", "json:m.json"]
+child = subprocess.Popen([*command, "--interval", "3600", "--parent", str(os.getpid())], start_new_session=True)
+while not os.path.exists("m.json"): time.sleep(0.01)
+print(child.pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    root = Path(__file__).parent.parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL
+    child = int(done.stdout)
+    until(lambda: _is_gone(child))
+    assert len(updates(folder / "m.json")) == 2
+
+
+def _is_gone(process: int) -> bool:
+    """Whether a process of somebody else has ended; one that nobody waited for is left as a zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _until_longer(path: Path, lines: int) -> None:
+    until(lambda: len(updates(path)) > lines)
+
+
+def test_killed_at_random_and_restarted_it_leaves_whole_lines(folder: Path) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    for delay in (0.0, 0.07):
+        size = len(updates(folder / "m.json"))
+        target = ["--publish", "json:m.json", "--publish", "prom:m.prom", "--interval", "0.1"]
+        with started("run.jsonl", *target, cwd=folder) as process:
+            _until_longer(folder / "m.json", size)
+            time.sleep(delay)
+            process.kill()
+    samples((folder / "m.prom").read_text())
+    with (folder / "m.json").open("ab") as stream:
+        stream.write(b'{"torn": ')
+    job.end()
+    assert monitor("run.jsonl", "--publish", "json:m.json", "--publish", "prom:m.prom", "--settle", "0") == 0
+    *_, torn, last = (folder / "m.json").read_bytes().splitlines()
+    assert (torn, json.loads(last)["job"]["ending"]) == (b'{"torn": ', "clean")
+
+
+def test_a_clock_that_was_set_back_hides_nothing(folder: Path) -> None:
+    log = ended(folder / "run.jsonl")
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join(lines[:-1]))
+    watched = Watched(str(log), as_of="now")
+    watched.look()
+    analysis = watched.analysis(now_ns=1_767_225_600 * 10**9 + 1)
+    assert (analysis.job.last_step, analysis.window.ns) == (8, 110 * 10**9)
+    watched.close()
+
+
+def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    add = Decoder.add
+
+    def counted(self: Decoder, source: str, parsed: Any) -> None:
+        read.append(len(parsed))
+        add(self, source, parsed)
+
+    monkeypatch.setattr(Decoder, "add", counted)
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 2000)
+    watched = Watched("run.jsonl")
+    watched.look()
+    first = sum(read)
+    job.steps(2001, 2010)
+    watched.look()
+    assert sum(read) - first <= 10 < first
+    watched.close()

@@ -1,0 +1,67 @@
+"""Step-end logs: where attempts began to train, and what lies between their records (accounting §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from .attempt import Attempt
+from .events import NS, Event
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """step: how many were done. time: ns. started: whether it is the last start line of its burst."""
+
+    step: int
+    time: int
+    started: bool = False
+
+
+def lower_median(values: Sequence[int]) -> int | None:
+    """The middle one, or the lower of the two middle ones; None of nothing."""
+    return sorted(values)[(len(values) - 1) // 2] if values else None
+
+
+def strides(attempts: list[Attempt]) -> list[int]:
+    """Per attempt: the lower median difference between its recorded steps; with one record all attempts', else 1."""
+    own = [[b.number - a.number for a, b in pairwise(attempt.steps)] for attempt in attempts]
+    everywhere = lower_median([difference for differences in own for difference in differences])
+    return [lower_median(differences) or everywhere or 1 for differences in own]
+
+
+def beginnings(attempts: list[Attempt]) -> list[Beginning | None]:
+    """Of each attempt with a record."""
+    return [
+        beginning(attempt, stride) if attempt.steps else None
+        for attempt, stride in zip(attempts, strides(attempts), strict=True)
+    ]
+
+
+def beginning(attempt: Attempt, stride: int) -> Beginning:
+    """At the last restore or load before its first record, if below it; else a stride before (one step, if the first
+    two records are nearer), if a start line opened it; else at the record."""
+    first = attempt.steps[0]
+    place = next(i for i, event in enumerate(attempt.events) if event is first)
+    told = [event for event in attempt.events[:place] if event.kind in ("restore", "load") and event.step is not None]
+    if told and told[-1].number < first.number:
+        at = attempt.up if attempt.has_start else min(told[-1].end, first.time)
+        return Beginning(told[-1].number, at, attempt.has_start)
+    if not attempt.has_start:
+        return Beginning(first.number, first.time)
+    if len(attempt.steps) > 1 and attempt.steps[1].number - first.number < stride:
+        stride = 1
+    step = min(max(first.number - stride, 0), first.number)
+    return Beginning(step, attempt.up, True) if step < first.number else Beginning(step, first.time)
+
+
+def trained_from(start: int, record: Event, steps: int) -> int:
+    """Where (ns) the `steps` steps that a record ends began, which began at `start` or later: what their mean leaves
+    over is a gap, if it is more than 1 % of them, and two seconds where the clock shows whole ones."""
+    if record.mean is None:
+        return start
+    took = steps * record.mean
+    slack = Fraction(took, 100) + (2 * NS if record.time % NS == 0 else 0)
+    return record.time - took if record.time - start - took > slack else start

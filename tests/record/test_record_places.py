@@ -1,0 +1,156 @@
+"""Which file is written, and through what: names, folders, links, mounts and slow disks."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.record import Recorder
+from goodput_cli.record.lines import STEP
+from goodput_cli.record.mounts import file_system, is_local
+from goodput_cli.record.names import in_path
+from goodput_cli.record.sinks.files import SLOW_WRITES, FileSink
+from goodput_cli.record.workers import Worker
+from goodput_cli.record.writer import Writer
+from tests.record.record_programs import events
+
+
+def test_a_file_that_is_renamed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goodput_cli.record.sinks.files._LOOK_NS", 0)
+    path = tmp_path / "log.jsonl"
+    recorder = Recorder("j", path, heartbeat=0)
+    recorder.begin_step(0)
+    path.rename(tmp_path / "log.jsonl.1")
+    recorder.begin_step(1)
+    path.unlink()
+    recorder.begin_step(2)
+    assert events(tmp_path / "log.jsonl.1")[-1] == "step 0"
+    assert events(path) == ["step 2"]
+
+
+def test_a_folder_gets_a_file_for_each_process_and_attempt(tmp_path: Path) -> None:
+    for rank in range(2):
+        Recorder("a job", f"{tmp_path}/logs/", rank=rank, ranks="all", heartbeat=0, run_id="r1").attempt()
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["a%20job.r1.r0.jsonl", "a%20job.r1.r1.jsonl"]
+
+
+def test_job_names_cannot_leave_their_folder(tmp_path: Path) -> None:
+    assert in_path("../../etc/passwd") == "%2E.%2F..%2Fetc%2Fpasswd"
+    assert in_path("ü") == "%C3%BC"
+    assert in_path("") == "_"
+    long, other = in_path("x" * 500), in_path("x" * 501)
+    assert (len(long), long != other) == (120, True)
+    Recorder("../j", heartbeat=0).attempt()
+    assert [path.name for path in Path("goodput-logs").iterdir()] == ["%2E.%2Fj.jsonl"]
+
+
+def test_links_in_the_default_folder_are_not_followed(tmp_path: Path) -> None:
+    Path("goodput-logs").mkdir()
+    Path("goodput-logs/j.jsonl").symlink_to(tmp_path / "elsewhere")
+    said: list[str] = []
+    Recorder("j", heartbeat=0, warn=said.append).attempt()
+    assert not (tmp_path / "elsewhere").exists()
+    assert "Too many levels of symbolic links" in said[0]
+
+
+def test_a_pipe_that_nobody_reads_delays_no_call(tmp_path: Path) -> None:
+    """Nothing is asserted about time: the test ends, though the pipe takes nothing."""
+    os.mkfifo(tmp_path / "pipe")
+    recorder = Recorder("j", tmp_path / "pipe", heartbeat=0, grace=0.2, warn=lambda _: None)
+    for _ in recorder.steps(range(20_000)):
+        pass
+    recorder.close()
+
+
+def test_slow_writes_send_the_file_behind_a_queue(tmp_path: Path) -> None:
+    """A pipe of one page, whose reader takes a page every 100 ms: every write of a page blocks for as long."""
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    said: list[str] = []
+    writer = Writer("j", tmp_path / "pipe", warn=said.append, inline=True)
+    (sink,) = writer._sinks
+    assert isinstance(sink, FileSink)
+    sink.slow = writer._go_behind_a_queue  # as it is where nobody says `inline=True`
+    page = b"x" * 4095 + b"\n"
+    writer.write(page, STEP, 1)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.wait(0.1):
+            with suppress(BlockingIOError):
+                os.read(reader, 4096)
+
+    taking = threading.Thread(target=read, daemon=True)
+    taking.start()
+    written = 0
+    while writer._sinks == (sink,):
+        writer.write(page, STEP, 1)
+        written += 1
+        assert written < 20
+    assert written >= SLOW_WRITES
+    assert isinstance(writer._sinks[0], Worker)
+    assert "writes take long" in said[0]
+    for _ in range(100):
+        writer.write(page, STEP, 1)  # would take 10 s
+    done.set()
+    taking.join()
+    writer.close(0.1)
+    os.close(reader)
+
+
+def test_the_kind_of_file_system_is_read_from_the_mounts(tmp_path: Path) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "22 1 8:1 / / rw shared:1 - ext4 /dev/sda rw\n"
+        "40 22 0:40 / /home/a\\040b rw - nfs4 host:/x rw\n"
+        "41 22 0:41 / /home/a\\040b/scratch rw - fuse.gcsfuse bucket rw\n"
+    )
+    assert file_system("/home/other", str(mounts)) == "ext4"
+    assert file_system("/home/a b/log", str(mounts)) == "nfs4"
+    assert file_system("/home/a b/scratch/log", str(mounts)) == "fuse"
+    assert (is_local("/x", str(mounts)), is_local("/home/a b/x", str(mounts))) == (True, False)
+    assert not is_local("/x", str(tmp_path / "none"))
+
+
+def test_a_queued_file_gets_every_line(tmp_path: Path) -> None:
+    recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, inline=False)
+    with recorder.run():
+        for _ in recorder.steps(range(3000)):
+            pass
+    assert events(tmp_path / "log.jsonl") == [
+        "attempt",
+        "job_start_time",
+        *(f"step {step}" for step in range(3000)),
+        "job_end_time",
+    ]
+
+
+def test_several_sinks_get_the_same_lines(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    class Mine:
+        def __init__(self) -> None:
+            self.lines: list[bytes] = []
+
+        def write(self, line: bytes) -> None:
+            self.lines.append(line)
+
+    mine = Mine()
+    recorder = Recorder("j", [tmp_path / "a.jsonl", f"file://{tmp_path}/b.jsonl", "-", "stderr:", mine], heartbeat=0)
+    with recorder.run():
+        recorder.begin_step(1)
+    content = (tmp_path / "a.jsonl").read_bytes()
+    out, err = capfd.readouterr()
+    assert content == (tmp_path / "b.jsonl").read_bytes() == b"".join(mine.lines) == out.encode() == err.encode()
+    assert content.count(b"\n") == 4
+
+
+@pytest.mark.parametrize("target", ["s3://bucket/x", "", 7, "http://x"])
+def test_what_is_no_place_is_refused_at_once(target: Any) -> None:
+    with pytest.raises(ValueError, match="no place to record to"):
+        Recorder("j", target)

@@ -1,0 +1,42 @@
+"""Stories of jobs that record how many steps were done, some with their mean time; heartbeats between any lines."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from .pen import JOB, Pen, Record
+from .steps import step_stories
+
+
+@st.composite
+def step_end_stories(draw: st.DrawFn) -> list[Record]:
+    """A story of steps, told by their ends."""
+    told: list[Record] = draw(step_stories(resiliency=draw(st.booleans())))
+    pen = Pen(draw)
+    with_means, mixed = pen.maybe(50), pen.maybe(6)
+    before: tuple[int, int] | None = None
+    for record in told:
+        if "step_count" not in record or (mixed and pen.maybe(50)):
+            pen.records.append(record)
+            continue
+        step, at = record["step_count"], record["step_start_time"]
+        pen.fact(steps_done=step, steps_done_time=at)
+        if with_means and before is not None and before[0] < step and before[1] < at:
+            mean = (at - before[1]) / (step - before[0])
+            pen.records[-1]["mean_seconds"] = pen.choice((mean, mean, mean * 0.9, mean * 0.3, mean * 1.4, int(mean)))
+        before = step, at
+    return draw(beaten(pen.records))
+
+
+@st.composite
+def beaten(draw: st.DrawFn, records: list[Record]) -> list[Record]:
+    """The records with heartbeats and a notice of preemption between them, some seconds behind the line before."""
+    pen = Pen(draw)
+    for record in records:
+        pen.records.append(record)
+        times = [value for key, value in record.items() if key.endswith("_time")]
+        if times and pen.maybe(8):
+            kind = pen.choice(("heartbeat", "heartbeat", "heartbeat", "preemption_notice"))
+            at = times[0] + pen.number(0, 40)
+            pen.records.append({"job_name": JOB, "goodput_event": kind, "goodput_time": at})
+    return pen.records

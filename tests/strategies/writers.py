@@ -1,0 +1,40 @@
+"""Logs of Cloud Logging entries that name who wrote them."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import strategies as st
+
+from .pen import Pen, Record
+from .steps import step_stories
+
+
+@st.composite
+def entry_logs(draw: st.DrawFn) -> list[str]:
+    """Stories of steps, told by processes that each have a name; every start line is of a new one, or nearly."""
+    told: list[Record] = draw(step_stories(resiliency=draw(st.integers(0, 3)) == 3))
+    pen = Pen(draw)
+    how = pen.choice(("logger", "pod", "number"))
+    count, alive = 0, [0]
+    lines = []
+    for place, record in enumerate(told):
+        starts = "job_start_time" in record or record.get("event_type") == "job_started"
+        if starts and pen.maybe(90):
+            count += 1
+            alive = [*(writer for writer in alive if pen.maybe(50)), count]
+        writer = pen.choice(alive)
+        lines.append(json.dumps(record if pen.maybe(3) else entry(record, how, writer, place)))
+    return lines
+
+
+def entry(payload: Record, how: str, writer: int, place: int) -> Record:
+    """An entry of a writer: named by its logger, by its pod, or by the numbers of its entries alone."""
+    labels = {"python_logger": f"recorder.{writer}"} if how == "logger" else {}
+    resource = {"pod_name": f"pod-{writer}"} if how == "pod" else {}
+    insert_id = f"w{writer}-{place}" if how == "number" else f"id{place}"
+    return {
+        "insertId": insert_id, "jsonPayload": payload, "logName": "projects/p/logs/goodput_j",
+        "timestamp": f"2026-02-01T00:00:{place % 60:02d}.{place:06d}Z", "labels": labels,
+        "resource": {"type": "global", "labels": {"project_id": "p", **resource}},
+    }  # fmt: skip

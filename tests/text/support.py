@@ -1,0 +1,36 @@
+"""What tests of text share: logs in a folder, and the seconds of each category of their job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import goodput_cli
+from goodput_cli.analysis.results import Analysis
+
+SAMPLES = Path(__file__).parent / "samples"
+
+
+def written(folder: Path, **files: str) -> Path:
+    """A folder with files of these names (`_` stands for the dot before the ending)."""
+    folder.mkdir(exist_ok=True)
+    for name, text in files.items():
+        stem, _, ending = name.rpartition("_")
+        (folder / f"{stem.replace('__', '-')}.{ending}").write_text(text, encoding="utf-8")
+    return folder
+
+
+def analysed(*sources: Path | str, **options: Any) -> Analysis:
+    """The analysis of the one job in these sources."""
+    return goodput_cli.analyze([str(source) for source in sources], **options)
+
+
+def seconds(analysis: Analysis) -> dict[str, float]:
+    """Seconds by category, those without any left out; a custom event by its label."""
+    times = (analysis.goodput, *analysis.badput)
+    return {one.label or one.category: one.ns / 1e9 for one in times if one.ns}
+
+
+def codes(analysis: Analysis) -> set[str]:
+    """Codes of what was noticed."""
+    return {one.code for one in analysis.diagnostics}

@@ -1,0 +1,142 @@
+"""Text that nobody meant to be read: a sentence each, and no traceback."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goodput_cli
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.mappings.registry import Mappings
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import EventLog
+from tests.text.support import SAMPLES, analysed, codes, seconds, written
+
+RECORD = " [2026-03-01 10:{:02d}:00] iteration {:8d}/     100 | elapsed time per iteration (ms): 6000.0 |\n"
+GOOD = "".join(RECORD.format(minute, 10 * minute) for minute in range(1, 6))
+
+
+def read(text: str | bytes) -> EventLog:
+    data = text.encode() if isinstance(text, str) else text
+    return read_events(["-"], stdin=io.BytesIO(data))
+
+
+def said(log: EventLog) -> set[str]:
+    return {one.code for one in log.diagnostics}
+
+
+def test_random_text_is_no_log_and_says_what_to_do() -> None:
+    noise = random.Random(1)
+    text = "".join(
+        chr(noise.choice((10, 32, 58, 91, 123, 0x1B, 0x7F, 0xFFFD, noise.randrange(1, 256)))) for _ in range(20_000)
+    )
+    for given in (text, text.encode("latin-1", "replace"), "words, and no more of them\n" * 100):
+        log = read(given)
+        assert len(log.table) == 0
+        assert said(log) <= {"unrecognised_lines", "malformed_lines", "bad_value"}
+    (one,) = log.diagnostics
+    assert "goodput check --suggest" in one.message
+
+
+def test_colours_and_progress_bars_hide_nothing() -> None:
+    bars = "".join(f"\r {at:3d}%|####      | {at}/100 [00:01<00:09,  9.9it/s]" for at in range(100))
+    coloured = "\x1b[32m" + RECORD.format(6, 60).rstrip("\n") + "\x1b[0m\n"
+    log = read(GOOD + bars + "\r" + RECORD.format(7, 70) + coloured)
+    assert sorted(log.table.step[log.table.step > 0].tolist()) == [10, 20, 30, 40, 50, 60, 70]
+    assert "malformed_lines" not in said(log)
+
+
+def test_long_lines_are_noise() -> None:
+    log = read(GOOD + "iteration " * 100_000 + "\n" + RECORD.format(6, 60))
+    assert 60 in log.table.step.tolist()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        " [2026-13-01 10:06:00] iteration       60/     100 | elapsed time per iteration (ms): 6000.0 |\n",
+        " [2026-03-01 10:06:00] iteration       x0/     100 | elapsed time per iteration (ms): 6000.0 |\n",
+        " [2026-03-01 10:06:00] iteration       60/     100 | elapsed time per iteration (ms): nan |\n",
+        " [2026-03-01 10:06:00] iteration 99999999999999999999/ 100 | elapsed time per iteration (ms): 6000.0 |\n",
+    ],
+)
+def test_a_line_with_a_value_that_cannot_be_is_said_and_dropped(line: str) -> None:
+    log = read(GOOD + line)
+    (bad,) = [one for one in log.diagnostics if one.code == "bad_value"]
+    assert bad.where == ("stdin:6",)
+    assert sorted(log.table.step[log.table.step > 0].tolist()) == [10, 20, 30, 40, 50]
+
+
+def test_a_clock_that_goes_back_is_said() -> None:
+    back = GOOD + " [2026-03-01 10:03:30] iteration       60/     100 | elapsed time per iteration (ms): 6000.0 |\n"
+    assert "stamps_go_back" in said(read(back))
+    assert "stamps_go_back" not in said(read(GOOD))
+
+
+def test_no_clock_at_all_gives_amounts(tmp_path: Path) -> None:
+    log = "".join(
+        f"iteration {at:8d}/     100 | elapsed time per iteration (ms): 6000.0 |\n" for at in range(10, 60, 10)
+    )
+    analysis = analysed(written(tmp_path / "run", a_out=log))
+    assert seconds(analysis) == {"productive": 240, "other": 60}
+    assert "no_clock" in codes(analysis)
+
+
+def test_a_log_of_ours_among_text_is_read() -> None:
+    ours = '{"job_name": "j", "step_count": 1, "step_start_time": 1772359200.0}\n'
+    log = read("starting\nloading the data of many files\n" * 2 + ours + "{'loss': 2.1}\n" + '{"loss": 2.1}\n')
+    assert log.table.step.tolist() == [1]
+    assert "malformed_lines" not in said(log)
+
+
+def test_every_prefix_is_taken_off() -> None:
+    plain = "[2026-03-01 10:06:00] iteration       60/     100 | elapsed time per iteration (ms): 6000.0 |"
+    for prefix in (
+        "0: ", "[rank7]:", "[default7]: ", "12: [default3]:", "2026-03-01T10:06:00.000000000Z ",
+        "2026-03-01T10:06:00.000000000Z stdout F ", "[pod/llm-0/trainer] ", "trainer-1  | ", "[1,0]<stdout>:",
+        "llm/0 [default0]:",
+    ):  # fmt: skip
+        log = read(GOOD + prefix + plain + "\n")
+        assert 60 in log.table.step.tolist(), prefix
+        assert log.table.time[log.table.step == 60] == 1_772_359_560 * 10**9, prefix
+
+
+def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    from goodput_cli.events.text import scan
+
+    looked: list[str] = []
+    real = scan.Ruleset.read
+
+    def counted(rules: scan.Ruleset, text: str) -> Any:
+        looked.append(text)
+        return real(rules, text)
+
+    monkeypatch.setattr(scan.Ruleset, "read", counted)
+    read("nothing to see, 2026-03-01 10:00:30 it says\n" * 1000 + GOOD + "more of nothing\n" * 1000)
+    assert len(looked) < 2 * GOOD.count("\n") + 5
+
+
+def test_a_slow_pattern_takes_linear_time() -> None:
+    """Four skips in a template over a line of 60,000 characters: a backtracking engine would take years."""
+    from goodput_cli.events.mappings.declared import read_mapping
+    from goodput_cli.events.mappings.rules import mapped
+
+    text = 'name = "slow"\n[[rule]]\nevent = "step"\nline = "step {_}x{_}x{_}x{_}y {step:int}"\n'
+    made = mapped(read_mapping(text, "slow.toml"))
+    assert Mappings((made,)).ruleset.read("step " + "x" * 60_000) == ([], False, "")
+
+
+def test_nothing_to_account_for_is_a_sentence() -> None:
+    with pytest.raises(NotEnoughData):
+        goodput_cli.analyze("-", stdin=io.BytesIO(b"hello\nworld\n"))
+
+
+def test_lines_of_a_launcher_alone_give_attempts_and_downtime(tmp_path: Path) -> None:
+    text = (SAMPLES / "nemo2-crash-and-restart.log").read_text("utf-8")
+    lines = [line for line in text.splitlines() if "ft_launcher@" in line]
+    analysis = analysed(written(tmp_path / "run", a_log="\n".join(lines)))
+    assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)

@@ -1,0 +1,187 @@
+"""Formats that are mappings: NeMo, torchtitan, MaxText, DeepSpeed, DLRover, nv-one-logger, W&B, and one of a user."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.mappings.registry import load_mappings
+from tests.text.support import SAMPLES, analysed, codes, seconds, written
+
+
+def test_nemo_with_a_crash_and_a_restart_by_ft_launcher() -> None:
+    analysis = analysed(SAMPLES / "nemo2-crash-and-restart.log")
+    assert seconds(analysis) == {
+        "productive": 151.864,
+        "program_startup": 49.105,
+        "unproductive_checkpoint_save_time": 2.411,
+        "wasted_progress_from_disruption": 59.765,
+        "infrastructure_recovery_from_disruption": 0.039,
+        "other": 9.513,
+    }
+    (crash,) = analysis.disruptions
+    assert (crash.ended, crash.last_step, crash.resumed_step) == ("crashed", 16, 10)
+    assert analysis.job.ending == "clean"
+
+
+def absl(second: float, text: str) -> str:
+    minutes, rest = divmod(second, 60)
+    return f"I0301 10:{int(minutes):02d}:{rest:09.6f} 138304841739136 train.py:819] {text}\n"
+
+
+def step(second: float, number: int) -> str:
+    return absl(second, f"completed step: {number}, seconds: 0.310, TFLOP/s/device: 41.2, Tokens/s/device: 800.1")
+
+
+MAXTEXT = "".join((
+    absl(0, "Creating checkpoint manager with ocdbt=True and zarr3=True"),
+    absl(5, "No existing checkpoints found, not restoring checkpoint."),
+    *(step(60 + 2 * number, number) for number in range(5)),
+    absl(68.1, "Started an asynchronous checkpoint save for step 4"),
+    step(70, 5),
+    step(72, 6),
+    absl(180, "Creating checkpoint manager with ocdbt=True and zarr3=True"),
+    absl(180.5, "checkpoint manager exists so trying to load this run's existing checkpoint"),
+    absl(185, "restoring from this run's directory step 4"),
+    step(240, 5),
+    step(242, 6),
+    step(244, 7),
+))  # fmt: skip
+MAXTEXT_SECONDS = {
+    "productive": 16,
+    "program_startup": 116,
+    "wasted_progress_from_disruption": 4,
+    "infrastructure_recovery_from_disruption": 108,
+}
+
+
+def test_maxtext_restarted_from_its_checkpoint(tmp_path: Path) -> None:
+    assert seconds(analysed(written(tmp_path / "llm", a_log=MAXTEXT), year=2026)) == MAXTEXT_SECONDS
+
+
+def test_lines_with_stamps_of_their_own_come_in_any_order(tmp_path: Path) -> None:
+    lines = MAXTEXT.splitlines(keepends=True)
+    shuffled = "".join(lines[at * 7 % len(lines)] for at in range(len(lines)))
+    assert len(set(shuffled.splitlines())) == len(lines)
+    assert seconds(analysed(written(tmp_path / "llm", a_log=shuffled + MAXTEXT), year=2026)) == MAXTEXT_SECONDS
+
+
+def titan(second: float, text: str) -> str:
+    return f"[rank0]:[titan] 2026-03-01 10:00:{second:06.3f} - root - INFO - {text}\n".replace(".", ",", 1)
+
+
+def test_torchtitan(tmp_path: Path) -> None:
+    """Up at 1; the first step takes 9 s, the others 2 s each; the save of 3 s lies before the fourth."""
+    log = "".join((
+        titan(1, "Starting job: Llama 3 8B training"),
+        titan(4, "Training starts at step 1."),
+        *(titan(10 + 2 * n, f"\x1b[31mstep: {n + 1:2}  \x1b[32mloss:  8.1322  \x1b[34mtps: 5,815") for n in range(3)),
+        titan(17, "Finished saving the checkpoint (or staging if async is enabled)in 3.00 seconds."),
+        titan(19, "\x1b[31mstep:  4  \x1b[32mloss:  8.1  \x1b[34mtps: 5,815"),
+        titan(20, "Training completed"),
+    ))  # fmt: skip
+    found = seconds(analysed(written(tmp_path / "titan", a_log=log)))
+    assert found == {"productive": 8, "program_startup": 7, "unproductive_checkpoint_save_time": 3, "other": 1}
+
+
+def test_dlrover_events() -> None:
+    analysis = analysed(SAMPLES / "dlrover-events_0.log")
+    assert seconds(analysis)["unproductive_checkpoint_save_time"] == pytest.approx(91.609160 + 91.014546)
+    assert analysis.job.formats == ("dlrover",)
+
+
+def test_one_logger() -> None:
+    analysis = analysed(SAMPLES / "one-logger.jsonl")
+    assert analysis.job.formats == ("one-logger",)
+    assert seconds(analysis)["unproductive_checkpoint_restore_time"] == 8
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_history_of_weights_and_biases(tmp_path: Path, ending: str) -> None:
+    rows = [
+        {"_step": at, "_timestamp": 1772359200 + 30 * at, "_runtime": 30 * at, "train/global_step": 10 * at}
+        for at in range(1, 5)
+    ]
+    if ending == "csv":
+        text = "\n".join([",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)])
+    else:
+        text = "\n".join(map(json.dumps, rows))
+    analysis = analysed(written(tmp_path / "run", **{f"history_{ending}": text}) / f"history.{ending}")
+    assert seconds(analysis) == {"productive": 90}
+    assert analysis.job.kept_steps == 30
+
+
+NANOGPT = """\
+name = "nanogpt"
+steps = "index"
+
+[[rule]]
+event = "step"
+line = "iter {step:int}: loss {_}, time {each:float}ms"
+each = { unit = "ms" }
+time = "cursor"
+
+[[rule]]
+event = "save"
+line = "saving checkpoint to {_}"
+
+[[sample]]
+line = "iter 100: loss 4.1021, time 251.13ms, mfu 17.20%"
+gives = { event = "step", step = 101, each = 0.25113 }
+"""
+STARTS = """
+[[rule]]
+event = "start"
+line = "Initializing a new model from scratch"
+"""
+TRAINED = """\
+iter 0: loss 10.9, time 30000.00ms, mfu -100.00%
+iter 1: loss 10.5, time 250.00ms, mfu -100.00%
+iter 2: loss 10.1, time 250.00ms, mfu -100.00%
+saving checkpoint to out
+"""
+
+
+def test_a_mapping_of_ones_own_reads_lines_without_a_clock(tmp_path: Path) -> None:
+    folder = written(tmp_path / "out", train_log=TRAINED, nanogpt_toml=NANOGPT)
+    os.utime(folder / "train.log", (1_772_359_200, 1_772_359_200))
+    analysis = analysed(folder / "train.log", mapping=folder / "nanogpt.toml")
+    assert seconds(analysis) == {"other": 30, "productive": 0.5}
+    assert analysis.job.end_ns == 1_772_359_200 * 10**9
+    assert "no_clock" in codes(analysis)
+    folder = written(tmp_path / "out", train_log="Initializing a new model from scratch\n" + TRAINED,
+                     nanogpt_toml=NANOGPT + STARTS)  # fmt: skip
+    analysis = analysed(folder / "train.log", mapping=folder / "nanogpt.toml")
+    assert seconds(analysis) == {"program_startup": 29.75, "productive": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "place", "sentence"),
+    [
+        ('name = "nanogpt"', 'name = "nanogpt"\nnames = 1', "2:1", "unknown key `names`"),
+        ('event = "step"', 'event = "stop"', "5:1", "`event` is one of"),
+        ("{step:int}", "{step:whole}", "4:1", "`whole` is no type of a field"),
+        ("{step:int}", "{number:int}", "4:1", "needs a field `step`"),
+        ('line = "saving checkpoint to {_}"', "regex = '(a+)+checkpoint'", "10:1", "a repeat inside a repeat"),
+        ('line = "saving checkpoint to {_}"', "regex = '(checkpoint'", "10:1", "no regular expression"),
+        ('line = "saving checkpoint to {_}"', "regex = 'a?'", "10:1", "no text of 4 characters"),
+        ('line = "saving checkpoint to {_}"', "regex = 'x'\nline = 'y'", "12:1", "this one has `line` and `regex`"),
+        ("step = 101", "step = 100", "15:1", "sample failed: `step` is 101 and not 100"),
+        ("each = { unit", "each = { units", "7:1", "`each` is a table { unit = … }"),
+        ('event = "save"', 'event = "save', "11:14", "no TOML"),
+    ],
+)
+def test_a_mistake_in_a_mapping_has_its_place(
+    tmp_path: Path, was: str, becomes: str, place: str, sentence: str
+) -> None:
+    assert was in NANOGPT
+    path = tmp_path / "my.toml"
+    path.write_text(NANOGPT.replace(was, becomes, 1), encoding="utf-8")
+    with pytest.raises(UsageError) as error:
+        load_mappings([str(path)])
+    assert sentence in str(error.value)
+    assert str(error.value).startswith(f"{path}:{place}: ")

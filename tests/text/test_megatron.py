@@ -1,0 +1,228 @@
+"""Megatron's stdout and progress.txt: the examples of the formats, to their digits."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.text.support import SAMPLES, analysed, codes, seconds, written
+
+FIRST = """\
+time to initialize megatron (seconds): 20.000
+[after megatron is initialized] datetime: 2026-03-01 10:00:20.000000
+[after model, optimizer, and learning rate scheduler are built] datetime: 2026-03-01 10:00:30.000000
+[before the start of training step] datetime: 2026-03-01 10:00:40.000000
+ [2026-03-01 10:01:40.000000] iteration       10/     100 | consumed samples: 80 | elapsed time per iteration (ms): \
+6000.0 | learning rate: 1.0E-04 |
+ [2026-03-01 10:02:20.000000] iteration       20/     100 | consumed samples: 160 | elapsed time per iteration (ms): \
+4000.0 | learning rate: 1.0E-04 |
+[2026-03-01 10:02:20.000000] saving checkpoint at iteration      20 to /ckpt/llm in torch_dist format
+  [2026-03-01 10:02:25.000000] successfully saved checkpoint from iteration      20 to /ckpt/llm [ t 1/8, p 1/4 ]
+ [2026-03-01 10:03:05.000000] iteration       30/     100 | consumed samples: 240 | elapsed time per iteration (ms): \
+4000.0 | learning rate: 1.0E-04 |
+E0301 10:03:20.000000 123 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 2 \
+(pid: 7) of binary: python
+"""
+SECOND = """\
+time to initialize megatron (seconds): 20.000
+[after megatron is initialized] datetime: 2026-03-01 10:05:20.000000
+ loading distributed checkpoint from /ckpt/llm at iteration 20
+  successfully loaded checkpoint from /ckpt/llm [ t 1/8, p 1/4 ] at iteration 20
+(min, max) time across ranks (ms):
+    load-checkpoint ................................: (7900.00, 8000.00)
+[after model, optimizer, and learning rate scheduler are built] datetime: 2026-03-01 10:05:35.000000
+[before the start of training step] datetime: 2026-03-01 10:05:40.000000
+ [2026-03-01 10:06:36.000000] iteration       30/     100 | consumed samples: 240 | elapsed time per iteration (ms): \
+5600.0 | learning rate: 1.0E-04 |
+ [2026-03-01 10:07:16.000000] iteration       40/     100 | consumed samples: 320 | elapsed time per iteration (ms): \
+4000.0 | learning rate: 1.0E-04 |
+[after training is done] datetime: 2026-03-01 10:07:17.000000
+"""
+TWO_JOBS = {
+    "productive": 160,
+    "program_startup": 36,
+    "tpu_initialization": 40,
+    "training_prep": 32,
+    "unproductive_checkpoint_save_time": 5,
+    "unproductive_checkpoint_restore_time": 8,
+    "wasted_progress_from_disruption": 55,
+    "infrastructure_recovery_from_disruption": 100,
+    "other": 1,
+}
+"""Of the two files, 437 s in all: the crash at 200 s wastes ten steps and 15 s of one in flight."""
+
+
+def test_two_slurm_jobs_in_a_folder_are_two_attempts_of_one_job(tmp_path: Path) -> None:
+    folder = written(tmp_path / "llm-7b", slurm__812_out=FIRST, slurm__813_out=SECOND)
+    analysis = analysed(folder)
+    assert seconds(analysis) == TWO_JOBS
+    assert (analysis.job.name, analysis.job.attempts, len(analysis.disruptions)) == ("llm-7b", 2, 1)
+    assert analysis.disruptions[0].ended == "crashed"
+    assert codes(analysis).isdisjoint({"malformed_lines", "starts_mid_run", "open_interval", "orphan_end"})
+
+
+def test_the_same_jobs_in_other_files_are_the_same(tmp_path: Path) -> None:
+    joined = written(tmp_path / "one", all_out=FIRST + SECOND)
+    doubled = written(tmp_path / "two", a_out=FIRST, b_out=SECOND, c_out=FIRST, d_out=SECOND)
+    packed = written(tmp_path / "three")
+    (packed / "a.out.gz").write_bytes(gzip.compress((FIRST + SECOND).encode()))
+    ranks = written(tmp_path / "four", a_out="".join(f" 7: {line}\n" for line in (FIRST + SECOND).splitlines()))
+    crlf = written(tmp_path / "five", a_out=(FIRST + SECOND).replace("\n", "\r\n"))
+    for folder in (joined, doubled, packed, ranks, crlf):
+        assert seconds(analysed(folder)) == TWO_JOBS, folder.name
+
+
+def test_a_file_cut_at_stamped_lines_is_the_same(tmp_path: Path) -> None:
+    lines = (FIRST + SECOND).splitlines(keepends=True)
+    cuts = [0, *(at for at, line in enumerate(lines) if "] iteration" in line), len(lines)]
+    pieces = {f"p{at}_out": "".join(lines[a:b]) for at, (a, b) in enumerate(pairwise(cuts))}
+    assert seconds(analysed(written(tmp_path / "cut", **pieces))) == TWO_JOBS
+
+
+def test_records_without_a_time_count_on_from_the_last_stamp() -> None:
+    analysis = analysed(SAMPLES / "megatron-2021-log-interval-10.out")
+    assert seconds(analysis) == {
+        "productive": 277.653,
+        "program_startup": 7.716,
+        "tpu_initialization": 0.398,
+        "training_prep": 1,
+        "other": 6.631,
+    }
+    assert analysis.job.ending == "terminated"
+
+
+def test_timers_place_evaluations_and_saves(tmp_path: Path) -> None:
+    """Between the records of 20 and 30 stand 9 s beside 40 s of training: 4 s of an evaluation and 5 s of a save."""
+    log = """\
+[before the start of training step] datetime: 2026-03-01 10:00:00
+ [2026-03-01 10:00:40] iteration       10/     100 | elapsed time per iteration (ms): 4000.0 |
+ [2026-03-01 10:01:20] iteration       20/     100 | elapsed time per iteration (ms): 4000.0 |
+(min, max) time across ranks (ms):
+    evaluate .......................................: (3990.00, 4000.00)
+ validation loss at iteration 20 | lm loss value: 8.0E+00 |
+saving checkpoint at iteration      20 to /ckpt/llm
+  successfully saved checkpoint at iteration      20 to /ckpt/llm
+(min, max) time across ranks (ms):
+    save-checkpoint ................................: (4990.00, 5000.00)
+ [2026-03-01 10:02:09] iteration       30/     100 | elapsed time per iteration (ms): 4000.0 |
+"""
+    found = seconds(analysed(written(tmp_path / "timers", a_out=log)))
+    assert found == {"productive": 120, "EVAL_STEP": 4, "unproductive_checkpoint_save_time": 5}
+
+
+def test_a_gap_with_one_kind_of_mark_is_that_kinds(tmp_path: Path) -> None:
+    log = """\
+[before the start of training step] datetime: 2026-03-01 10:00:00
+ [2026-03-01 10:00:40] iteration       10/     100 | elapsed time per iteration (ms): 4000.0 |
+  successfully saved checkpoint at iteration      10 to /ckpt/llm
+ [2026-03-01 10:01:30] iteration       20/     100 | elapsed time per iteration (ms): 4000.0 |
+"""
+    found = seconds(analysed(written(tmp_path / "gap", a_out=log)))
+    assert found == {"productive": 80, "unproductive_checkpoint_save_time": 10}
+
+
+def test_the_first_iteration_of_a_process_is_not_counted_twice(tmp_path: Path) -> None:
+    """501 took 13 s; the line of 510 has the mean of all ten, 4.9 s: the other nine took 4 s each."""
+    log = """\
+[before the start of training step] datetime: 2026-03-01 10:00:00
+  successfully loaded checkpoint from /ckpt at iteration 500
+ [2026-03-01 10:00:13] iteration      501/    1000 | elapsed time per iteration (ms): 13000.0 |
+ [2026-03-01 10:00:49] iteration      510/    1000 | elapsed time per iteration (ms): 4900.0 |
+ [2026-03-01 10:01:29] iteration      520/    1000 | elapsed time per iteration (ms): 4000.0 |
+"""
+    found = seconds(analysed(written(tmp_path / "first", a_out=log)))
+    assert found == {"productive": 80, "program_startup": 9}
+
+
+def test_progress_txt_alone_is_a_checkpoint_log(tmp_path: Path) -> None:
+    log = "".join(
+        f"2025-02-24 {time}\tJob ID: {job}\t# GPUs: 8\t{what}\n"
+        for time, job, what in (
+            ("17:31:25", 198424, "Starting job"),
+            ("17:35:03", 198424, "Saving async checkpoint\tIteration: 100\tJob throughput: 364.8 TFLOP/s/GPU"),
+            ("17:35:10", 198424, "Saved async checkpoint\tIteration: 100"),
+            ("17:38:45", 198424, "Saving async checkpoint\tIteration: 200"),
+            ("17:38:52", 198424, "Saved async checkpoint\tIteration: 200"),
+            ("18:10:00", 198555, "Starting job"),
+            ("18:14:02", 198555, "Saving async checkpoint\tIteration: 300"),
+            ("18:14:10", 198555, "Saved async checkpoint\tIteration: 300"),
+        )
+    )
+    analysis = analysed(written(tmp_path / "save", progress_txt=log))
+    assert seconds(analysis) == {
+        "productive": 666,
+        "training_slowdown": 16,
+        "disruption_undetermined": 1875,
+        "other": 8,
+    }
+
+
+def test_iterations_in_seconds_behind_the_prefixes_of_torchrun() -> None:
+    analysis = analysed(SAMPLES / "megatron-deepspeed-bloom.txt")
+    assert "no_clock" in codes(analysis)
+    assert analysis.steps.count > 0
+
+
+SACCT = """\
+JobID|JobName|State|Submit|Start|End
+812|llm|NODE_FAIL|2026-03-01T09:50:00|2026-03-01T09:59:50|2026-03-01T10:03:20
+812.batch|batch|CANCELLED|2026-03-01T09:59:50|2026-03-01T09:59:50|2026-03-01T10:03:20
+813|llm|TIMEOUT|2026-03-01T10:03:30|2026-03-01T10:04:50|2026-03-01T10:07:20
+814|llm|RUNNING|2026-03-01T10:08:00|2026-03-01T10:10:00|Unknown
+"""
+THIRD = (
+    SECOND.replace("10:05:", "10:10:")
+    .replace("10:06:36", "10:11:36")
+    .replace("10:07:16", "10:12:16")
+    .replace("iteration 20", "iteration 40")
+    .replace("      30/", "      50/")
+    .replace("      40/", "      60/")
+    .replace("[after training is done] datetime: 2026-03-01 10:07:17.000000\n", "")
+)
+
+
+def test_accounting_of_slurm_shows_queueing(tmp_path: Path) -> None:
+    second = SECOND.replace("[after training is done] datetime: 2026-03-01 10:07:17.000000\n", "")
+    folder = written(
+        tmp_path / "llm", slurm__812_out=FIRST, slurm__813_out=second, slurm__814_out=THIRD, sacct_txt=SACCT
+    )
+    analysis = analysed(folder)
+    found = seconds(analysis)
+    assert analysis.job.attempts == 3
+    assert [one.ended for one in analysis.disruptions] == ["crashed", "terminated"]
+    assert found["queued"] == 590 + 80 + 120
+    assert found["productive"] == 80 + 80 + 80
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_stamps_are_local_time_of_the_zone_that_is_named(tmp_path: Path, zone: str) -> None:
+    analysis = analysed(written(tmp_path / "zone", a_out=FIRST + SECOND), timezone=zone)
+    assert analysis.job.start_ns // 10**9 == 1_772_359_200 - (0 if zone == "UTC" else 3600)
+
+
+def test_files_that_overlap_and_disagree_are_different_jobs(tmp_path: Path) -> None:
+    other = FIRST.replace("      10/", "    5010/").replace("      20/", "    5020/").replace("      30/", "    5030/")
+    folder = written(tmp_path / "both", big_out=FIRST, small_out=other)
+    analysis = analysed(folder, job_name="big")
+    assert analysis.job.name == "big"
+    assert "several_jobs_in_folder" in codes(analysis)
+
+
+def test_a_year_comes_from_the_stamps_around_or_the_last_change(tmp_path: Path) -> None:
+    log = "\n".join(
+        f"I1231 23:5{minute}:00.000000 1 metric_logger.py:226] completed step: {minute}, seconds: 1.0"
+        for minute in range(5, 10)
+    )
+    log += "\nI0101 00:00:00.000000 1 metric_logger.py:226] completed step: 10, seconds: 1.0\n"
+    folder = written(tmp_path / "year", a_log=log)
+    os.utime(folder / "a.log", (1_772_000_000, 1_772_000_000))  # February 2026
+    analysis = analysed(folder)
+    assert str(np.datetime64(analysis.job.start_ns, "ns"))[:4] == "2025"
+    assert "assumed_year" in codes(analysis)
+    assert seconds(analysis) == {"productive": 300}
+    assert str(np.datetime64(analysed(folder, year=2019).job.start_ns, "ns"))[:4] == "2019"
