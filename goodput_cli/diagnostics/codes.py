@@ -200,6 +200,24 @@ _TEXT = {
         "Amounts are right; the last line is put at the file's last change, so that instants may be wrong.",
         "Let a stamp stand on the lines (kubectl logs --timestamps, a logger's format).",
     ),
+    "step_tag": Code(
+        "info",
+        "An event file holds many scalars: the steps of one of them are those of training.",
+        "Another scalar may be logged at other steps.",
+        "Give --tensorboard-tag where another one is meant.",
+    ),
+    "tail_may_be_lost": Code(
+        "info",
+        "TensorBoard writes events every two minutes: a process that is killed loses those since the last time.",
+        "Wasted time may be longer, and recovery shorter, by up to two minutes each.",
+        "Nothing; a log of the launcher beside it shows when the process died.",
+    ),
+    "malformed_records": Code(
+        "warning",
+        "Records of an event file whose checksum is wrong, or that hold no event.",
+        "They do not count; behind a record whose length is wrong nothing can be read.",
+        "Copy the file again from where it was written.",
+    ),
     "stamps_go_back": Code(
         "warning",
         "The stamps of a text go back by more than 2 s: the clock was set, or files were joined in another order.",

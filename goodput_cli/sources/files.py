@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.base import Batch, Document, ReadContext
 from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
-from goodput_cli.sources.endings import FOLDER_ENDINGS, LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING
+from goodput_cli.sources.endings import LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING, is_log_name
 from goodput_cli.sources.inflate import until_damaged
 from goodput_cli.sources.not_logs import said_of, told_apart
 
@@ -113,7 +113,7 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
     for entry in entries:
         if entry.is_dir():
             yield from _walk(entry.path, visited)
-        elif entry.name.lower().endswith(FOLDER_ENDINGS):
+        elif is_log_name(entry.name):
             yield entry.path
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind
+from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text import launcher, megatron, scheduler
 from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
@@ -23,6 +24,7 @@ from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
+    from goodput_cli.events.tensorboard.messages import Event
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
@@ -65,6 +67,9 @@ class _Source:
     bad: list[tuple[int, str]] = field(default_factory=list)
     noise: int = 0
     modified_ns: int | None = None
+    events: list[tuple[int, Event]] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    broken: int | None = None
 
 
 class Texts:
@@ -82,6 +87,9 @@ class Texts:
         one.marks += part.marks
         one.bad += part.bad
         one.noise += part.noise
+        one.events += part.events
+        one.damaged += part.damaged
+        one.broken = part.broken or one.broken
         one.modified_ns = part.modified_ns or one.modified_ns
 
     def rows(
@@ -91,12 +99,15 @@ class Texts:
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
-        for code, source in self._sources.items():
+        sources = dict(self._sources)
+        for code, marks in self._of_event_files(names, question, output.notes).items():
+            sources[code] = replace(sources[code], marks=marks)
+        for code, source in sources.items():
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(self._sources[code].marks)) for code, part in events]
+        files = [_file(names[code], part, _own_job(sources[code].marks)) for code, part in events]
         named = name_jobs(files, question.job_name)
         _note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
@@ -104,10 +115,41 @@ class Texts:
             by_job[job].append(part)
         for parts in by_job.values():
             started_by_scheduler(parts)
+            one_start_each(parts)
+            if may_lose_tails(parts):
+                code = next(code for code, part in events if part is parts[0])
+                output.notes.add("tail_may_be_lost", "event files end up to 2 min before their writers died", code, [1])
         for (code, part), job in zip(events, named.jobs, strict=True):
             _add_rows(builder, code, jobs.code(job), part, output, names[code])
             formats[job] |= {said(mark).format for mark in part}
         return builder, formats
+
+    def _of_event_files(
+        self, names: Sequence[str], question: Asked, notes: DiagnosticCollector
+    ) -> dict[int, list[Mark]]:
+        """The marks of event files, by source; files of one job share the tag whose steps count."""
+        folders: defaultdict[str, list[int]] = defaultdict(list)
+        for code, source in self._sources.items():
+            _note_damage(code, source, notes)
+            if source.events:
+                folders[folder_of(names[code])].append(code)
+        if not folders:
+            return {}
+        from goodput_cli.events.tensorboard import meaning
+
+        marks: dict[int, list[Mark]] = {}
+        for codes in folders.values():
+            files = [self._sources[code].events for code in codes]
+            tags = meaning.step_tags(files, question.tensorboard_tag)
+            from_0 = question.tensorboard_tag is None and meaning.counts_from_0(files, tags)
+            for code, events, tag in zip(codes, files, tags, strict=True):
+                marks[code] = meaning.marks_of(events, names[code], tag, from_0)
+                if tag is not None:
+                    shown = notes.bounded("step_tag", tag)
+                    notes.add(
+                        "step_tag", f"steps are those of the scalar {shown}; --tensorboard-tag names another", code, [1]
+                    )
+        return marks
 
     @staticmethod
     def _placed(source: _Source, question: Asked, output: Output) -> Placed:
@@ -270,11 +312,20 @@ def _note(name: str, code: int, source: _Source, placed: Placed, output: Output)
     if placed.no_clock:
         message = "no line has a time; counted back from when the file was last written"
         notes.add("no_clock", message, code, [events[0].line])
-    if placed.back:
+    if placed.back and not source.events:
         notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
     if placed.missing:
         message = "records without a time that follow a jump of the steps; the jump takes no time"
         notes.add("missing_records", message, code, list(placed.missing))
+
+
+def _note_damage(code: int, source: _Source, notes: DiagnosticCollector) -> None:
+    if source.damaged:
+        message = "records of an event file whose checksum is wrong, or that hold no event; left out"
+        notes.add("malformed_records", message, code, source.damaged)
+    if source.broken is not None:
+        message = "an event file is damaged here; nothing behind the place can be read"
+        notes.add("malformed_records", message, code, [source.broken])
 
 
 def _note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int]) -> None:
