@@ -44,6 +44,24 @@ _READING = {
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
+    "damaged_store_part": Code(
+        "warning",
+        "A part of the store of `goodput fleet` cannot be read.",
+        "None: what it held is read and accounted for again.",
+        "Look at the disk; the part may be deleted.",
+    ),
+    "unused_label_rows": Code(
+        "info",
+        "Rows of --labels that fit no run.",
+        "None by themselves; what they were meant for may be in the group (none).",
+        "Compare the names of jobs and sources in them with those of the runs.",
+    ),
+    "one_name_in_two_clusters": Code(
+        "warning",
+        "Documents of two clusters, by --labels, hold one job name at the same time.",
+        "They are one job: if they are two, each seems disrupted by the other.",
+        "Tell them apart with --distinct-by cluster.",
+    ),
     "truncated_file": Code(
         "error",
         "A packed file ends or breaks before its end.",
