@@ -42,6 +42,7 @@ class LogOptions(TypedDict, total=False):
     use_cache: bool
     mapping: tuple[str, ...]
     year: int | None
+    tensorboard_tag: str | None
     stdin: BinaryIO | None
     progress: Progress | None
     notice: Callable[[str], None] | None
@@ -94,6 +95,10 @@ class Reading:
     """Files that declare log formats."""
     year: int | None = option(None, WHAT, "The year of stamps that name none.", metavar="YYYY", read=_read_year)
     """Of stamps in text without one; None for that of the stamps around them, or of the file's last change."""
+    tensorboard_tag: str | None = option(
+        None, WHAT, "The scalar of event files whose steps count.", metavar="TAG", read=str
+    )
+    """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
     stdin: BinaryIO | None = None
     """The stream behind `-`; None for the standard input of the process."""
     progress: Progress | None = None
@@ -113,7 +118,7 @@ class Reading:
         """What logs do not say themselves. Raises UsageError for a mapping with a mistake."""
         from goodput_cli.events.asked import asked
 
-        return asked(self.mapping, self.year)
+        return asked(self.mapping, self.year, self.tensorboard_tag)
 
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
         """Read the logs into one table. Raises SourceError where one cannot be read."""
@@ -133,6 +138,12 @@ class Reading:
 def addresses(sources: Source | Sequence[Source]) -> list[str]:
     """One source or several, as texts."""
     return [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
+
+
+def asked(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
+    """The logs and the job as one types them: `Analysis.asked`."""
+    job = ("-j", reading.job_name) if reading.job_name else ()
+    return (*addresses(sources), *job, *(("--run", question.run) if question.run else ()))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:

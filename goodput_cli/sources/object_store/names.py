@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.endings import FOLDER_ENDINGS, LOG_ENDINGS
+from goodput_cli.sources.endings import LOG_ENDINGS, is_log_name
 from goodput_cli.sources.object_store.base import StoredObject
 
 _MAGIC = re.compile(r"[*?\[]")
@@ -64,7 +64,7 @@ def _beneath(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObj
 
 def is_log(name: str) -> bool:
     """Whether a name ends like a log."""
-    return name.lower().endswith(FOLDER_ENDINGS)
+    return is_log_name(name)
 
 
 def _glob_pattern(path: str) -> str:
