@@ -237,7 +237,8 @@ class Threshold:
     """One `--fail-…`/`--warn-if` expression. `met`: True = what it says holds, which fails the run (or warns).
     None = it was not recorded.
 
-    value, limit: in percent, seconds or a plain number, as `unit` says ("%", "s" or "").
+    value, limit: in percent, seconds or a plain number, as `unit` says ("%", "s" or ""). hint: where it was not
+    recorded, what may have been meant; it may hold text of the log.
     """
 
     expression: str
@@ -246,6 +247,7 @@ class Threshold:
     value: float | None
     limit: float
     unit: str
+    hint: str | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_out, split
+from goodput_cli.api.options import AnalyzeOptions, Source, asked, spelled_out, split
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
@@ -50,6 +50,6 @@ def analyze(
     expressions = [parse_threshold(one) if isinstance(one, str) else one for one in thresholds]
     from goodput_cli.analysis.account import analyze_log
 
-    job = (*(("-j", reading.job_name) if reading.job_name else ()), *(("--run", question.run) if question.run else ()))
     log = reading.read(sources, question.timezone)
-    return analyze_log(log, question, reading.job_name, expressions, price=price, asked=(*addresses(sources), *job))
+    named = asked(sources, reading, question)
+    return analyze_log(log, question, reading.job_name, expressions, price=price, asked=named)

@@ -140,6 +140,12 @@ def addresses(sources: Source | Sequence[Source]) -> list[str]:
     return [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
 
 
+def asked(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
+    """The logs and the job as one types them: `Analysis.asked`."""
+    job = ("-j", reading.job_name) if reading.job_name else ()
+    return (*addresses(sources), *job, *(("--run", question.run) if question.run else ()))
+
+
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
     of_reading = {one.name for one in fields(Reading)}

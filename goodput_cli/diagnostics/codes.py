@@ -44,6 +44,24 @@ _READING = {
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
+    "damaged_store_part": Code(
+        "warning",
+        "A part of the store of `goodput fleet` cannot be read.",
+        "None: what it held is read and accounted for again.",
+        "Look at the disk; the part may be deleted.",
+    ),
+    "unused_label_rows": Code(
+        "info",
+        "Rows of --labels that fit no run.",
+        "None by themselves; what they were meant for may be in the group (none).",
+        "Compare the names of jobs and sources in them with those of the runs.",
+    ),
+    "one_name_in_two_clusters": Code(
+        "warning",
+        "Documents of two clusters, by --labels, hold one job name at the same time.",
+        "They are one job: if they are two, each seems disrupted by the other.",
+        "Tell them apart with --distinct-by cluster.",
+    ),
     "truncated_file": Code(
         "error",
         "A packed file ends or breaks before its end.",
@@ -193,6 +211,24 @@ _TEXT = {
         "TensorBoard writes events every two minutes: a process that is killed loses those since the last time.",
         "Wasted time may be longer, and recovery shorter, by up to two minutes each.",
         "Nothing; a log of the launcher beside it shows when the process died.",
+    ),
+    "runs_grouped": Code(
+        "info",
+        "Runs of ML Diagnostics whose names differ only in the time when they started.",
+        "They are one job, each a life of it.",
+        "Nothing.",
+    ),
+    "runs_not_grouped": Code(
+        "warning",
+        "Runs of ML Diagnostics are named by numbers, another one after each restart.",
+        "Each counts as a job of its own: time between two lives is nobody's.",
+        "Give --job-name: all runs of the source are that job then.",
+    ),
+    "host_silent": Code(
+        "warning",
+        "A host gives no more signs of life while others of its run do.",
+        "None by itself; training may wait for that host.",
+        "Look at the host.",
     ),
     "malformed_records": Code(
         "warning",

@@ -73,7 +73,7 @@ def test_whatever_the_package_imports_is_installed_by_default() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     listed = [
         *PROJECT["project"]["dependencies"],
-        *(text for name in ("s3", "zst", "reconcile", "tensorboard") for text in extras[name]),
+        *(text for name in ("fleet", "s3", "zst", "reconcile", "tensorboard") for text in extras[name]),
     ]
     declared = {canonicalize_name(Requirement(text).name) for text in listed}
     installed = packages_distributions()
