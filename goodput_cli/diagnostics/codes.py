@@ -212,6 +212,24 @@ _TEXT = {
         "Wasted time may be longer, and recovery shorter, by up to two minutes each.",
         "Nothing; a log of the launcher beside it shows when the process died.",
     ),
+    "runs_grouped": Code(
+        "info",
+        "Runs of ML Diagnostics whose names differ only in the time when they started.",
+        "They are one job, each a life of it.",
+        "Nothing.",
+    ),
+    "runs_not_grouped": Code(
+        "warning",
+        "Runs of ML Diagnostics are named by numbers, another one after each restart.",
+        "Each counts as a job of its own: time between two lives is nobody's.",
+        "Give --job-name: all runs of the source are that job then.",
+    ),
+    "host_silent": Code(
+        "warning",
+        "A host gives no more signs of life while others of its run do.",
+        "None by itself; training may wait for that host.",
+        "Look at the host.",
+    ),
     "malformed_records": Code(
         "warning",
         "Records of an event file whose checksum is wrong, or that hold no event.",
