@@ -11,7 +11,7 @@ FRAMEWORKS := .venv-frameworks
 SOURCES := goodput_cli loggen tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-browser test-frameworks screenshots lint format bench bench-full clean
+.PHONY: help install demo test test-browser test-prometheus test-frameworks screenshots lint format bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -26,6 +26,9 @@ test: lint ## Set up, run the linters and the tests
 
 test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
 	$(BIN)/python -m pytest tests/browser
+
+test-prometheus: $(INSTALLED_DEV) ## Run the tests that need Prometheus (Debian: apt-get install prometheus)
+	$(BIN)/python -m pytest tests/prometheus
 
 test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (2 GB, in a venv of its own)
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks

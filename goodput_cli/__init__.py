@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from goodput_cli.api.check import check
     from goodput_cli.api.compare import compare
     from goodput_cli.api.fetch import fetch
-    from goodput_cli.api.jobs import jobs
     from goodput_cli.api.reconcile import reconcile
     from goodput_cli.api.watch import Update, watch
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -38,6 +37,9 @@ if TYPE_CHECKING:
         ThresholdNotMet,
         UsageError,
     )
+    from goodput_cli.fleet.jobs import jobs
+    from goodput_cli.fleet.report import FleetReport
+    from goodput_cli.fleet.run import fleet_report
     from goodput_cli.sources.snapshot import Manifest
 
 __version__ = "0.1.0"
@@ -46,7 +48,8 @@ _PLACES = {
     "analyze": "api.analyze",
     "advise": "api.advise",
     "compare": "api.compare",
-    "jobs": "api.jobs",
+    "jobs": "fleet.jobs",
+    "fleet_report": "fleet.run",
     "check": "api.check",
     "reconcile": "api.reconcile",
     "fetch": "api.fetch",
@@ -55,6 +58,7 @@ _PLACES = {
     "Advice": "analysis.advice.results",
     "Comparison": "analysis.compare.compare",
     "JobList": "analysis.jobs.summarise",
+    "FleetReport": "fleet.report",
     "CheckReport": "analysis.check.check",
     "Reconciliation": "analysis.reconcile.reconcile",
     "CheckpointReconciliation": "analysis.reconcile.checkpoints",
@@ -76,6 +80,7 @@ __all__ = [
     "advise",
     "compare",
     "jobs",
+    "fleet_report",
     "check",
     "reconcile",
     "fetch",
@@ -84,6 +89,7 @@ __all__ = [
     "Advice",
     "Comparison",
     "JobList",
+    "FleetReport",
     "CheckReport",
     "Reconciliation",
     "CheckpointReconciliation",

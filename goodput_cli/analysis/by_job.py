@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct
+from goodput_cli.events.growing import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable
 
 
@@ -21,7 +22,8 @@ def by_job(log: EventLog) -> Iterator[EventLog]:
     table = log.table
     if len(table) == 0:
         return
-    sorted_ = table.take(np.argsort(table.job, kind="stable"))
+    one = is_constant(table.job) or len(table.jobs) == 1
+    sorted_ = table if one else table.take(np.argsort(table.job, kind="stable"))
     bounds = np.searchsorted(sorted_.job, np.arange(len(table.jobs) + 1))
     present = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.minimum.reduceat(sorted_.time, bounds[present])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,12 +43,23 @@ def list_jobs(
     """
     log = _of_interest(log, job_name)
     with garbage_collection_paused():
-        answers = [_summary(job, question) for job in _each(log, jobs_done)]
+        answers = [job_summary(job, question) for job in _each(log, jobs_done)]
+    return job_list(answers, log.diagnostics, sort, limit)
+
+
+JobAnswer = tuple[JobSummary, GoodputError | None]
+"""A job in a line, and why it could not be analysed."""
+
+
+def job_list(
+    answers: Sequence[JobAnswer], diagnostics: Sequence[Diagnostic], sort: SortKey, limit: int | None
+) -> JobList:
+    """The answers about all jobs as a list. diagnostics: of reading. UsageError: the question fits none of them."""
     _raise_if_all([error for _, error in answers], UsageError)
     jobs = [answer for answer, _ in answers]
     runs = sum(job.runs or 1 for job in jobs)
     events = sum(job.events for job in jobs)
-    return JobList(arranged(jobs, sort, limit), len(jobs), runs, events, log.diagnostics)
+    return JobList(arranged(jobs, sort, limit), len(jobs), runs, events, tuple(diagnostics))
 
 
 def check_log(
@@ -94,7 +105,8 @@ def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
             jobs_done(done, total)
 
 
-def _summary(job: EventLog, question: Question) -> tuple[JobSummary, GoodputError | None]:
+def job_summary(job: EventLog, question: Question) -> JobAnswer:
+    """One job in a line. job: its log alone."""
     try:
         timeline, start, end = account_for(in_order(job.table), question, job.table.jobs[0])
         known = timeline if question.method.hindsight else as_known_at(timeline, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ from goodput_cli.accounting.build import is_step_log
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable, LogFormat
+from goodput_cli.vocabulary.likely import did_you_mean
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import Finding
@@ -38,7 +39,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
             )
         name = present[0]
     if name not in jobs:
-        raise NotEnoughData(f"no events of job {name!r}; the log holds {_listed(sorted(jobs))}")
+        raise no_such_job(name, jobs)
     code = jobs.index(name)
     formats = log.formats[code] if code < len(log.formats) else ()
     table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
@@ -63,6 +64,13 @@ def pick_run(whole: Ordered, run: str) -> Ordered:
     stop = starts[number] if number < len(starts) else len(table)
     chosen = table.take(np.arange(first, stop))
     return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
+
+
+def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
+    """What to say where the log holds other jobs than the one that was named."""
+    known = sorted(jobs)
+    meant = did_you_mean(name, known)
+    return NotEnoughData(f"no events of job {name!r}; {meant and f'{meant} '}the log holds {_listed(known)}")
 
 
 def _listed(names: Sequence[str]) -> str:

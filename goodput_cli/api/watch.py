@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_out, split
+from goodput_cli.api.options import AnalyzeOptions, Source, addresses, asked, spelled_out, split
 from goodput_cli.errors import NotEnoughData
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Watched:
 
         reading, self._question = split(options)
         self._job_name = reading.job_name
+        self._asked = asked(sources, reading, self._question)
         self._log = LiveLog(
             addresses(sources),
             once=once,
@@ -103,7 +104,7 @@ class Watched:
         else:
             last = int(log.table.end.max()) if len(log.table) else 0
             question = replace(self._question, now_ns=max(now_ns, last))
-        return analyze_log(log, question, self._job_name, thresholds)
+        return analyze_log(log, question, self._job_name, thresholds, asked=self._asked)
 
     def close(self) -> None:
         """Let go of files that are held open."""

@@ -7,7 +7,6 @@ cannot say what is read or written, nor keep a command quiet about it.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,16 +17,20 @@ import click
 
 from goodput_cli.cli.completion import FileName
 from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.vocabulary.likely import did_you_mean
 from goodput_cli.vocabulary.text import safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
-ONLY_TYPED = ("job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config")
+ONLY_TYPED = (
+    "job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config",
+    "scheduler", "insecure_scheduler",
+)  # fmt: skip
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
 _SHARED_GROUPS = ("What", "How", "When")
-_ANALYZE = "analyze"
+_ANALYZE, _FLEET, _WHEN = "analyze", "fleet", "When"
 _WITHOUT = "; --no-config leaves it out"
 
 
@@ -177,6 +180,8 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
 def _periods_left_out(command: click.Command, settings: Settings, job: str | None) -> list[str]:
     """Settings for a part of a job that a command which accounts for jobs does not take: its answer is about more."""
     own = {option.name for option in _options(command)}
+    if command.name == _FLEET:
+        return [name for name in ("from", "to", "as-of") if name in settings.table]
     if "as_of" not in own:
         return []
     set_there = {*settings.table, *_of_job(settings.table.get(JOBS, {}), job, command, settings)}
@@ -220,7 +225,8 @@ def _sharing(command: click.Command, analyze: click.Command) -> Callable[[click.
     """Whether a setting of `analyze` counts for a command: its own all, of others how to account."""
     if command.name == analyze.name:
         return lambda _: True
-    names = {option.name for option in _options(command) if getattr(option, "group", "") in _SHARED_GROUPS}
+    groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != _WHEN]
+    names = {option.name for option in _options(command) if getattr(option, "group", "") in groups}
     return lambda option: option.name in names
 
 
@@ -245,8 +251,8 @@ def _only_typed(option: click.Option) -> bool:
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name.replace("_", "-"), list(known), n=2)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    meant = did_you_mean(name, known)
+    return f"; {meant}" if meant else ""
 
 
 def _read(path: Path) -> Settings | None:

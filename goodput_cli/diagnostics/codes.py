@@ -44,6 +44,24 @@ _READING = {
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
+    "damaged_store_part": Code(
+        "warning",
+        "A part of the store of `goodput fleet` cannot be read.",
+        "None: what it held is read and accounted for again.",
+        "Look at the disk; the part may be deleted.",
+    ),
+    "unused_label_rows": Code(
+        "info",
+        "Rows of --labels that fit no run.",
+        "None by themselves; what they were meant for may be in the group (none).",
+        "Compare the names of jobs and sources in them with those of the runs.",
+    ),
+    "one_name_in_two_clusters": Code(
+        "warning",
+        "Documents of two clusters, by --labels, hold one job name at the same time.",
+        "They are one job: if they are two, each seems disrupted by the other.",
+        "Tell them apart with --distinct-by cluster.",
+    ),
     "truncated_file": Code(
         "error",
         "A packed file ends or breaks before its end.",
@@ -181,6 +199,42 @@ _TEXT = {
         "Lines with durations in a file in which no line has a time.",
         "Amounts are right; the last line is put at the file's last change, so that instants may be wrong.",
         "Let a stamp stand on the lines (kubectl logs --timestamps, a logger's format).",
+    ),
+    "step_tag": Code(
+        "info",
+        "An event file holds many scalars: the steps of one of them are those of training.",
+        "Another scalar may be logged at other steps.",
+        "Give --tensorboard-tag where another one is meant.",
+    ),
+    "tail_may_be_lost": Code(
+        "info",
+        "TensorBoard writes events every two minutes: a process that is killed loses those since the last time.",
+        "Wasted time may be longer, and recovery shorter, by up to two minutes each.",
+        "Nothing; a log of the launcher beside it shows when the process died.",
+    ),
+    "runs_grouped": Code(
+        "info",
+        "Runs of ML Diagnostics whose names differ only in the time when they started.",
+        "They are one job, each a life of it.",
+        "Nothing.",
+    ),
+    "runs_not_grouped": Code(
+        "warning",
+        "Runs of ML Diagnostics are named by numbers, another one after each restart.",
+        "Each counts as a job of its own: time between two lives is nobody's.",
+        "Give --job-name: all runs of the source are that job then.",
+    ),
+    "host_silent": Code(
+        "warning",
+        "A host gives no more signs of life while others of its run do.",
+        "None by itself; training may wait for that host.",
+        "Look at the host.",
+    ),
+    "malformed_records": Code(
+        "warning",
+        "Records of an event file whose checksum is wrong, or that hold no event.",
+        "They do not count; behind a record whose length is wrong nothing can be read.",
+        "Copy the file again from where it was written.",
     ),
     "stamps_go_back": Code(
         "warning",

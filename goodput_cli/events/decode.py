@@ -148,6 +148,7 @@ class Decoder:
             entries=entries,
             writers=output.writers.values(),
         )
+        table = replace(table, metrics=tuple(self._texts.metrics))
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:

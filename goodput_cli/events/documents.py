@@ -20,6 +20,7 @@ from goodput_cli.events.parsed import DocumentReader, Parsed
 from goodput_cli.events.tables import Table, delimiter_of
 from goodput_cli.events.text.scan import TextLines, is_text
 from goodput_cli.sources.base import Batch, RawBatch
+from goodput_cli.sources.endings import is_event_file
 
 
 def says_something(head: bytes, asked: Asked | None = None) -> bool:
@@ -33,6 +34,11 @@ def document_reader(
 ) -> DocumentReader:
     """What reads the document that this batch begins. templates: those of documents read before. mappings: formats that
     a user declared."""
+    if is_event_file(batch.source):
+        from goodput_cli.events.tensorboard.reader import EventFile
+
+        if EventFile.begins(batch.data):
+            return EventFile()
     if JsonObjects.begins(batch.data):
         return JsonObjects()
     if not batch.data.startswith(b"{") or _may_be_text(batch.data):

@@ -36,6 +36,7 @@ class Stop:
             yield  # Python handles signals in the main thread alone
             return
         before = signal.signal(signal.SIGTERM, self._terminate)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # one that came while this was starting waits
         try:
             yield
         finally:

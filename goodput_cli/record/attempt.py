@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from .monitors import MonitorProcess
     from .writer import Writer
 
 _FORGET_US = 600 * 10**6
@@ -37,6 +38,7 @@ class Attempt:
         self._rank = rank
         self._sigterm = sigterm
         self._heart: Heart | None = None
+        self._monitors: list[MonitorProcess] = []
         self._last_step: int | None = None
         self._step_us = 0
         self._written = 0
@@ -69,6 +71,22 @@ class Attempt:
             self._heart.stop()
         ends.unwatch(self)
         self.writer.close()
+        while self._monitors:
+            self._monitors.pop().stop()
+
+    def start_monitor(self, arguments: Iterable[str]) -> bool:
+        """A monitor of this attempt's file, until `close`. Whether there is one."""
+        path = self.writer.path
+        if self.side:
+            return False
+        if path is None:
+            self.warn("no monitor is started: it reads a local file, and none is written; add one to `to`")
+            return False
+        from .monitors import MonitorProcess
+
+        monitor = MonitorProcess(path, ["--job-name", self.writer.job_name, *arguments], self.warn)
+        self._monitors.append(monitor)
+        return monitor.runs
 
     def warn(self, sentence: str) -> None:
         """Say something to the person who runs the program, once."""

@@ -126,7 +126,8 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
         before(number, frame)
 
 
-def _on_exit() -> None:
+def on_exit() -> None:
+    """Tell all recorders that the process ends."""
     _tell(_exits, lambda recorder: recorder.left())
 
 
@@ -144,6 +145,6 @@ def _tell(recorders: set[Watched], what: Callable[[Watched], None]) -> None:
             recorder.warn(f"the end of the program could not be recorded ({type(error).__name__})")
 
 
-atexit.register(_on_exit)
+atexit.register(on_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)

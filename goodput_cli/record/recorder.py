@@ -15,7 +15,7 @@ from .writer import Writer, print_to_stderr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Literal, TypeVar
 
     from .sinks.targets import Targets
@@ -206,6 +206,27 @@ class Recorder:
             counts: dict[str, object] = {name: attempt.whole(count) for name, count in given.items()}
             if None not in counts.values():
                 attempt.record({**counts, "elastic_slice_counts_timestamp": stamp(us)}, PHASE, us)
+
+    # Who watches.
+
+    def start_monitor(
+        self, *targets: str, windows: Sequence[object] = (), interval: float = 60.0, options: Sequence[str] = ()
+    ) -> bool:
+        """Publish goodput while the program runs: `goodput monitor` in a process beside it, until `close`.
+
+        targets: `http://:9464`, `tensorboard:DIR`, `gcm:PROJECT`, `prom:FILE`, `json:FILE`. windows: lengths of
+        rolling windows, seconds or texts such as "1d". options: further ones of `goodput monitor`. Needs goodput-cli
+        and a sink that is a file. Whether it runs; what keeps it from that is said, and harms nothing.
+        """
+        attempt = self.attempt()
+        if attempt is None:
+            return False
+        from .monitors import window_arguments
+
+        published = [part for target in targets for part in ("--publish", target)]
+        return attempt.start_monitor(
+            [*published, "--interval", str(interval), "--wait", "1e9", *window_arguments(windows), *options]
+        )
 
     # The recorder itself.
 

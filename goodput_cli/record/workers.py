@@ -111,6 +111,11 @@ class Worker:
         self._wait = 0.0
         self._said_full = float("-inf")
 
+    @property
+    def file(self) -> object:
+        """What delivers: a file, where it is one that may block."""
+        return self._delivery
+
     def write(self, line: bytes, kind: int, us: int) -> None:
         """Put a line into the queue: never waits."""
         with self._lock:

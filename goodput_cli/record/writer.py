@@ -95,6 +95,12 @@ class Writer:
         self.closed = False
         _live.add(self)
 
+    @property
+    def path(self) -> str | None:
+        """Of the first file that is written; None without one."""
+        files = [sink.file if isinstance(sink, Worker) else sink for sink in self._sinks]
+        return next((sink.path for sink in files if isinstance(sink, FileSink) and sink.has_path), None)
+
     def now_us(self) -> int:
         """The stamp of now (µs), after saying whether the clock was set."""
         us = (self.clock() + 500) // 1000
@@ -180,7 +186,13 @@ _live: set[Writer] = set()
 """Those that are not closed, kept alive until they are: what waits in their queues must not be lost with the name."""
 
 
-def _close_all() -> None:
+def path_of(job_name: str) -> str | None:
+    """The file that a recorder of this process writes for the job; None without one."""
+    return next((writer.path for writer in list(_live) if writer.job_name == job_name and writer.path), None)
+
+
+def close_all() -> None:
+    """Deliver what waits, of all recorders."""
     for writer in list(_live):
         writer.close()
 
@@ -191,6 +203,6 @@ def _silence_all() -> None:
     _live.clear()
 
 
-atexit.register(_close_all)
+atexit.register(close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_silence_all)

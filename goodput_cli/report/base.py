@@ -75,6 +75,8 @@ class OutputFormat:
     """Whether it writes bytes, which no terminal should see."""
     needs: Offer | None = None
     """What a sheet must have for it; None: any sheet will do."""
+    fleet: Callable[..., str | bytes] | str | None = None
+    """Writes what `fleet` answers, a `FleetSheet`, where that is more than a table. None: as `sheet` does."""
 
 
 def _own(
@@ -83,12 +85,13 @@ def _own(
     *endings: str,
     binary: bool = False,
     needs: Offer | None = None,
+    fleet: str | None = None,
 ) -> OutputFormat:
     of_analysis, of_sheet = (
         module and f"goodput_cli.report.{folder}.{module}:render"
         for folder, module in (("formats", analysis), ("sheets", sheet))
     )
-    return OutputFormat(of_analysis, of_sheet, endings, binary, needs)
+    return OutputFormat(of_analysis, of_sheet, endings, binary, needs, fleet and f"goodput_cli.report.{fleet}")
 
 
 _BUILT_IN = {
@@ -96,12 +99,14 @@ _BUILT_IN = {
     "json": _own("json", "json", "json"),
     "csv": _own("csv", "csv", "csv"),
     "markdown": _own("markdown", "markdown", "md", "markdown"),
-    "html": _own("html", "html", "html", "htm"),
+    "html": _own("html", "html", "html", "htm", fleet="html.fleet:render"),
     "svg": _own("svg", "svg", "svg", needs="chart"),
     "png": _own("png", "png", "png", binary=True, needs="chart"),
     "junit": _own("junit", "junit", "xml", needs="published"),
     "openmetrics": _own("openmetrics", "openmetrics", "prom", "om", needs="published"),
-    "parquet": _own("parquet", "parquet", "parquet", "segments.parquet", binary=True),
+    "parquet": _own(
+        "parquet", "parquet", "parquet", "segments.parquet", binary=True, fleet="sheets.parquet:render_fleet"
+    ),
     "parquet-events": _own("parquet_events", None, "events.parquet", binary=True),
 }
 
@@ -159,6 +164,15 @@ def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRendere
         able = (other for other, known in _BUILT_IN.items() if known.sheet and known.needs in (None, *offers))
         raise UsageError(f"the format {name!r} is not for this command; it writes {', '.join(able)}")
     renderer: SheetRenderer = _load(name, asked.sheet)
+    return renderer
+
+
+def load_fleet_renderer(name: str) -> SheetRenderer:
+    """The function that writes what `fleet` answers in a format. Errors as in `load_renderer`."""
+    function = _format(name).fleet
+    if function is None:
+        return load_sheet_renderer(name, ("published",))
+    renderer: SheetRenderer = _load(name, function)
     return renderer
 
 

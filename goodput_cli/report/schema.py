@@ -22,11 +22,12 @@ from goodput_cli.analysis.reconcile.answer import ReconcileAnswer, ReconcileChec
 from goodput_cli.analysis.rolling.answer import RollingAnswer
 from goodput_cli.analysis.steps.answer import StepsAnswer
 from goodput_cli.analysis.timeline.answer import TimelineAnswer
+from goodput_cli.fleet.answer import FleetAnswer
 
 Schema = dict[str, Any]
 ANSWERS: tuple[type[Answer], ...] = (
     AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, AdviceAnswer, CompareAnswer,
-    JobsAnswer, CheckAnswer, ReconcileAnswer, ReconcileCheckpointsAnswer,
+    JobsAnswer, FleetAnswer, CheckAnswer, ReconcileAnswer, ReconcileCheckpointsAnswer,
 )  # fmt: skip
 """Everything that a command writes as JSON; each has a `kind` of its own."""
 _ROOT = "#/$defs/"

@@ -10,7 +10,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
@@ -18,9 +18,6 @@ from goodput_cli.sources.retry import Wait
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
-
-
-"""A JSON object of a log."""
 
 
 Record = dict[str, Any]
@@ -109,6 +106,8 @@ class ReadContext:
     """Whether text that begins like this is a log; None: no text is."""
     expected: list[int] = field(default_factory=list)
     """Bytes that each source that knows will give."""
+    digest: Callable[[bytes], object] | None = None
+    """Takes the bytes of what is read as they are stored (the `update` of a hash); None: nobody asks for them."""
 
     def expect(self, count: int) -> None:
         """For a source, once a `read`: it will give so many bytes."""
@@ -118,6 +117,12 @@ class ReadContext:
         """All sources have been found. How much there is to read is passed on if each of them knows."""
         if self.progress is not None and len(self.expected) == sources:
             self.progress.expect(sum(self.expected))
+
+    def took(self, data: bytes) -> None:
+        """Pass on that these bytes have been read, as they are stored."""
+        if self.digest is not None:
+            self.digest(data)
+        self.advance(len(data))
 
     def advance(self, count: int) -> None:
         """Pass on that `count` more bytes have been read."""
@@ -154,6 +159,64 @@ class Source(Protocol):
         Finding it happens in the call, reading as the result is consumed: what is missing is said before long work.
         Raises SourceError with a sentence that says what, where and what to do.
         """
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file, object or stream that a source reads: what a list of documents holds, and what is read on its own."""
+
+    uri: str
+    """Where it is: documents are ordered by this."""
+    name: str
+    """The name that people see in `file:line`."""
+    size: int | None = None
+    """In bytes as stored; None where nobody knows before it is read."""
+    version: str = ""
+    """Changes whenever the content may have; empty where nobody knows."""
+    written_ns: int | None = None
+    """When it was written last, where the version depends on that (ns since 1970 UTC)."""
+    identity: tuple[object, ...] = ()
+    """What two names of one document have in common; empty: the URI."""
+    apart: bool = False
+    """Whether another process can read it too."""
+    problem: str | None = None
+    """Why it cannot be read, where that is seen already."""
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """What a source has besides `read` where its documents can be read one by one."""
+
+    def documents(self, uri: str, context: ReadContext, /) -> list[Document]:
+        """What `read` would read, in any order. Raises SourceError where there is nothing of that name."""
+
+    def read_document(self, document: Document, context: ReadContext, /) -> Iterator[Batch]:
+        """The content of one of them, in batches. Raises SourceError."""
+
+
+def list_documents(uris: Sequence[str], context: ReadContext) -> list[Document]:
+    """The documents behind some URIs, each once, ordered by URI. What cannot be listed is one document a URI.
+
+    Raises SourceError where a name stands for nothing, UsageError for an unknown kind of source.
+    """
+    found: dict[tuple[object, ...], Document] = {}
+    for uri in uris:
+        source = source_for(uri)
+        listed = source.documents(uri, context) if isinstance(source, Listing) else [Document(uri, uri)]
+        for one in listed:
+            key = one.identity or (one.uri,)
+            found[key] = min(found.get(key, one), one, key=lambda document: document.uri)
+    return sorted(found.values(), key=lambda one: one.uri.encode("utf-8", "surrogateescape"))
+
+
+def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:
+    """The content of one document, in batches. Raises SourceError."""
+    if document.problem is not None:
+        raise SourceError(document.problem)
+    source = source_for(document.uri)
+    if document.version and isinstance(source, Listing):
+        return source.read_document(document, context)
+    return source.read(document.uri, context)
 
 
 _BUILT_IN = {

@@ -11,9 +11,9 @@ from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import Batch, ReadContext
+from goodput_cli.sources.base import Batch, Document, ReadContext
 from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
-from goodput_cli.sources.endings import FOLDER_ENDINGS, LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING
+from goodput_cli.sources.endings import LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING, is_log_name
 from goodput_cli.sources.inflate import until_damaged
 from goodput_cli.sources.not_logs import said_of, told_apart
 
@@ -28,15 +28,21 @@ class FileSource:
         """See `Source.read`. Raises SourceError for what is missing, forbidden or holds no logs."""
         if uri == STDIN:
             return self._read_stdin(context)
-        paths = find_files(local_path(uri))
-        if os.path.isdir(local_path(uri)):
-            paths, others = told_apart(paths, context.is_log)
-            if others:
-                context.report(said_of([shown_path(path) for path in others]))
+        paths = _logs_behind(uri, context)
         paths = [path for path in paths if _first_time(path, context)]
         if all(map(os.path.isfile, paths)):  # nobody knows how much a pipe will give
             context.expect(sum(map(os.path.getsize, paths)))
         return (batch for path in paths for batch in _read_path(path, context))
+
+    def documents(self, uri: str, context: ReadContext) -> list[Document]:
+        """See `Listing`: what cannot be read is listed with the reason."""
+        if uri == STDIN:
+            return [Document(STDIN, STDIN_NAME)]
+        return [_document(path) for path in _logs_behind(uri, context)]
+
+    def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
+        """See `Listing`."""
+        return _read_path(document.uri, context)
 
     def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
         if STDIN in context.seen:
@@ -48,25 +54,50 @@ class FileSource:
         return _read_stream(STDIN_NAME, stream, context)
 
 
+def _logs_behind(uri: str, context: ReadContext) -> list[str]:
+    """The files that a URI stands for, without what in a folder is plainly no log, which is said."""
+    paths = find_files(local_path(uri))
+    if os.path.isdir(local_path(uri)):
+        paths, others = told_apart(paths, context.is_log)
+        if others:
+            context.report(said_of([shown_path(path) for path in others]))
+    return paths
+
+
+def _document(path: str) -> Document:
+    """A file as a list has it. Its version is its size and when it was written."""
+    name = shown_path(path)
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        return Document(path, name, problem=str(unreadable(path, error)))
+    identity = (status.st_dev, status.st_ino)
+    if not os.access(path, os.R_OK):
+        return Document(path, name, identity=identity, problem=str(unreadable(path, PermissionError())))
+    plain = os.path.isfile(path)  # nobody reads a pipe twice
+    version = f"{status.st_size}-{status.st_mtime_ns}" if plain else ""
+    return Document(path, name, status.st_size if plain else None, version, status.st_mtime_ns, identity, plain)
+
+
 def find_files(path: str) -> list[str]:
     """The files that a path, a folder or a glob stands for, sorted. Raises SourceError if there are none."""
     if os.path.isdir(path):
         return _logs_in_folder(path)
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
+    paths = sorted(glob.glob(path, recursive=True))
+    if not paths:
         raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
-    files = [name for name in found if not os.path.isdir(name)]
-    return files or [name for folder in found for name in _logs_in_folder(folder)]
+    files = [name for name in paths if not os.path.isdir(name)]
+    return files or [name for folder in paths for name in _logs_in_folder(folder)]
 
 
 def _logs_in_folder(folder: str) -> list[str]:
-    found = sorted(_walk(folder, set()))
-    if not found:
+    paths = sorted(_walk(folder, set()))
+    if not paths:
         endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
         raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
-    return found
+    return paths
 
 
 def _walk(folder: str, visited: set[str]) -> Iterator[str]:
@@ -82,7 +113,7 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
     for entry in entries:
         if entry.is_dir():
             yield from _walk(entry.path, visited)
-        elif entry.name.lower().endswith(FOLDER_ENDINGS):
+        elif is_log_name(entry.name):
             yield entry.path
 
 
@@ -117,7 +148,9 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
         from goodput_cli.sources.snapshot import read_parquet
 
         yield from read_parquet(shown_path(path), path)
-        context.advance(os.path.getsize(path))
+        with _opened(path) as stream:
+            while block := stream.read(BLOCK_BYTES):
+                context.took(block)
         return
     with _opened(path) as stream:
         yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
@@ -157,7 +190,7 @@ def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes
             raise unreadable(name, error) from error
         if not piece:
             break
-        context.advance(len(piece))
+        context.took(piece)
         pieces.append(piece)
         missing -= len(piece)
         if missing <= 0:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import goodput_cli.events.read
+import goodput_cli.fleet.read
 from goodput_cli import analyze
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.analysis.each_job import list_jobs
@@ -179,13 +180,13 @@ def many(count: int) -> list[str]:
 
 def test_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
-    original = goodput_cli.events.read.read_events
+    original = goodput_cli.events.read.decode_batches
 
-    def counted(*uris: Any, **options: Any) -> Any:
-        calls.append(uris)
-        return original(*uris, **options)
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return original(*arguments)
 
-    monkeypatch.setattr(goodput_cli.events.read, "read_events", counted)
+    monkeypatch.setattr(goodput_cli.fleet.read, "decode_batches", counted)
     assert run(["jobs", written(many(50))]) == 0
     assert len(calls) == 1
 

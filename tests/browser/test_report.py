@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.formats.html import render
-from tests.browser.tabs import DESKTOP, PHONE, ROOT, Tab, launched, opened
+from tests.browser.tabs import DESKTOP, PHONE, ROOT, Tab, opened
 from tests.report.test_html_report import HOSTILE_NAMES, hostile_log, written
 from tests.support.recorder_log import Recorder
 
@@ -38,12 +37,6 @@ LUMINANCE = """
   });
 }
 """
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    with launched() as one:
-        yield one
 
 
 @pytest.fixture(scope="session")

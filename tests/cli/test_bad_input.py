@@ -118,15 +118,15 @@ def test_text_of_a_log_is_kept_as_it_is(tmp_path: Path) -> None:
 
 def test_places_are_sorted_and_bounded_and_the_count_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodput_cli.diagnostics.collector.MAX_PLACES", 5)
-    log = read_lines(tmp_path, *["junk"] * 12)
+    log = read_lines(tmp_path, *["{junk"] * 12)
     (told,) = found(log, "malformed_lines")
     assert told.count == 12
     assert [place.rpartition(":")[2] for place in told.where] == ["1", "2", "3", "4", "5"]
 
 
 def test_places_of_several_files_stand_in_order_of_file_and_line(tmp_path: Path) -> None:
-    b = log_file(tmp_path, *["junk"] * 11, name="b.log")
-    a = log_file(tmp_path, "junk", name="a.log")
+    b = log_file(tmp_path, *["{junk"] * 11, name="b.log")
+    a = log_file(tmp_path, "{junk", name="a.log")
     (told,) = found(read_events([b, a]), "malformed_lines")
     assert told.where == (*(f"{b}:{number}" for number in range(1, 12)), f"{a}:1")
 

@@ -37,7 +37,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
         "analyze a b --log-file c -j job --run last --timezone Europe/Berlin --reference-step-time 2.50 "
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
         "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight "
-        "--log-name l --lookback 7.5 --no-cache"
+        "--log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --tensorboard-tag loss"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -61,6 +61,9 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "log_name": "l",
             "lookback_days": 7.5,
             "use_cache": False,
+            "mapping": ("my.toml",),
+            "year": 2026,
+            "tensorboard_tag": "loss",
             "notice": tell,
             "stdin": None,
             "progress": None,
@@ -91,7 +94,7 @@ def test_options_come_from_the_environment_too(library: Library, monkeypatch: py
     [
         (["--from", "yesterday"], "'yesterday' is not a time"),
         (["--to", "attempt:0"], "numbered from 1"),
-        (["--as-of", "14:00"], "more than one way"),
+        (["--as-of", "03/04/2026"], "more than one way"),
         (["--exclude", "2026-01-01"], "START/END"),
         (["--timezone", "Mars/Olympus"], "unknown time zone"),
         (["--reference-step-time", "0"], "not a step time"),

@@ -73,7 +73,7 @@ def test_whatever_the_package_imports_is_installed_by_default() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     listed = [
         *PROJECT["project"]["dependencies"],
-        *(text for name in ("s3", "zst", "reconcile", "tensorboard") for text in extras[name]),
+        *(text for name in ("fleet", "s3", "zst", "reconcile", "tensorboard") for text in extras[name]),
     ]
     declared = {canonicalize_name(Requirement(text).name) for text in listed}
     installed = packages_distributions()
@@ -117,7 +117,9 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
 def test_continuous_integration_runs_the_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
-    assert "make test" in script.read_text(encoding="utf-8")
+    text = script.read_text(encoding="utf-8")
+    for target in ("make test ", "make test-browser ", "make test-prometheus "):
+        assert target in text
 
 
 @pytest.mark.parametrize(
@@ -191,7 +193,7 @@ def python(folder: Path, *arguments: str) -> str:
 
 def test_the_makefile_has_its_targets() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    for target in ("install", "demo", "test", "test-frameworks", "lint", "format", "bench", "clean"):
+    for target in ("install", "demo", "test", "test-frameworks", "test-prometheus", "lint", "format", "bench", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
     sample = re.search(r"sample_logs/\S+", makefile)
     assert sample is not None

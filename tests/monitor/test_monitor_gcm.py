@@ -139,7 +139,7 @@ def test_every_query_of_the_existing_dashboard_finds_its_series(server: Server, 
 
 def test_parts_can_be_left_out_and_other_prefixes_are_taken(server: Server, elastic: Path) -> None:
     update = snapshot(elastic)
-    target(Time(), "gcm:p?goodput=no&slices=no").publish(update, final=True)
+    target(Time(), "gcm:p?totals=no&slices=no").publish(update, final=True)
     assert [point["metric"].rpartition("/")[2] for point in server.points()] == ["step_time_deviation"]
     server.forget()
     target(Time(), "gcm:q?prefix=custom.googleapis.com/goodput&step_deviation=no").publish(update, final=True)

@@ -144,7 +144,7 @@ def test_a_server_that_never_answers_holds_no_program_up(tmp_path: Path, server:
 
 ENDS = """
 from goodput_cli.record.drop_in.ml_goodput_measurement import goodput
-recorder = goodput.GoodputRecorder("j", "goodput_j", True)
+recorder = goodput.GoodputRecorder("j", "goodput_j", True, background_grace_period_s=100)
 recorder.record_job_start_time()
 for step in range(50):
     recorder.record_step_start_time(step)
@@ -180,7 +180,7 @@ AT_THE_VERY_END = """
 import atexit
 atexit.register(lambda: recorder.begin_step(9))
 from goodput_cli.record import Recorder
-recorder = Recorder("j", "cloud-logging://p/l", heartbeat=0)
+recorder = Recorder("j", "cloud-logging://p/l", heartbeat=0, grace=100)
 atexit.register(lambda: recorder.begin_step(1))
 """
 

@@ -30,6 +30,7 @@ KINDS = {
     "advice": ["advise", LOG, "--what-if", "save-every=100", "--fail-if", "advice.gain<0"],
     "comparison": ["compare", LOG, CHECKPOINTS],
     "jobs": ["jobs", LOG, CHECKPOINTS],
+    "fleet": ["fleet", LOG, CHECKPOINTS, "--workers", "1", "--accelerators", "8", "--by", "week"],
     "check": ["check", LOG],
     "checkpoint_reconciliation": ["reconcile", CHECKPOINTS],
 }

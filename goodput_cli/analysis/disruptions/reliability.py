@@ -10,6 +10,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.rows import Disruptions
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import Category
 
 _CONFIDENCE = 0.95
@@ -93,13 +94,18 @@ def _half_chi_square(probability: float, half_freedom: int) -> float:
 
 def _exposure(timeline: Timeline, start: int, end: int) -> int:
     """Time (ns) of the window in which attempts were up."""
+    up, down = up_times(timeline)
+    return int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
+
+
+def up_times(timeline: Timeline) -> tuple[I64, I64]:
+    """When (ns) each attempt was up, and until when: the last one, which is censored, to its logged end or T1."""
     attempts = timeline.attempts
-    if len(attempts) == 0:
-        return 0
     down = attempts.cut_at_next(timeline.sign_of_life)
-    ending = int(attempts.first_ending[-1])
-    down[-1] = timeline.table.time[ending] if ending >= 0 else timeline.end
-    return int(np.maximum(np.minimum(down, end) - np.maximum(attempts.up, start), 0).sum())
+    if len(attempts):
+        ending = int(attempts.first_ending[-1])
+        down[-1] = timeline.table.time[ending] if ending >= 0 else timeline.end
+    return attempts.up, down
 
 
 def _longest_unproductive(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:

@@ -59,7 +59,7 @@ def analyse_window(
         goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, _percent(productive, counted)),
         badput=tuple(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
         overlapped=_overlapped(timeline, start, end, counted),
-        at_risk=_at_risk(timeline),
+        at_risk=at_risk(timeline),
         reference=_reference(timeline, productive),
         steps=steps,
         thresholds=(),
@@ -163,7 +163,7 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
     return (CategoryTime(OVERLAPPED, None, ns, _percent(ns, counted)),)
 
 
-def _at_risk(timeline: Timeline) -> AtRisk | None:
+def at_risk(timeline: Timeline) -> AtRisk | None:
     """Kept progress after the last completed save: what began before that save began is in it. Nothing is at risk
     after a clean end; None where the log has no saves, so that nobody knows."""
     table = timeline.table

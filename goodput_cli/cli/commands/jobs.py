@@ -8,7 +8,6 @@ import click
 
 from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.progress import jobs_progress
 from goodput_cli.cli.session import open_sheet_session
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
     """
     session = open_sheet_session(line)
     from goodput_cli.analysis.jobs.sheet import jobs_sheet
-    from goodput_cli.api.jobs import jobs as list_jobs
+    from goodput_cli.fleet.jobs import jobs as list_jobs
 
-    with session.reading(then="") as options, jobs_progress(wanted=session.shows_progress) as jobs_done:
-        job_list = list_jobs(session.sources, sort=sort, limit=limit, jobs_done=jobs_done, **options)
+    with session.reading(then="") as options:
+        job_list = list_jobs(session.sources, sort=sort, limit=limit, **options)
     return session.finish(jobs_sheet(job_list), job_list.diagnostics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,17 +12,22 @@ import numpy as np
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind, Metric
+from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text import launcher, megatron, scheduler
 from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
+from goodput_cli.events.text.measured import metrics_of
 from goodput_cli.events.text.place import Placed, place
+from goodput_cli.events.text.runs import NAME as RUNS
+from goodput_cli.events.text.runs import Grouped, group_runs, run_events, silent_hosts
 from goodput_cli.events.text.scan import TextPart
 from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
+    from goodput_cli.events.tensorboard.messages import Event
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
@@ -56,6 +61,8 @@ _KINDS: dict[What, Kind] = {
 }
 _PHASES = frozenset({What.EVAL, What.CUSTOM, What.INIT, What.PREP, What.DATA, What.REINIT})
 """Kinds with a begin and an end; a point of one is only a sign of life."""
+_DIGITS = 10
+"""Of a rank, which is a number of 32 bits."""
 _LABELS = {What.EVAL: megatron.EVAL_LABEL}
 
 
@@ -65,6 +72,9 @@ class _Source:
     bad: list[tuple[int, str]] = field(default_factory=list)
     noise: int = 0
     modified_ns: int | None = None
+    events: list[tuple[int, Event]] = field(default_factory=list)
+    damaged: list[int] = field(default_factory=list)
+    broken: int | None = None
 
 
 class Texts:
@@ -72,6 +82,8 @@ class Texts:
 
     def __init__(self) -> None:
         self._sources: dict[int, _Source] = {}
+        self.metrics: list[Metric] = []
+        """What was measured, of all jobs; made anew by `rows`."""
 
     def __bool__(self) -> bool:
         return bool(self._sources)
@@ -82,6 +94,9 @@ class Texts:
         one.marks += part.marks
         one.bad += part.bad
         one.noise += part.noise
+        one.events += part.events
+        one.damaged += part.damaged
+        one.broken = part.broken or one.broken
         one.modified_ns = part.modified_ns or one.modified_ns
 
     def rows(
@@ -89,25 +104,94 @@ class Texts:
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         builder = RowBuilder()
+        self.metrics = []
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
-        for code, source in self._sources.items():
+        sources = dict(self._sources)
+        for code, marks in self._of_event_files(names, question, output.notes).items():
+            sources[code] = replace(sources[code], marks=marks)
+        for code, whole in sources.items():
+            source = replace(whole, marks=[mark for mark in whole.marks if not _is_run(mark)])
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(self._sources[code].marks)) for code, part in events]
+        files = [_file(names[code], part, _own_job(sources[code].marks)) for code, part in events]
         named = name_jobs(files, question.job_name)
         _note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         for (_, part), job in zip(events, named.jobs, strict=True):
             by_job[job].append(part)
-        for parts in by_job.values():
+        runs = self._runs(question, jobs.values(), output.notes)
+        for job, parts in by_job.items():
+            self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             started_by_scheduler(parts)
+            one_start_each(parts)
+            if may_lose_tails(parts):
+                code = next(code for code, part in events if part is parts[0])
+                output.notes.add("tail_may_be_lost", "event files end up to 2 min before their writers died", code, [1])
         for (code, part), job in zip(events, named.jobs, strict=True):
             _add_rows(builder, code, jobs.code(job), part, output, names[code])
             formats[job] |= {said(mark).format for mark in part}
+        for code, job, part in runs:
+            _add_rows(builder, code, jobs.code(job), part, output, names[code])
+            formats[job].add(RUNS)
         return builder, formats
+
+    def _runs(
+        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector
+    ) -> list[tuple[int, str, list[Mark]]]:
+        """(source, job, marks) of runs of ML Diagnostics."""
+        marks = {code: [mark for mark in one.marks if _is_run(mark)] for code, one in self._sources.items()}
+        every = [mark for part in marks.values() for mark in part]
+        if not every:
+            return []
+        grouped = group_runs(
+            (said(mark).job for mark in every), question.job_name, [job for job in jobs if job != RUNS]
+        )
+        _note_runs(grouped, every, next(code for code, part in marks.items() if part), notes)
+        by_job: defaultdict[str, list[Mark]] = defaultdict(list)
+        source_of = {id(mark): code for code, part in marks.items() for mark in part}
+        for mark in every:
+            by_job[grouped.jobs[said(mark).job]].append(mark)
+        found: list[tuple[int, str, list[Mark]]] = []
+        for job, part in by_job.items():
+            self.metrics += metrics_of(job, part)
+            several = len({said(mark).job for mark in part}) > 1
+            meaning = run_events(part, several, job in jobs)
+            by_source: defaultdict[int, list[Mark]] = defaultdict(list)
+            places = {(mark.line, mark.entry): source_of[id(mark)] for mark in part}
+            for mark in meaning:
+                by_source[places[mark.line, mark.entry]].append(mark)
+            found += [(code, job, rows) for code, rows in by_source.items()]
+        return found
+
+    def _of_event_files(
+        self, names: Sequence[str], question: Asked, notes: DiagnosticCollector
+    ) -> dict[int, list[Mark]]:
+        """The marks of event files, by source; files of one job share the tag whose steps count."""
+        folders: defaultdict[str, list[int]] = defaultdict(list)
+        for code, source in self._sources.items():
+            _note_damage(code, source, notes)
+            if source.events:
+                folders[folder_of(names[code])].append(code)
+        if not folders:
+            return {}
+        from goodput_cli.events.tensorboard import meaning
+
+        marks: dict[int, list[Mark]] = {}
+        for codes in folders.values():
+            files = [self._sources[code].events for code in codes]
+            tags = meaning.step_tags(files, question.tensorboard_tag)
+            from_0 = question.tensorboard_tag is None and meaning.counts_from_0(files, tags)
+            for code, events, tag in zip(codes, files, tags, strict=True):
+                marks[code] = meaning.marks_of(events, names[code], tag, from_0)
+                if tag is not None:
+                    shown = notes.bounded("step_tag", tag)
+                    notes.add(
+                        "step_tag", f"steps are those of the scalar {shown}; --tensorboard-tag names another", code, [1]
+                    )
+        return marks
 
     @staticmethod
     def _placed(source: _Source, question: Asked, output: Output) -> Placed:
@@ -183,7 +267,7 @@ def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark]
         source,
         np.arange(size, dtype=np.int64),
         whole["line"],
-        np.full(size, NONE, dtype=np.int32),
+        whole["entry"].astype(np.int32),
         np.full(size, job, dtype=np.int32),
         whole["writer"].astype(np.int32),
     )
@@ -196,13 +280,14 @@ def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark]
         end=whole["end"],
         step=whole["step"],
         step_time=whole["step_time"],
+        rank=whole["rank"].astype(np.int32),
         label=whole["label"].astype(np.int32),
         detail=whole["detail"].astype(np.int32),
     )
     builder.end_block()
 
 
-_COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "label", "detail", "line", "writer")
+_COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label", "detail", "line", "entry", "writer")
 
 
 def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
@@ -230,7 +315,9 @@ def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
         "step_time": NONE if one.step_time is None or one.what is not What.STEP else one.step_time,
         "label": output.labels.code(label.upper()) if label else NONE,
         "detail": output.details.code(one.detail) if one.detail and one.what is not What.STEP else NONE,
+        "rank": int(one.rank) if one.format == RUNS and one.rank.isdecimal() and len(one.rank) < _DIGITS else NONE,
         "line": mark.line,
+        "entry": mark.entry,
         "writer": output.writers.code(_writer(mark, source)),
     }
     if edge is Edge.INTERVAL and one.what in _PHASES:
@@ -253,7 +340,7 @@ def _note(name: str, code: int, source: _Source, placed: Placed, output: Output)
     for line, reason in source.bad:
         notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
     events = [mark for mark in source.marks if mark.said is not None]
-    if not events:
+    if not events and not source.events:
         if source.noise and not source.bad:
             message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
             notes.add("unrecognised_lines", message, code, [1], (), source.noise)
@@ -270,11 +357,38 @@ def _note(name: str, code: int, source: _Source, placed: Placed, output: Output)
     if placed.no_clock:
         message = "no line has a time; counted back from when the file was last written"
         notes.add("no_clock", message, code, [events[0].line])
-    if placed.back:
+    if placed.back and not source.events:
         notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
     if placed.missing:
         message = "records without a time that follow a jump of the steps; the jump takes no time"
         notes.add("missing_records", message, code, list(placed.missing))
+
+
+def _is_run(mark: Mark) -> bool:
+    return mark.said is not None and mark.said.format == RUNS
+
+
+def _note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: DiagnosticCollector) -> None:
+    first = [marks[0].line], [marks[0].entry]
+    if grouped.together:
+        notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
+    if grouped.apart:
+        message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
+        notes.add("runs_not_grouped", message, code, *first)
+    for host, mark in silent_hosts(marks):
+        shown = notes.bounded("host_silent", host)
+        notes.add(
+            "host_silent", f"host {shown} gives no more signs of life while others do", code, [mark.line], [mark.entry]
+        )
+
+
+def _note_damage(code: int, source: _Source, notes: DiagnosticCollector) -> None:
+    if source.damaged:
+        message = "records of an event file whose checksum is wrong, or that hold no event; left out"
+        notes.add("malformed_records", message, code, source.damaged)
+    if source.broken is not None:
+        message = "an event file is damaged here; nothing behind the place can be read"
+        notes.add("malformed_records", message, code, [source.broken])
 
 
 def _note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int]) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.tensorboard.meaning import folder_of
+from goodput_cli.sources.endings import is_event_file
 
 _TAIL = re.compile(r"(?:[-_.]?(?:rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND
@@ -89,7 +91,7 @@ def _numbers(name: str) -> set[str]:
 
 
 def _folder(name: str) -> str:
-    return name.rpartition("/")[0]
+    return folder_of(name) if is_event_file(name) else name.rpartition("/")[0]
 
 
 def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, bool]:
@@ -98,7 +100,7 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
     own = own or {file.own_job for file in files if file.own_job and len(files) == 1}
     if len(own) == 1:
         return own.pop(), True
-    if len(files) > 1 and not apart:
+    if all(is_event_file(file.name) for file in files) or (len(files) > 1 and not apart):
         return os.path.basename(os.path.abspath(folder)) or _stem(files[0].name), False
     return _stem(files[0].name), False
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError, Rule
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, candidates, stamp_of
 from goodput_cli.sources.base import RawBatch, Record
+
+if TYPE_CHECKING:
+    from goodput_cli.events.tensorboard.messages import Event
 
 LONGEST = 1 << 16
 """Longer lines are noise."""
@@ -94,6 +97,12 @@ class TextPart:
     """Lines that say nothing."""
     modified_ns: int | None = None
     """When the file was last written to."""
+    events: Sequence[tuple[int, Event]] = ()
+    """Of an event file, with their numbers."""
+    damaged: Sequence[int] = ()
+    """Numbers of events that cannot be read."""
+    broken: int | None = None
+    """The number of the event from which on nothing can be read."""
 
 
 @dataclass

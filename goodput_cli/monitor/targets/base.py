@@ -71,15 +71,17 @@ class _Kind:
 
 
 _YES_NO = ("yes", "no")
+_PARTS = ("totals", "windows", "step_deviation")
+"""What can be left out: values of the whole job, those of rolling windows, deviations of steps."""
 _KINDS = {
     "prom": _Kind("files:PrometheusFile", "FILE"),
     "json": _Kind("files:JsonLines", "FILE"),
     "http": _Kind("http:Endpoint", "//HOST:PORT"),
-    "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", {"badput": _YES_NO, "step_deviation": _YES_NO}),
+    "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
     "gcm": _Kind(
         "cloud_monitoring:CloudMonitoring",
         "PROJECT",
-        {"prefix": (), "goodput": _YES_NO, "step_deviation": _YES_NO, "slices": _YES_NO},
+        {"prefix": (), **dict.fromkeys((*_PARTS, "slices"), _YES_NO)},
     ),
 }
 FORMS = ", ".join(f"{scheme}:{kind.wants}" for scheme, kind in _KINDS.items())

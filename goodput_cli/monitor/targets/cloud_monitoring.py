@@ -109,7 +109,8 @@ class CloudMonitoring:
             replica=given.get("replica", "0"),
             cluster=given.get("cluster", ""),
             prefix=parameters.get("prefix", PREFIX).rstrip("/"),
-            goodput=self._address.switch("goodput"),
+            totals=self._address.switch("totals"),
+            windows=self._address.switch("windows"),
             step_deviation=self._address.switch("step_deviation"),
             slices=self._address.switch("slices"),
         )

@@ -37,7 +37,8 @@ class Workload:
     cluster: str = ""
     prefix: str = PREFIX
     """Of metric types; another one goes with the resource `generic_task`."""
-    goodput: bool = True
+    totals: bool = True
+    windows: bool = True
     step_deviation: bool = True
     slices: bool = True
     """What is published."""
@@ -83,15 +84,15 @@ def _gauges(snapshot: Snapshot, workload: Workload) -> Iterator[_Gauge]:
     common = {"accelerator_type": workload.accelerator}
     if workload.cluster:
         common["cluster_name"] = workload.cluster
-    if workload.goodput and snapshot.whole:
+    if workload.totals and snapshot.whole:
         yield from _of_job(snapshot, common)
     if workload.step_deviation and len(snapshot.deviations.seconds):
         yield _Gauge("step_time_deviation", step_time_deviation(snapshot.deviations.seconds), common)
-    if workload.goodput:
+    if workload.windows:
         for row in () if snapshot.analysis.rolling is None else snapshot.analysis.rolling.rows():
             yield from _of_window(row, snapshot.analysis, common)
     if workload.slices:
-        yield from _of_slices(snapshot, common)
+        yield from _of_slices(snapshot, workload, common)
 
 
 def _of_job(snapshot: Snapshot, common: Mapping[str, str]) -> Iterator[_Gauge]:
@@ -116,14 +117,14 @@ def _of_window(row: WindowRow, analysis: Analysis, common: Mapping[str, str]) ->
         yield _Gauge("interval_badput", amount[1], {**labels, "badput_source": source})
 
 
-def _of_slices(snapshot: Snapshot, common: Mapping[str, str]) -> Iterator[_Gauge]:
+def _of_slices(snapshot: Snapshot, workload: Workload, common: Mapping[str, str]) -> Iterator[_Gauge]:
     analysis = snapshot.analysis
     whole = {**common, "window_type": "CUMULATIVE", "rolling_window_size": "0"}
     shares = {"stepping": analysis.elastic.stepping, "available": analysis.elastic.available}
-    for name, share in shares.items() if snapshot.whole else ():
+    for name, share in shares.items() if snapshot.whole and workload.totals else ():
         if share is not None:
             yield _Gauge(f"{name}_slice_efficiency", float(share), whole)
-    for row in () if analysis.rolling is None else analysis.rolling.rows():
+    for row in analysis.rolling.rows() if analysis.rolling is not None and workload.windows else ():
         if row.stepping is not None:
             size = {"window_type": "INTERVAL", "rolling_window_size": seconds_text(row.window_ns)}
             yield _Gauge("stepping_slice_efficiency", float(row.stepping), {**common, **size})

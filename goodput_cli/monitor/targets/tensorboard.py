@@ -42,6 +42,8 @@ class TensorBoard:
             from tensorboardX.event_file_writer import EventsWriter
         except ImportError:
             raise UsageError(f"{address.text}: needs tensorboardX: {to_install('tensorboard')}") from None
+        self._totals = address.switch("totals")
+        self._has_windows = address.switch("windows")
         self._badput = address.switch("badput")
         self._step_deviation = address.switch("step_deviation")
         self._folder = Path(address.place) / FOLDER
@@ -89,13 +91,14 @@ class TensorBoard:
     def _scalars(self, snapshot: Snapshot) -> Iterator[Scalar]:
         analysis = snapshot.analysis
         step = analysis.job.last_step or 0
-        if snapshot.whole:
+        if snapshot.whole and self._totals:
             yield "goodput/goodput", analysis.goodput_percent, step, "goodput"
             if self._badput:
                 yield from (_badput("badput", amount, step) for amount in badput_of(analysis))
             seconds = (analysis.window.end_ns - analysis.job.start_ns) // 10**9
             yield "goodput_by_time/goodput", analysis.goodput_percent, seconds, ""
-        yield from self._windows(analysis, step)
+        if self._has_windows:
+            yield from self._windows(analysis, step)
         if self._step_deviation:
             yield from self._deviations(snapshot)
 

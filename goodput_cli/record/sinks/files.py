@@ -54,6 +54,7 @@ class FileSink:
     ) -> None:
         self.name = "file"
         self.path = path
+        self.has_path = descriptor is None
         self._say_dropped = say_dropped
         self._warn = warn
         self._flags = _FLAGS if follow else _FLAGS | getattr(os, "O_NOFOLLOW", 0)

@@ -150,7 +150,18 @@ def drawn(spec: Spec, columns: ChartColumns | None, background: str | None = Non
 
 def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
     """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
-    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn(spec, columns))  # a hundredth of a dot is fine enough
+    return _of_page(drawn(spec, columns), name)
+
+
+def drawn_alone(chart: alt.TopLevelMixin, name: str) -> str:
+    """A chart that holds its own data, as an SVG element of a page; name as in `drawn_inside`."""
+    spec = {**chart.to_dict(), "config": _CONFIG}
+    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=_vl_version(), allowed_base_urls=[])
+    return _of_page(svg, name)
+
+
+def _of_page(svg: str, name: str) -> str:
+    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)  # a hundredth of a dot is fine enough
     numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
 
     def own(found: re.Match[str]) -> str:

@@ -12,6 +12,7 @@ from itertools import islice
 import pyarrow as pa
 
 from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
+from goodput_cli.fleet.sheet import FleetSheet, runs_sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, program_version, write
 from goodput_cli.report.sheets.cells import table_columns
@@ -36,6 +37,12 @@ def render(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's si
     schema = pa.schema([pa.field(well_formed(column.head(NS)), _TYPES[column.kind]) for _, column in columns])
     about = {"schema_version": str(SCHEMA_VERSION), "table": sheet.title, "version": program_version()}
     return write(schema, _row_groups(sheet, columns), about)
+
+
+def render_fleet(sheet: FleetSheet, page: Page) -> bytes:
+    """Every run of a fleet, a row each."""
+    assert sheet.report is not None
+    return render(runs_sheet(sheet.report), page)
 
 
 def _row_groups(sheet: Sheet, columns: Sequence[tuple[int, Column]]) -> Iterator[Sequence[pa.Array]]:

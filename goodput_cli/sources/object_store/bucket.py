@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.base import Batch, ReadContext, scheme_of
+from goodput_cli.sources.base import Batch, Document, ReadContext, scheme_of
 from goodput_cli.sources.blocks import line_blocks
 from goodput_cli.sources.inflate import until_damaged
 from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, RefusedError, StoredObject
@@ -70,15 +70,33 @@ class BucketSource:
 
         An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
         """
+        place, path = self._place(uri, context)
+        chosen = choose(uri, path, place.listed(uri, path))
+        wanted = [one for one in chosen if place.first_time(one, context)]
+        context.expect(sum(one.size for one in wanted))
+        return _Reading(place, context).batches(wanted)
+
+    def documents(self, uri: str, context: ReadContext) -> list[Document]:
+        """See `Listing`: the objects, each in the version that is there."""
+        place, path = self._place(uri, context)
+        found = choose(uri, path, place.listed(uri, path))
+        return [
+            Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
+            for one, uri in ((one, place.uri(one.name)) for one in found)
+        ]
+
+    def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
+        """See `Listing`."""
+        place, name = self._place(document.uri, context)
+        return _Reading(place, context).batches([StoredObject(name, document.size or 0, document.version)])
+
+    def _place(self, uri: str, context: ReadContext) -> tuple[_Place, str]:
+        """The bucket of a URI, and the path in it."""
         bucket, path = _parse(uri)
         scheme = scheme_of(uri)
         if scheme not in self._stores:
             self._stores[scheme] = self._open_store(scheme)
-        place = _Place(self._stores[scheme], scheme, bucket, Event(), context)
-        found = choose(uri, path, place.listed(uri, path))
-        wanted = [one for one in found if place.first_time(one, context)]
-        context.expect(sum(one.size for one in wanted))
-        return _Reading(place, context).batches(wanted)
+        return _Place(self._stores[scheme], scheme, bucket, Event(), context), path
 
 
 def _parse(uri: str) -> tuple[str, str]:
@@ -216,7 +234,7 @@ class _Reading:
                     self._report_deleted(name, before)
                     return
                 raise _ReplacedError(newer, before) from error
-            self._context.advance(len(data))
+            self._context.took(data)
             before += len(data)
             yield data
 

@@ -1,5 +1,18 @@
-"""In the place of `ml_goodput_measurement`; its monitor is not here."""
+"""In the place of `ml_goodput_measurement`."""
 
 from .src import goodput, goodput_elastic, goodput_utils
 
-__all__ = ["goodput", "goodput_elastic", "goodput_utils"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .src import monitoring, monitoring_elastic
+
+__all__ = ["goodput", "goodput_elastic", "goodput_utils", "monitoring", "monitoring_elastic"]
+
+
+def __getattr__(name: str) -> object:
+    """The monitors, imported when they are asked for: who only records needs none of that."""
+    if name not in ("monitoring", "monitoring_elastic"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f".src.{name}", __name__)

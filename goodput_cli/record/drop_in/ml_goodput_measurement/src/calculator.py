@@ -142,7 +142,7 @@ class GoodputCalculator:
 
     def _sources(self) -> list[str]:
         """Where the recorder of this job writes."""
-        found = [_source(str(target), self.job_name, self._logger_name) for target in split(None)]
+        found = [source_of(str(target), self.job_name, self._logger_name) for target in split(None)]
         named = [source for source in found if source]
         if named:
             return named
@@ -239,7 +239,7 @@ def _deviations(analysis: Any, ideal: float | None) -> dict[int, float]:
     return deviations
 
 
-def _source(target: str, job_name: str, log_id: str) -> str:
+def source_of(target: str, job_name: str, log_id: str) -> str:
     """What is read of what this target was written; "" where it cannot be read."""
     if target in ("-", "stdout:", "stderr:"):
         return ""

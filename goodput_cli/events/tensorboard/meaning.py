@@ -1,0 +1,201 @@
+"""What the scalars of an event file say: steps that are done, evaluations, the end (docs/formats.md, TensorBoard)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.values import MAX_SECONDS, round_to_us
+
+NAME = "tensorboard"
+if TYPE_CHECKING:
+    from goodput_cli.events.tensorboard.messages import Event
+
+_PREFERRED = (
+    "train/loss", "train_loss", "loss", "lm_loss", "learning/loss", "reduced_train_loss", "train/global_step",
+)  # fmt: skip
+_OTHER_COUNT = re.compile(r"_vs_(?:samples|tokens)$|^Train/Samples/", re.IGNORECASE)
+_NO_TRAINING = re.compile(r"^(?:eval|val|valid|validation|test)(?:[/_. ]|$)|validation|^epoch$|/epoch", re.IGNORECASE)
+_EVALUATION = re.compile(r"^(?:eval|val|valid|validation|test)[/_. ]|validation", re.IGNORECASE)
+_MEANS = ("iteration-time", "train_step_timing_in_s", "time_metrics/end_to_end_s_")
+"""Plain tags that hold the mean time of one step, in seconds."""
+_COUNTED_FROM_0 = "perf/step_time_seconds"
+_EVAL_SECONDS, _END = "eval/runtime", "train/train_runtime"
+_ONE_START = 600 * NS_PER_SECOND
+_DATED = re.compile(
+    r"version_\d+|[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d(?:_.+)?|\d{8}-\d{4,6}|\d{10}\.\d+|train|validation|eval"
+    r"|\d{4}-\d\d-\d\d[_T-]\d\d[-_:]?\d\d(?:[-_:]?\d\d)?.*"
+)
+"""Folders that a writer makes anew for each process."""
+
+
+def plain(tag: str) -> str:
+    """A tag as some writers spell it: they make an underscore of every character that no path has."""
+    return re.sub(r"[^-/\w.]", "_", tag).lstrip("/")
+
+
+def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -> list[str | None]:
+    """The tag of each file of a job whose steps are those of training: mostly that of the longest file."""
+    if asked is not None:
+        return [plain(asked)] * len(files)
+    longest = max(files, key=len)
+    usual = _step_tag(longest)
+    return [usual if events is longest else _step_tag(events, usual) for events in files]
+
+
+def _step_tag(events: Sequence[tuple[int, Event]], usual: str | None = None) -> str | None:
+    """The tag whose steps are those of training; None if there is none. usual: that of the job's other files."""
+    steps: defaultdict[str, dict[int, None]] = defaultdict(dict)
+    for _, event in events:
+        for scalar in event.scalars:
+            steps[plain(scalar.tag)].setdefault(event.step)
+    likely = {
+        tag: tuple(found)
+        for tag, found in steps.items()
+        if not _OTHER_COUNT.search(tag) and not _NO_TRAINING.search(tag) and tag != _END
+    }
+    if usual in likely:
+        return usual
+    several = {tag: found for tag, found in likely.items() if len(found) > 1} or likely
+    if not several:
+        return None
+    sequences = Counter(several.values())
+    return min(several, key=lambda tag: (-sequences[several[tag]], -len(several[tag]), _rank(tag), tag))
+
+
+def _rank(tag: str) -> int:
+    return _PREFERRED.index(tag) if tag in _PREFERRED else len(_PREFERRED)
+
+
+def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, from_0: bool) -> list[Mark]:
+    """The marks of a file. name: of the file. tag: whose steps count. from_0: the step that is done is one more."""
+    process = _process(name)
+    means = _means(events)
+    out: list[Mark] = []
+    last: int | None = None
+    for number, event in events:
+        if not 0 <= event.wall_time < MAX_SECONDS:
+            continue
+        stamp = Stamp(round_to_us(event.wall_time), Zone.EXACT, False)
+
+        def add(what: What, at: int = number, when: Stamp = stamp, **more: object) -> None:
+            out.append(Mark(at, process, when, Said(NAME, what, **more)))  # type: ignore[arg-type]
+
+        if event.opens:
+            add(What.START)
+            continue
+        tags = {plain(scalar.tag): scalar.value for scalar in event.scalars}
+        if _END in tags:
+            add(What.FINISHED)
+        elif tag in tags and event.step != last and event.step >= 0:
+            last = event.step
+            add(What.STEP, step=event.step + from_0, step_time=means.get(event.step))
+        elif _EVAL_SECONDS in tags and tags[_EVAL_SECONDS] >= 0:
+            add(What.EVAL, took=_ns(tags[_EVAL_SECONDS]))
+        elif any(map(_EVALUATION.search, tags)):
+            add(What.EVAL)
+        elif tags and tag not in tags:
+            add(What.ALIVE)
+    return _one_evaluation_each(out)
+
+
+def counts_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Sequence[str | None]) -> bool:
+    """Whether steps are numbered from 0, so that step n has done n + 1: the lowest is 0, or they stand right before
+    round numbers (9, 19, 29), or a tag of a writer is there that counts so."""
+    lowest: int | None = None
+    steps: list[int] = []
+    for events, tag in zip(files, tags, strict=True):
+        for _, event in events:
+            names = {plain(scalar.tag) for scalar in event.scalars}
+            if _COUNTED_FROM_0 in names:
+                return True
+            if tag in names:
+                steps.append(event.step)
+    lowest = min(steps, default=None)
+    ordered = sorted(set(steps))
+    strides = Counter(b - a for a, b in pairwise(ordered))
+    stride = strides.most_common(1)[0][0] if strides else 1
+    before_round = stride > 1 and all(step % stride == stride - 1 for step in ordered)
+    return lowest == 0 or before_round
+
+
+def _means(events: Sequence[tuple[int, Event]]) -> dict[int, int]:
+    """ns of one step, by step, where a tag says it."""
+    means: dict[int, int] = {}
+    for _, event in events:
+        for scalar in event.scalars:
+            if plain(scalar.tag) in _MEANS and 0 < scalar.value < 1e9:
+                means[event.step] = _ns(scalar.value)
+    return means
+
+
+def _ns(seconds: float) -> int:
+    """A float32 has seven digits; the others are noise."""
+    return round_to_us(float(f"{seconds:.7g}"))
+
+
+def _one_evaluation_each(marks: list[Mark]) -> list[Mark]:
+    """Of the scalars of one evaluation, that with its duration, else the last."""
+    out: list[Mark] = []
+    for mark in marks:
+        before = out[-1] if out else None
+        same = before is not None and said(before).what is What.EVAL and said(mark).what is What.EVAL
+        if same and before is not None:
+            if said(mark).took is not None or said(before).took is None:
+                out[-1] = mark
+            continue
+        out.append(mark)
+    return out
+
+
+def one_start_each(parts: Sequence[list[Mark]]) -> None:
+    """A process may open several files: within ten minutes and with no step in between they are one start."""
+    marks = sorted(
+        (mark for part in parts for mark in part if said(mark).format == NAME), key=lambda mark: (mark.time, mark.line)
+    )
+    begun: dict[str, int] = {}
+    for mark in marks:
+        if said(mark).what is What.STEP:
+            begun.pop(mark.stream, None)
+        elif said(mark).what is What.START:
+            first = begun.get(mark.stream)
+            if first is not None and mark.time - first <= _ONE_START:
+                mark.said = replace(said(mark), what=What.ALIVE)
+            else:
+                begun[mark.stream] = mark.time
+
+
+def _process(name: str) -> str:
+    """Host and process of `events.out.tfevents.1772359200.host1.101.0`."""
+    found = re.search(r"tfevents\.\d+\.(?P<host>.+?)(?:\.(?P<pid>\d+)\.\d+)?(?:\.v2)?$", name.rpartition("/")[2])
+    return "" if found is None else f"{found['host']} {found['pid'] or ''}".strip()
+
+
+def folder_of(name: str) -> str:
+    """The folder of a job: without those that a writer makes anew for each process."""
+    folder = name.rpartition("/")[0]
+    while folder and _DATED.fullmatch(folder.rpartition("/")[2]):
+        above = folder.rpartition("/")[0]
+        if not above:
+            break
+        folder = above
+    return folder
+
+
+def may_lose_tails(parts: Sequence[list[Mark]]) -> bool:
+    """Whether a process of these files ended without saying so, and another one followed."""
+    starts = sorted(mark.time for part in parts for mark in part if _is(mark, What.START))
+    ends = sorted(mark.time for part in parts for mark in part if _is(mark, What.FINISHED))
+    return len(starts) - 1 > sum(end <= starts[-1] for end in ends) if starts else False
+
+
+def _is(mark: Mark, what: What) -> bool:
+    return said(mark).format == NAME and said(mark).what is what

@@ -1,0 +1,114 @@
+"""What a scheduler says: when how many accelerators were held for a job, since when it waited for them, and how many
+the fleet has. From `sacct --parsable2`, or from tables of one's own."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from itertools import pairwise
+
+from goodput_cli.errors import UsageError
+from goodput_cli.fleet.tables import TableRow, instant, read_table, whole
+
+_GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]+))?=(\d+)")
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Accelerators that were held for a job in [start, end) (ns since 1970 UTC). Each is itself: two rows may say the
+    same, and both count."""
+
+    job: str
+    start: int
+    end: int
+    accelerators: int
+    waiting_since: int | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Team, cluster, user and accelerator, as far as the scheduler says them."""
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """How many accelerators there were in [start, end) (ns since 1970 UTC)."""
+
+    cluster: str
+    accelerator: str
+    start: int
+    end: int
+    count: int
+
+
+def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) -> dict[str, list[Allocation]]:
+    """By job, its allocations in order of time. Raises UsageError with file and line."""
+    by_job: defaultdict[str, list[Allocation]] = defaultdict(list)
+    for path in tables:
+        for row in read_table(path, ("job", "start", "end", "accelerators")):
+            allocation = _of_table(row, zone)
+            by_job[allocation.job].append(allocation)
+    for path in sacct:
+        for row in read_table(path, ("jobname", "start", "end", "alloctres"), delimiter="|"):
+            found = _of_sacct(row, zone)
+            if found is not None:
+                by_job[found.job].append(found)
+    return {job: sorted(found, key=lambda one: (one.start, one.end)) for job, found in by_job.items()}
+
+
+def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
+    """What the fleet has. Raises UsageError with file and line, also where two rows say it of one time."""
+    rows = [(row, _capacity(row, zone)) for path in paths
+            for row in read_table(path, ("from", "to", "count"))]  # fmt: skip
+    rows.sort(key=lambda pair: (pair[1].cluster, pair[1].accelerator, pair[1].start))
+    for (_, before), (row, one) in pairwise(rows):
+        same = (before.cluster, before.accelerator) == (one.cluster, one.accelerator)
+        if same and one.start < before.end:
+            raise UsageError(f"{row.where}: overlaps another row of the same cluster and accelerator")
+    return [one for _, one in rows]
+
+
+def _of_table(row: TableRow, zone: tzinfo) -> Allocation:
+    start, end = _period(row, "start", "end", zone)
+    waiting = row.get("waiting_since", instant(zone))
+    texts = {name: row.cells[name] for name in ("team", "cluster", "user", "accelerator") if name in row.cells}
+    return Allocation(row.need("job", str), start, end, row.need("accelerators", whole), waiting, texts)
+
+
+def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
+    """A row of `sacct -X -D`; None for one that never started, still runs, or held no accelerator."""
+    if "start" not in row.cells or "end" not in row.cells:
+        return None
+    count, kind = _accelerators(row.cells.get("alloctres", ""))
+    start, end = row.need("start", instant(zone)), row.need("end", instant(zone))
+    if not count or end <= start:
+        return None
+    waiting = row.get("eligible", instant(zone)) or row.get("submit", instant(zone))
+    columns = {"account": "team", "cluster": "cluster", "user": "user"}
+    texts = {name: row.cells[column] for column, name in columns.items() if column in row.cells}
+    if kind:
+        texts["accelerator"] = kind
+    return Allocation(row.need("jobname", str), start, end, count, waiting, texts)
+
+
+def _accelerators(tres: str) -> tuple[int, str]:
+    """How many: `gres/gpu=N`, or without that the sum of `gres/gpu:TYPE=N`; and their type, if all are of one."""
+    found = [(kind, int(count)) for kind, count in _GRES.findall(tres)]
+    plain = sum(count for kind, count in found if not kind)
+    typed = sum(count for kind, count in found if kind)
+    kinds = {kind for kind, _ in found if kind}
+    return plain or typed, kinds.pop() if len(kinds) == 1 else ""
+
+
+def _capacity(row: TableRow, zone: tzinfo) -> Capacity:
+    start, end = _period(row, "from", "to", zone)
+    return Capacity(
+        row.cells.get("cluster", ""), row.cells.get("accelerator", ""), start, end, row.need("count", whole)
+    )
+
+
+def _period(row: TableRow, first: str, last: str, zone: tzinfo) -> tuple[int, int]:
+    start, end = row.need(first, instant(zone)), row.need(last, instant(zone))
+    if start >= end:
+        raise UsageError(f"{row.where}: {first} is not before {last}")
+    return start, end

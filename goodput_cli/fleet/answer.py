@@ -1,0 +1,195 @@
+"""What `goodput fleet --format json` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from goodput_cli.analysis.answer import (
+    Answer,
+    Count,
+    DiagnosticEntry,
+    Instant,
+    Part,
+    Row,
+    diagnostic_entries,
+    row_of,
+)
+from goodput_cli.analysis.table import json_rows
+from goodput_cli.fleet.ratios import hours, percent
+from goodput_cli.fleet.report import (
+    CategoryRow,
+    DisruptionRow,
+    FleetReport,
+    GroupRow,
+    NotAnalysed,
+    RunLine,
+    SizeRow,
+    WeekRow,
+    declared_columns,
+)
+from goodput_cli.vocabulary.text import iso
+
+ChipTime = Annotated[str, Meta(pattern="^-?[0-9]+$", description="accelerators x ns, as decimal text")]
+_GROUP, _CATEGORY, _WEEK, _SIZE, _DISRUPTION, _RUN, _LEFT_OUT = map(
+    declared_columns, (GroupRow, CategoryRow, WeekRow, SizeRow, DisruptionRow, RunLine, NotAnalysed)
+)
+
+
+class FleetWindow(Part):
+    """what the sums are of"""
+
+    start: Instant
+    """start"""
+    end: Instant
+    """end"""
+    ns: Count
+    """length in ns"""
+    timezone: str
+    """of weeks, and of times that name none"""
+
+
+class FleetCoverage(Part):
+    """over what the totals are"""
+
+    documents: Count
+    unreadable_documents: Count
+    runs: Count
+    """analysed, and in the window"""
+    not_analysed: Count
+    """documents, jobs and runs that are in no total"""
+    outside: Count
+    """runs that lie outside the window"""
+    known_runs: Count
+    """runs with known accelerators"""
+    known_time_percent: float | None
+    """share of the job time with known accelerators"""
+    lost_sight_of: Count
+    """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
+    allocations_without_logs: Count
+    allocations_without_logs_hours: float
+    """their accelerator hours"""
+    assumed_chip_ns: ChipTime
+    """of runs with allocations, chip time that no allocation covers"""
+
+
+class FleetMpg(Part):
+    """ML productivity goodput and its factors; null is not recorded"""
+
+    scheduling_percent: float | None
+    """allocated chip time / capacity"""
+    runtime_percent: float | None
+    """kept training / allocated chip time"""
+    program_percent: float | None
+    """ideal time of the kept steps / kept training, of the runs for which that is known"""
+    program_coverage_percent: float | None
+    """their share of the kept training"""
+    mpg_percent: float | None
+    """scheduling x runtime x program, over the same runs"""
+    scheduling_runtime_percent: float | None
+    runtime_program_percent: float | None
+    """over the runs with program goodput"""
+    availability_percent: float | None
+    """allocated / (allocated + waiting) chip time"""
+    allocated_chip_ns: ChipTime
+    kept_chip_ns: ChipTime
+    at_risk_chip_ns: ChipTime
+    """kept training after the last save"""
+    waiting_chip_ns: ChipTime
+    allocated_from: Literal["logs", "allocations"]
+
+
+class FleetGroups(Part):
+    """the groups of one --by"""
+
+    by: Sequence[str]
+    rows: Sequence[Annotated[Row, row_of("fleet_group", "a group of runs", _GROUP)]]
+
+
+class FleetAnswer(Answer, kw_only=True):
+    """goodput fleet --format json"""
+
+    kind: Literal["fleet"] = "fleet"
+    complete: bool
+    """whether every document could be read and every run analysed"""
+    window: FleetWindow
+    coverage: FleetCoverage
+    totals: Annotated[Row, row_of("fleet_group", "a group of runs", _GROUP)]
+    """of all runs, as a group without values"""
+    mpg: FleetMpg
+    categories: Sequence[Annotated[Row, row_of("fleet_category", "a category of the fleet", _CATEGORY)]]
+    """productive first, then what took most; exclusions last"""
+    weeks: Sequence[Annotated[Row, row_of("fleet_week", "a week of the fleet", _WEEK)]]
+    sizes: Sequence[Annotated[Row, row_of("fleet_size", "a size class", _SIZE)]]
+    groups: Sequence[FleetGroups]
+    """one a --by"""
+    disruptions: Sequence[Annotated[Row, row_of("fleet_disruption", "one of the worst disruptions", _DISRUPTION)]]
+    """the most expensive first"""
+    runs: Sequence[Annotated[Row, row_of("fleet_run", "a run", _RUN)]]
+    """by job and number"""
+    not_analysed: Sequence[Annotated[Row, row_of("fleet_left_out", "what is in no total", _LEFT_OUT)]]
+    method: Mapping[str, str]
+    """options that count, as they are typed"""
+    diagnostics: Sequence[DiagnosticEntry]
+
+
+def fleet_answer(report: FleetReport) -> FleetAnswer:
+    """The report as JSON has it."""
+    return FleetAnswer(
+        complete=report.complete,
+        window=FleetWindow(iso(report.start_ns), iso(report.end_ns), report.end_ns - report.start_ns, report.timezone),
+        coverage=_coverage(report),
+        totals=_rows(_GROUP, [report.total])[0],
+        mpg=_mpg(report),
+        categories=_rows(_CATEGORY, report.categories),
+        weeks=_rows(_WEEK, report.weeks),
+        sizes=_rows(_SIZE, report.sizes),
+        groups=[FleetGroups(table.dims, list(_rows(_GROUP, table.shown))) for table in report.groups],
+        disruptions=_rows(_DISRUPTION, report.disruptions),
+        runs=_rows(_RUN, report.runs),
+        not_analysed=_rows(_LEFT_OUT, report.not_analysed),
+        method=report.method,
+        diagnostics=diagnostic_entries(report.diagnostics),
+    )
+
+
+def _rows(columns: Any, rows: Sequence[Any]) -> Sequence[Row]:
+    return json_rows(columns, len(rows), lambda: [rows])
+
+
+def _coverage(report: FleetReport) -> FleetCoverage:
+    found = report.coverage
+    return FleetCoverage(
+        documents=found.documents,
+        unreadable_documents=found.unreadable,
+        runs=found.runs,
+        not_analysed=found.not_analysed,
+        outside=found.outside,
+        known_runs=found.known_runs,
+        known_time_percent=percent(found.known_time),
+        lost_sight_of=found.lost_sight_of,
+        allocations_without_logs=found.unlogged,
+        allocations_without_logs_hours=hours(found.unlogged_chip_ns),
+        assumed_chip_ns=str(found.assumed_chip_ns),
+    )
+
+
+def _mpg(report: FleetReport) -> FleetMpg:
+    mpg, sums = report.mpg, report.sums
+    return FleetMpg(
+        scheduling_percent=percent(mpg.scheduling),
+        runtime_percent=percent(mpg.runtime),
+        program_percent=percent(mpg.program),
+        program_coverage_percent=percent(mpg.coverage),
+        mpg_percent=percent(mpg.mpg),
+        scheduling_runtime_percent=percent(mpg.scheduling_runtime),
+        runtime_program_percent=percent(mpg.runtime_program),
+        availability_percent=percent(sums.availability),
+        allocated_chip_ns=str(sums.allocated),
+        kept_chip_ns=str(sums.kept),
+        at_risk_chip_ns=str(sums.at_risk),
+        waiting_chip_ns=str(sums.waiting),
+        allocated_from="logs" if report.allocated_from_logs else "allocations",
+    )

@@ -1,0 +1,101 @@
+"""Where tasks run: in this process, or wherever `Engine` is told. The same tasks, the same answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from goodput_cli.errors import UsageError, to_install
+
+if TYPE_CHECKING:
+    from goodput_cli.fleet.work import Failed
+
+_MOST_WORKERS = 8
+_LEAST_SECONDS = 10.0
+"""What takes less is done here: to start workers takes two seconds."""
+_SECONDS_A_DOCUMENT, _SECONDS_A_BYTE = 0.008, 1.6e-8
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers:
+    """Where the work is done."""
+
+    workers: int | None = None
+    """Processes; 1: this one alone; None: as many as pay."""
+    scheduler: str | None = None
+    """The address of a dask scheduler, or a scheduler file."""
+    insecure_scheduler: bool = False
+    """Whether the scheduler may be spoken to without TLS."""
+    memory: str | None = None
+    """What a worker may take at most, as dask writes it (2GiB)."""
+
+
+class Engine(Protocol):
+    """Runs tasks. What they give may come in any order."""
+
+    @property
+    def here(self) -> bool:
+        """Whether tasks run in this process, where what is read can be counted while it is read."""
+
+    def run(
+        self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
+    ) -> Iterator[tuple[list[Item], Result | Failed]]:
+        """Each batch with what the task made of it, or why that could not be done."""
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+
+
+class InProcess:
+    """One task after the other, in order."""
+
+    here = True
+
+    def run(
+        self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
+    ) -> Iterator[tuple[list[Item], Result | Failed]]:
+        """See `Engine.run`."""
+        return ((batch, task(batch)) for batch in batches)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+@contextmanager
+def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> Iterator[Engine]:
+    """The engine that a person asked for; in this process where more do not pay. documents, size (bytes): what there is
+    to read.
+
+    Raises UsageError where several workers are asked for and dask is not installed.
+    """
+    count = worker_count(workers, documents, size)
+    if workers.scheduler is None and count == 1:
+        yield InProcess()
+        return
+    if not find_spec("distributed"):
+        raise UsageError(f"several workers need dask.distributed; install it with {to_install('fleet')}")
+    from goodput_cli.fleet.dask_engine import open_dask
+
+    with open_dask(count, workers, store) as engine:
+        yield engine
+
+
+def worker_count(workers: Workers, documents: int, size: int) -> int:
+    """How many processes do the work; 1 is this one."""
+    if workers.workers is not None:
+        return workers.workers
+    pays = expected_seconds(documents, size) >= _LEAST_SECONDS and find_spec("distributed") is not None
+    return min(len(os.sched_getaffinity(0)), _MOST_WORKERS) if pays else 1
+
+
+def expected_seconds(documents: int, size: int) -> float:
+    """How long reading and accounting take one processor, by the cost model of docs/fleet.md."""
+    return documents * _SECONDS_A_DOCUMENT + size * _SECONDS_A_BYTE

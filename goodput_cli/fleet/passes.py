@@ -1,0 +1,253 @@
+"""The two passes over a fleet: no job is accounted for in halves, and nothing is held but the answers.
+
+Pass 1 reads every document once and accounts for every job in it. A job that shows in several documents is put together
+in pass 2: these documents are read again, cut into pieces, and the job is accounted for from its pieces.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+from goodput_cli.diagnostics.collector import FEW_PLACES
+from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
+from goodput_cli.fleet.engine import Engine
+from goodput_cli.fleet.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
+from goodput_cli.fleet.read import HERE, DocumentRead, batches_of, read_batch
+from goodput_cli.fleet.work import DocumentRow, Failed, Local, Origin, Task
+from goodput_cli.sources.base import Document
+
+JobKey = tuple[str, str]
+"""What tells a job: its name, and what tells jobs of one name apart (empty where nothing does)."""
+_JOBS_AT_ONCE, _EVENTS_AT_ONCE = 64, 2_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the passes go, whatever they read."""
+
+    task: Task
+    engine: Engine
+    local: Local = HERE
+    folder: str | None = None
+    """Where pieces lie, where all workers see them; None for the temporary files of this machine."""
+    apart: Callable[[Document], str] = lambda _: ""
+    """What tells two jobs of one name apart, by document."""
+    stored: Callable[[str, Origin, int], Any] = lambda *_: None
+    """The answer that is there already about a job (its name, documents and last event in ns), or None."""
+    rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
+    """Called with documents that were read, once their jobs are accounted for."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What both passes gave."""
+
+    rows: list[DocumentRow]
+    """A row a document, in the order of the documents."""
+    answers: dict[JobKey, Any]
+    """By job, in order of keys: the answer, or `Failed`."""
+
+
+def run_passes(plan: Plan, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
+    """The answers about all jobs of some documents. known: by URI, those that were read before and are the same."""
+    with ExitStack() as stack:
+        passes = _Passes(plan, stack, dict(known or {}), keeps_own=len(documents) > 1)
+        passes.read([one for one in documents if one.uri not in passes.rows])
+        passes.read(passes.lacking(documents))
+        outcome = Outcome([passes.rows[one.uri] for one in documents], passes.finish(documents))
+    if plan.local.progress is not None:
+        plan.local.progress.finish()
+    return outcome
+
+
+def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
+    """What was noticed while reading, over all documents: by the sources, then of their lines by code and message."""
+    of_lines = merge(one for row in rows for one in row.of_lines)
+    shortened = [replace(one, where=one.where[:FEW_PLACES]) if one.severity == "info" else one for one in of_lines]
+    of_sources = (one for row in rows for one in row.of_source)
+    return (*of_listing, *of_sources, *sorted(shortened, key=lambda one: (one.code, one.message)))
+
+
+def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] | None) -> Iterator[Diagnostic]:
+    """One name that documents of two clusters hold at the same time. cluster_of: by URI; None where clusters tell jobs
+    apart."""
+    parts: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for row in rows if cluster_of is not None else ():
+        cluster = cluster_of(row.document.uri) if cluster_of is not None else ""
+        for part in row.jobs if cluster else ():
+            parts[part.job].append((part.first_ns, part.last_ns, cluster))
+    for job, found in sorted(parts.items()):
+        names = sorted({name for _, _, name in found})
+        if len(names) > 1 and _overlap(found):
+            message = f"the job {job} has events of {' and '.join(names)} at the same time; --distinct-by cluster"
+            yield Diagnostic.of("one_name_in_two_clusters", message)
+
+
+def _overlap(parts: list[tuple[int, int, str]]) -> bool:
+    """Whether two parts of different clusters overlap in time."""
+    ordered = sorted(parts)
+    return any(
+        other[0] < one[1] and other[2] != one[2] for place, one in enumerate(ordered) for other in ordered[place + 1 :]
+    )
+
+
+@dataclass
+class _Passes:
+    """The passes while they run."""
+
+    plan: Plan
+    stack: ExitStack
+    rows: dict[str, DocumentRow]
+    """By URI, the documents that were read."""
+    keeps_own: bool
+    """Whether there are other documents, so that a stream, which nobody reads twice, may share a job with one."""
+    answers: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """By URI and job, what pass 1 gave."""
+    pieces: dict[str, Pieces] = field(default_factory=dict)
+    """By URI, the documents that were cut."""
+
+    @cached_property
+    def folder(self) -> str:
+        """Where pieces lie; it goes away with them."""
+        return self.stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-", dir=self.plan.folder))
+
+    def read(self, documents: list[Document]) -> None:
+        """Pass 1 over these documents."""
+        progress = self.plan.local.progress
+        if progress is not None and documents and all(one.size is not None for one in documents):
+            progress.expect(sum(one.size or 0 for one in documents))
+        own, others = _own(documents)
+        for batch in batches_of(own):
+            self._take(batch, read_batch(self.plan.task, batch, self.plan.local, self._cut))
+        for batch, result in self._results(read_batch, batches_of(others)):
+            self._take(batch, result)
+            self._count(batch)
+
+    def lacking(self, documents: Sequence[Document]) -> list[Document]:
+        """The documents that were known and are to be read all the same: nothing is known of a job that is in no other
+        one."""
+        missing: dict[str, Document] = {}
+        for (job, _), holders in self._holders(documents).items():
+            uri = holders[0].document.uri
+            if len(holders) == 1 and (uri, job) not in self.answers and self._stored(job, holders) is None:
+                missing[uri] = holders[0].document
+        return [one for one in documents if one.uri in missing]
+
+    def finish(self, documents: Sequence[Document]) -> dict[JobKey, Any]:
+        """Pass 2, and the answer about every job."""
+        whole: dict[JobKey, Any] = {}
+        shared: dict[JobKey, list[DocumentRow]] = {}
+        for key, holders in self._holders(documents).items():
+            place = (holders[0].document.uri, key[0])
+            alone = len(holders) == 1 and place in self.answers
+            whole[key] = self.answers[place] if alone else self._stored(key[0], holders)
+            if whole[key] is None:
+                shared[key] = holders
+        self._cut_all(shared)
+        jobs = [one for key, holders in shared.items() if (one := self._shared_job(key, holders, whole)) is not None]
+        for batch, result in self._results(account_batch, _largest_first(jobs)):
+            for number, job in enumerate(batch):
+                whole[job.job, job.apart] = result if isinstance(result, Failed) else result[number].answer
+        return whole
+
+    def _results(
+        self, work: Any, batches: Iterator[list[Any]], *arguments: Any, quietly: bool = False
+    ) -> Iterator[tuple[list[Any], Any]]:
+        """What the engine makes of batches; in this process every byte is counted as it is read."""
+        task = partial(work, self.plan.task, *arguments)
+        if self.plan.engine.here:
+            local = replace(self.plan.local, progress=None) if quietly else self.plan.local
+            task = partial(task, local=local)
+        return self.plan.engine.run(task, batches)
+
+    def _take(self, batch: list[Document], result: Any) -> None:
+        """Keep what pass 1 gave for some documents."""
+        if isinstance(result, Failed):
+            self.rows.update({one.uri: DocumentRow(one, problem=f"{one.name}: {result.reason}") for one in batch})
+            return
+        rows, accounted = result
+        self.rows.update({row.document.uri: row for row in rows})
+        self.answers.update({(batch[one.document].uri, one.job): one.answer for one in accounted})
+        self.plan.rows_done(rows)
+
+    def _count(self, batch: list[Document]) -> None:
+        """Tell who waits about documents that were read elsewhere."""
+        progress = self.plan.local.progress
+        if progress is None or self.plan.engine.here:
+            return
+        progress.advance(sum(self.rows[one.uri].bytes for one in batch))
+        progress.add_lines(sum(self.rows[one.uri].lines for one in batch))
+
+    def _holders(self, documents: Sequence[Document]) -> dict[JobKey, list[DocumentRow]]:
+        """By job, the documents that hold some of it."""
+        holders: defaultdict[JobKey, list[DocumentRow]] = defaultdict(list)
+        for row in (self.rows[one.uri] for one in documents):
+            for part in row.jobs:
+                holders[part.job, self.plan.apart(row.document)].append(row)
+        return dict(sorted(holders.items()))
+
+    def _stored(self, job: str, holders: Sequence[DocumentRow]) -> Any:
+        last = max(part.last_ns for row in holders for part in row.jobs if part.job == job)
+        return self.plan.stored(job, tuple((row.document.uri, row.digest) for row in holders), last)
+
+    def _cut(self, read: DocumentRead) -> None:
+        """Cut a stream into pieces while it is there."""
+        if self.keeps_own and not read.row.document.version:
+            jobs = [job.table.jobs[0] for job in read.jobs]
+            self.pieces[read.row.document.uri] = pieces_of(read, self.folder, jobs)
+
+    def _cut_all(self, shared: Mapping[JobKey, Collection[DocumentRow]]) -> None:
+        """Cut the documents that hold some of these jobs."""
+        jobs: defaultdict[str, list[str]] = defaultdict(list)
+        documents: dict[str, Document] = {}
+        for (job, _), holders in shared.items():
+            for row in holders:
+                jobs[row.document.uri].append(job)
+                documents[row.document.uri] = row.document
+        uncut = [one for uri, one in documents.items() if uri not in self.pieces]
+        if not uncut:
+            return
+        batches = ([Split(one, tuple(jobs[one.uri])) for one in batch] for batch in batches_of(uncut))
+        for batch, result in self._results(split_batch, batches, self.folder, quietly=True):
+            if isinstance(result, Failed):
+                result = [Pieces(one.document, "", "", {}, result.reason) for one in batch]
+            self.pieces.update({one.document.uri: one for one in result})
+
+    def _shared_job(self, key: JobKey, holders: Sequence[DocumentRow], whole: dict[JobKey, Any]) -> SharedJob | None:
+        """A job of several documents; None, and an answer that says so, if one of them is gone."""
+        cut = [self.pieces[row.document.uri] for row in holders]
+        problems = [one.problem for one in cut if one.problem is not None]
+        if problems:
+            whole[key] = Failed(problems[0])
+            return None
+        return SharedJob(
+            *key,
+            tuple((one.path, one.places[key[0]]) for one in cut if key[0] in one.places),
+            tuple((one.document.uri, one.digest) for one in cut),
+            sum(part.events for row in holders for part in row.jobs if part.job == key[0]),
+        )
+
+
+def _own(documents: Sequence[Document]) -> tuple[list[Document], list[Document]]:
+    """Documents that this process alone can read, and the others."""
+    return [one for one in documents if not one.apart], [one for one in documents if one.apart]
+
+
+def _largest_first(jobs: Sequence[SharedJob]) -> Iterator[list[SharedJob]]:
+    """Jobs in tasks; the largest first, so that none is left for the end."""
+    batch: list[SharedJob] = []
+    events = 0
+    for job in sorted(jobs, key=lambda one: (-one.events, one.job, one.apart)):
+        if batch and (len(batch) == _JOBS_AT_ONCE or events + job.events > _EVENTS_AT_ONCE):
+            yield batch
+            batch, events = [], 0
+        batch.append(job)
+        events += job.events
+    if batch:
+        yield batch

@@ -1,0 +1,140 @@
+"""Pass 1: each document is read, and each job in it accounted for at once; nothing of it is kept but the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+
+from goodput_cli.analysis.by_job import by_job
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import GoodputError, SourceError
+from goodput_cli.events.documents import says_something
+from goodput_cli.events.read import decode_batches
+from goodput_cli.events.schema import EventLog
+from goodput_cli.fleet.work import Accounted, DocumentRow, JobPart, Local, Task
+from goodput_cli.gc_pause import garbage_collection_paused
+from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
+
+_DIGEST_BYTES = 16
+_FEW = 20
+HERE = Local()
+
+
+@dataclass
+class _Count:
+    """Counts one document, and passes on what it counts."""
+
+    progress: Progress | None
+    bytes: int = 0
+    lines: int = 0
+
+    def advance(self, count: int, /) -> None:
+        self.bytes += count
+        if self.progress is not None:
+            self.progress.advance(count)
+
+    def expect(self, count: int, /) -> None:
+        """Said for all documents together."""
+
+    def add_lines(self, count: int, /) -> None:
+        self.lines += count
+        if self.progress is not None:
+            self.progress.add_lines(count)
+
+    def wait(self, what: str, /) -> None:
+        if self.progress is not None:
+            self.progress.wait(what)
+
+    def finish(self) -> None:
+        """There may be more documents."""
+
+
+@dataclass
+class DocumentRead:
+    """One document with its events."""
+
+    log: EventLog
+    row: DocumentRow
+    jobs: list[EventLog] = field(default_factory=list)
+    """Those that somebody asked for, in order of their first event."""
+
+
+def read_batch(
+    task: Task, batch: Sequence[Document], local: Local = HERE, read_too: Callable[[DocumentRead], None] | None = None
+) -> tuple[list[DocumentRow], list[Accounted]]:
+    """Some documents: what each holds, and the answer about each job in each, as the task's work keeps it. read_too:
+    called with each document before its events are let go."""
+    rows: list[DocumentRow] = []
+    places: list[tuple[int, str]] = []
+    answers = []
+    for place, document in enumerate(batch):
+        try:
+            read = read_one(task, document, local)
+        except SourceError as error:
+            rows.append(DocumentRow(document, problem=str(error)))
+            continue
+        rows.append(read.row)
+        if read_too is not None:
+            read_too(read)
+        with garbage_collection_paused():
+            for job in read.jobs:
+                answers.append(task.work.account(job, ((document.uri, read.row.digest),)))
+                places.append((place, job.table.jobs[0]))
+                local.job_done()
+    kept = task.work.keep(answers)
+    return rows, [Accounted(place, job, answer) for (place, job), answer in zip(places, kept, strict=True)]
+
+
+def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRead:
+    """Read one document. Raises SourceError."""
+    digest = blake2b(digest_size=_DIGEST_BYTES)
+    count = _Count(local.progress)
+    notices: list[Diagnostic] = []
+    context = ReadContext(
+        notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice, is_log=says_something,
+        digest=digest.update,
+    )  # fmt: skip
+    try:
+        log = decode_batches([read_document(document, context)], task.timezone, context, [], task.asked)
+    except GoodputError as error:
+        raise SourceError(str(error)) from error
+    jobs = [job for job in by_job(log) if is_wanted(job.table.jobs[0], task.names)]
+    row = DocumentRow(
+        document,
+        digest.hexdigest(),
+        count.bytes,
+        count.lines,
+        tuple(_part(job) for job in jobs),
+        tuple(sorted(set(log.table.jobs) - {job.table.jobs[0] for job in jobs})[:_FEW]),
+        None,
+        tuple(notices),
+        log.diagnostics,
+    )
+    return DocumentRead(log, row, jobs)
+
+
+def is_wanted(job: str, names: Sequence[str]) -> bool:
+    """Whether a job's name matches one of the globs, if there are some."""
+    return not names or any(name == job or fnmatchcase(job, name) for name in names)
+
+
+def batches_of(documents: Sequence[Document], most: int = 16, most_bytes: int = 64 << 20) -> Iterator[list[Document]]:
+    """Documents in order, so many at once that a task is worth sending and fits into memory."""
+    batch: list[Document] = []
+    room = most_bytes
+    for document in documents:
+        size = document.size or 0
+        if batch and (len(batch) == most or size > room):
+            yield batch
+            batch, room = [], most_bytes
+        batch.append(document)
+        room -= size
+    if batch:
+        yield batch
+
+
+def _part(job: EventLog) -> JobPart:
+    table = job.table
+    return JobPart(table.jobs[0], len(table), int(table.time.min()), int(table.end.max()))

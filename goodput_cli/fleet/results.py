@@ -1,0 +1,234 @@
+"""What is known of one run of a job once it is accounted for: enough for every question about the fleet, and little.
+
+A run is one use of a job's name (accounting §10). Instants and amounts are ns; instants count from 1970 UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.build import Timeline, is_step_log
+from goodput_cli.accounting.columns import run_heads
+from goodput_cli.accounting.order import Ordered, in_order
+from goodput_cli.analysis.account import account_for
+from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.disruptions.reliability import up_times
+from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.analysis.goodput.analyse import at_risk
+from goodput_cli.analysis.goodput.findings import findings
+from goodput_cli.analysis.goodput.slice_efficiency import slice_counts
+from goodput_cli.analysis.pick import pick_run
+from goodput_cli.analysis.question import Question
+from goodput_cli.arrays import F64, I64
+from goodput_cli.errors import GoodputError
+from goodput_cli.events.schema import EventLog, EventTable
+from goodput_cli.vocabulary.when import When
+
+Runs = Literal["each", "all", "last"]
+_NOTHING: I64 = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The segments of a run, joined where neighbours say the same: they touch and cover it."""
+
+    start: I64 = field(default_factory=lambda: _NOTHING)
+    end: I64 = field(default_factory=lambda: _NOTHING)
+    category: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
+    label: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    """Position in `labels`; -1 for none."""
+    slowdown: I64 = field(default_factory=lambda: _NOTHING)
+    """ns of each that are training_slowdown; what has some is never joined."""
+    steps: F64 = field(default_factory=lambda: np.zeros(0))
+    """Kept steps that begin in each."""
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunDisruption:
+    """A disruption of a run (accounting §10). lost_ns: wasted + downtime + restart."""
+
+    number: int
+    ended: str
+    at_ns: int
+    """The last sign of life, inside the run."""
+    wasted_ns: int
+    downtime_ns: int
+    restart_ns: int
+    lost_ns: int
+    evidence: str | None
+    """The line that says how it ended, or the last one of its life."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run of a job."""
+
+    job: str
+    run: int
+    """From 1; 0 for all runs of the name together."""
+    runs: int
+    """How often the name was used."""
+    start_ns: int
+    end_ns: int
+    """The run's window; of one that cannot be analysed, its first and last event."""
+    last_event_ns: int
+    events: int
+    """Each once."""
+    documents: tuple[str, ...]
+    """Where its events stand."""
+    formats: tuple[str, ...] = ()
+    attempts: int = 0
+    ended: bool = False
+    ending: str | None = None
+    at_risk_ns: int | None = None
+    """Kept progress after the last save; None where there are no saves."""
+    reason: str | None = None
+    """Why it could not be analysed."""
+    findings: tuple[tuple[str, str, int], ...] = ()
+    """Code, severity and count of what is wrong with its log."""
+    spans: Spans = field(default_factory=Spans)
+    up: tuple[I64, I64] = (_NOTHING, _NOTHING)
+    """When attempts were up, and until when."""
+    partial: tuple[I64, I64] = (_NOTHING, _NOTHING)
+    """When fewer slices were active than there are: start and end."""
+    disruptions: tuple[RunDisruption, ...] = ()
+
+
+@dataclass(frozen=True)
+class AsOf:
+    """`--as-of`, for runs of which something was heard lately."""
+
+    instant_ns: int
+    alive_within_ns: int
+
+    def counts_for(self, last_event_ns: int) -> bool:
+        """Whether a run with this last event may still be running."""
+        return last_event_ns >= self.instant_ns - self.alive_within_ns
+
+    def of(self, question: Question, last_event_ns: int) -> Question:
+        """The question as it is asked of such a run."""
+        if not self.counts_for(last_event_ns):
+            return question
+        return replace(question, as_of=When(str(self.instant_ns), "instant", self.instant_ns))
+
+
+def account_runs(
+    job: EventLog, question: Question, runs: Runs, as_of: AsOf | None, documents: tuple[str, ...]
+) -> list[RunResult]:
+    """The runs of one job, in time order. job: its log alone. question: without a window.
+
+    What cannot be analysed has a reason; whatever else goes wrong is one too, and never ends the work on a fleet.
+    """
+    ordered = in_order(job.table)
+    count = _count_runs(ordered)
+    chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
+    return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
+
+
+def _count_runs(ordered: Ordered) -> int:
+    table = ordered.table
+    return len(find_runs(table, find_attempts(table, is_step_log(table))))
+
+
+def _account(
+    job: EventLog, ordered: Ordered, question: Question, as_of: AsOf | None, documents: tuple[str, ...],
+    run: tuple[int, int],
+) -> RunResult:  # fmt: skip
+    """One run. run: its number (0 for all), and how many there are."""
+    number, count = run
+    name = job.table.jobs[0]
+    if number and count > 1:
+        ordered = pick_run(ordered, str(number))
+    table = ordered.table
+    first, last = int(table.time.min()), int(table.end.max())
+    bare = RunResult(name, number, count, first, last, last, len(table), documents, job.format_names[0])
+    try:
+        asked = question if as_of is None else as_of.of(question, last)
+        timeline, _, _ = account_for(ordered, asked, name)
+        return _result(bare, timeline)
+    except GoodputError as error:
+        return replace(bare, reason=str(error))
+    except (MemoryError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # one job must not take thousands along
+        return replace(bare, reason=f"internal error: {type(error).__name__}: {error}")
+
+
+def _result(bare: RunResult, timeline: Timeline) -> RunResult:
+    attempts = len(timeline.attempts)
+    risk = at_risk(timeline)
+    ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
+    noticed = findings(timeline)
+    last = timeline.end - 1
+    return replace(
+        bare,
+        start_ns=timeline.start,
+        end_ns=timeline.end,
+        attempts=attempts,
+        ended=timeline.ended,
+        ending=ending,
+        at_risk_ns=None if risk is None else risk.ns,
+        findings=tuple(sorted((one.code, one.severity, one.count) for one in noticed)),
+        spans=joined_spans(timeline),
+        up=up_times(timeline),
+        partial=_partial(timeline.table, timeline.end),
+        disruptions=tuple(
+            _disruption(one, timeline.start, last) for one in find_disruptions(timeline, timeline.start, timeline.end)
+        ),
+    )
+
+
+def joined_spans(timeline: Timeline) -> Spans:
+    """The segments, neighbours of one category and label joined where neither has slowdown: inside these an amount is
+    a length, so that every window has the same amounts as the ledger says."""
+    segments = timeline.segments
+    rows = np.arange(len(segments))
+    label, slowdown = segments.label(rows), segments.slowdown
+    slowed = slowdown != 0
+    heads = run_heads(segments.category) | run_heads(label) | slowed
+    heads[1:] |= slowed[:-1]
+    first = np.flatnonzero(heads)
+    start, kept = segments.start[first], timeline.kept_training
+    place = np.clip(np.searchsorted(start, kept.start, side="right") - 1, 0, None)
+    steps = np.zeros(len(first))
+    np.add.at(steps, place, kept.counted_steps)
+    return Spans(
+        start,
+        np.append(start[1:], segments.end[-1:]),
+        segments.category[first],
+        label[first],
+        np.asarray(slowdown[first], dtype=np.int64),
+        steps,
+        timeline.table.labels,
+    )
+
+
+def _partial(table: EventTable, end: int) -> tuple[I64, I64]:
+    """When (ns) fewer slices were active than the job has in all."""
+    stepping = slice_counts(table).stepping
+    if len(stepping.time) == 0:
+        return _NOTHING, _NOTHING
+    fewer = stepping.value < 1  # not where nobody knows
+    until = np.append(stepping.time[1:], end)
+    return stepping.time[fewer], np.maximum(until, stepping.time)[fewer]
+
+
+def _disruption(found: Disruption, first: int, last: int) -> RunDisruption:
+    return RunDisruption(
+        found.number,
+        found.ended,
+        min(max(found.last_sign_of_life_ns, first), last),
+        found.wasted_ns,
+        found.downtime_ns,
+        found.restart_ns,
+        found.lost_ns,
+        found.evidence.ended or found.evidence.last_sign_of_life,
+    )

@@ -1,0 +1,230 @@
+"""A fleet as a sheet: what people see, and the table that CSV and Parquet hold."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from goodput_cli.analysis.published import Family, Published
+from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
+from goodput_cli.analysis.table import seen_by, table_rows
+from goodput_cli.fleet.ratios import hours, percent
+from goodput_cli.fleet.report import (
+    CategoryRow,
+    DisruptionRow,
+    FleetReport,
+    GroupRow,
+    GroupTable,
+    NotAnalysed,
+    RunLine,
+    SizeRow,
+    WeekRow,
+    declared_columns,
+)
+from goodput_cli.fleet.sums import Mpg, Sums
+from goodput_cli.fleet.thresholds import MEASURES
+from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
+from goodput_cli.vocabulary.text import percent as percent_text
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.answer import Answer
+    from goodput_cli.analysis.results import Threshold
+
+NOT_RECORDED = "not recorded"
+_LEAST_COVERAGE = 0.8
+_MOST_REASONS = 10
+_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "change", "chips")
+_BY_TIME = ("job h", "of job time", "by job time")
+"""Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
+_SHOWN = Audience.PEOPLE | Audience.TABLES
+
+
+@dataclass(frozen=True)
+class FleetSheet(Sheet):
+    """A sheet with the report that it was made from, for formats that show more."""
+
+    report: FleetReport | None = None
+
+
+def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
+    """The first --by as the table, or what the time went to; the others below."""
+    known = bool(report.sums.known_time)
+    groups = [hide_unknown(_groups_sheet(table), known=known) for table in report.groups]
+    categories = hide_unknown(rows_sheet("What the time went to", CategoryRow, report.categories), known=known)
+    main, *others = [*groups, categories] if groups else [categories]
+    common = (hide_unknown(one, known=known) for one in _common_sections(report))
+    sections = [*others[-1:], *common, *others[:-1]]
+    return FleetSheet(
+        title=title(report),
+        columns=main.columns,
+        rows=main.rows,
+        answer=lambda: _answer(report),
+        summary=tuple(summary(report)),
+        sections=tuple(sections),
+        published=lambda: _published(report, thresholds),
+        report=report,
+    )
+
+
+def title(report: FleetReport) -> str:
+    """`Fleet: 1962 of 2000 runs analysed`."""
+    coverage = report.coverage
+    whole = coverage.runs + coverage.not_analysed
+    left_out = Counter(one.what for one in report.not_analysed)
+    parts = ", ".join(plural(count, what) for what, count in sorted(left_out.items()))
+    return f"Fleet: {coverage.runs} of {plural(whole, 'run')} analysed" + (f" (not: {parts})" if parts else "")
+
+
+def summary(report: FleetReport) -> Iterator[str]:
+    """What stands above the tables."""
+    coverage, sums = report.coverage, report.sums
+    (first, _), (last, _) = clock(report.start_ns), clock(report.end_ns - 1)
+    held = f"{hours(sums.counted):,.1f} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
+    yield f"{first} - {last}, {plural(len(report.weeks), 'week')}, {held}"
+    if coverage.known_runs < coverage.runs:
+        share = percent(coverage.known_time)
+        yield (
+            f"accelerators known for {coverage.known_runs} of {plural(coverage.runs, 'run')}, "
+            f"{_percent(share)} of the job time; --labels, --allocations or --accelerators name the rest"
+        )
+    yield from headline(report)
+    if not report.complete:
+        yield "incomplete: what could not be analysed is listed below, and is in no total"
+
+
+def headline(report: FleetReport) -> Iterator[str]:
+    """Goodput, its cost, and MPG."""
+    sums, total, mpg = report.sums, report.total, report.mpg
+    by_chips = total.goodput_percent is not None
+    lost = f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them held" if by_chips else ""
+    cost = f": {total.cost}" if total.cost is not None and by_chips else ""
+    yield f"GOODPUT {_percent(total.goodput_percent)}{f'; {lost}{cost}' if lost else ' by chip time'}"
+    yield f"by job time, whatever the size: {_percent(total.time_goodput_percent)}; {_quartiles(total)}"
+    yield f"MPG {mpg_text(report)}"
+    parts = {
+        "scheduling": mpg.scheduling, "runtime": mpg.runtime, "program": mpg.program,
+        "availability": sums.availability,
+    }  # fmt: skip
+    source = "; allocated time is from the logs" if report.allocated_from_logs else ""
+    yield ", ".join(f"{name} {_percent(percent(value))}" for name, value in parts.items()) + source
+
+
+def mpg_text(report: FleetReport) -> str:
+    """MPG, or why it is not recorded."""
+    mpg = report.mpg
+    known = percent(mpg.coverage)
+    if mpg.coverage is not None and 0 < mpg.coverage < _LEAST_COVERAGE:
+        return f"{NOT_RECORDED} (program goodput known for {_percent(known)} of the kept chip time)"
+    if mpg.mpg is None:
+        lacking = [name for name, value in (("scheduling", mpg.scheduling), ("program", mpg.program)) if value is None]
+        return f"{NOT_RECORDED} ({' and '.join(lacking) or 'runtime'} goodput unknown)"
+    return f"{_percent(percent(mpg.mpg))}, program goodput known for {_percent(known)} of the kept chip time"
+
+
+def rows_sheet(heading: str, record: type, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
+    """Declared rows as a table."""
+    columns = seen_by(_SHOWN, declared_columns(record))
+    return Sheet(heading, columns, table_rows(columns, len(rows), lambda: [rows]), notes=notes)
+
+
+def runs_sheet(report: FleetReport) -> Sheet:
+    """Every run in a row: what Parquet holds."""
+    return rows_sheet("Runs", RunLine, report.runs)
+
+
+def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
+    """Without what people would see nothing in. known: whether accelerators are."""
+    hidden = _BY_TIME if known else _BY_CHIPS
+    kept = [
+        place for place, one in enumerate(sheet.columns) if one.audience != Audience.PEOPLE or one.name not in hidden
+    ]
+    rows = Lazy(len(sheet.rows), lambda: (tuple(row[place] for place in kept) for row in sheet.rows))
+    return replace(sheet, columns=tuple(sheet.columns[place] for place in kept), rows=rows)
+
+
+def _common_sections(report: FleetReport) -> Iterator[Sheet]:
+    partial = [week.week for week in report.weeks if week.partial]
+    weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
+    yield rows_sheet("Weeks", WeekRow, report.weeks, weeks)
+    ends = ", ".join(report.grouping.failing)
+    yield rows_sheet("Sizes", SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    if report.disruptions:
+        yield rows_sheet("Worst disruptions", DisruptionRow, report.disruptions)
+    if report.not_analysed:
+        yield rows_sheet("Not analysed", NotAnalysed, list(_grouped(report.not_analysed)))
+
+
+def _groups_sheet(table: GroupTable) -> Sheet:
+    sheet = rows_sheet(f"By {', '.join(table.dims)}", GroupRow, table.shown)
+    name = " / ".join(table.dims)
+    columns = tuple(
+        replace(one, name=name) if one.audience == Audience.PEOPLE and one.name == "group" else one
+        for one in sheet.columns
+    )
+    return replace(sheet, columns=columns)
+
+
+def _grouped(rows: Sequence[NotAnalysed]) -> Iterator[NotAnalysed]:
+    """The first of each reason, and how many more there are."""
+    shown = rows[:_MOST_REASONS]
+    yield from shown
+    rest = Counter((one.what, one.reason) for one in rows[_MOST_REASONS:])
+    for (what, reason), count in sorted(rest.items()):
+        yield NotAnalysed(what, f"{count} more", reason)
+
+
+def _quartiles(total: GroupRow) -> str:
+    low, high = _percent(total.quartile_low_percent), _percent(total.quartile_high_percent)
+    return f"median run {_percent(total.median_goodput_percent)}, half of them {low} to {high}"
+
+
+def _percent(value: float | None) -> str:
+    return NOT_RECORDED if value is None else percent_text(value)
+
+
+def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Published:
+    """Goodput, lost hours and failures, whole and by the first --by, and the gates."""
+    total = report.total
+    figures = {
+        "window.start": iso(report.start_ns), "window.end": iso(report.end_ns), "runs": report.coverage.runs,
+        "not_analysed": report.coverage.not_analysed, "goodput.percent": total.goodput_percent,
+        "goodput.time_percent": total.time_goodput_percent, "lost_hours": total.lost_hours,
+        "failures": report.sums.failures,
+    }  # fmt: skip
+    return Published(
+        job="fleet",
+        end_ns=report.end_ns,
+        headline=title(report),
+        said=tuple(summary(report)),
+        properties=tuple((name, str(value)) for name, value in figures.items() if value is not None),
+        thresholds=thresholds,
+        diagnostics=report.diagnostics,
+        families=tuple(_families(report)),
+    )
+
+
+def _families(report: FleetReport) -> Iterator[Family]:
+    """The measures that are published. Groups that look the same once they are safe are one series: the first."""
+    groups: list[tuple[dict[str, str], Sums, Mpg]] = [({}, report.sums, report.mpg)]
+    for table in report.groups[:1]:
+        names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
+        groups += [
+            (dict(zip(names, row.values, strict=True)), sums, mpg)
+            for row, sums, mpg in zip(table.rows, table.sums, table.mpgs, strict=True)
+        ]
+    for measure in (one for one in MEASURES.values() if one.metric is not None):
+        samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
+        for labels, sums, mpg in groups:
+            value = measure.of(sums, mpg)
+            if value is not None:
+                samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
+        yield Family(measure.metric or "", measure.meaning, list(samples.values()))
+
+
+def _answer(report: FleetReport) -> Answer:
+    from goodput_cli.fleet.answer import fleet_answer  # msgspec: only where JSON is written
+
+    return fleet_answer(report)

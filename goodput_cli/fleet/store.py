@@ -1,0 +1,209 @@
+"""The store of results: what was read and accounted for once is not done again.
+
+It only grows, and everything in it is named by what it was made of, so that several runs may use it at once and none
+needs a lock: equal keys have equal contents. Every file is written beside its place and renamed.
+
+    STORE/format.json            {"format": 1}
+    STORE/documents/*.parquet    a row a document that was read
+    STORE/results/*.parquet      a row a run
+    STORE/tmp-*                  what is not whole yet
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import GoodputError
+from goodput_cli.fleet import arrow
+from goodput_cli.fleet.parts import part_keys, read_part, write_part
+from goodput_cli.fleet.results import RunResult
+from goodput_cli.fleet.work import DocumentRow, JobPart
+from goodput_cli.sources.base import Document
+from goodput_cli.vocabulary.text import well_formed
+
+FORMAT = 1
+_FORMAT_FILE, _DOCUMENTS, _RESULTS, _UNFINISHED = "format.json", "documents", "results", "tmp-"
+_DAY_SECONDS = 86_400
+_RACY_NS = 2 * 10**9
+"""A file that was written so shortly before it was read may have been written again within the same tick."""
+_ROWS = 4096
+_COLUMNS = ("uri", "version", "reader", "about")
+"""Of the rows of documents; `about` is JSON."""
+
+
+@dataclass
+class Store:
+    """A store, as it was when it was opened, and what this run has added."""
+
+    folder: Path
+    damaged: list[str] = field(default_factory=list)
+    """Parts that cannot be read: what they held is made anew."""
+    known: set[bytes] = field(default_factory=set)
+    """Keys of the jobs whose results were there when it was opened."""
+
+    @classmethod
+    def open(cls, folder: Path) -> Store:
+        """A store that is there, or a new one. Raises GoodputError where it cannot be used."""
+        try:
+            _make(folder)
+            store = cls(folder)
+            for path in store.parts():
+                store.known.update(store.readable(path, part_keys, []))
+            return store
+        except OSError as error:
+            raise GoodputError(f"{folder}: the store cannot be used: {error.strerror or error}") from error
+
+    def parts(self) -> list[Path]:
+        """The parts with results."""
+        return sorted((self.folder / _RESULTS).glob("*.parquet"))
+
+    def readable(self, path: Path, read: Callable[[Path], Any], otherwise: Any) -> Any:
+        """What is read of a part; `otherwise` where it is damaged, which is noted."""
+        try:
+            return read(path)
+        except (OSError, ValueError, KeyError, TypeError):  # pyarrow's errors are ValueErrors and OSErrors
+            self.damaged.append(f"{path.parent.name}/{path.name}")
+            return otherwise
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """What is wrong with the store."""
+        names = sorted(set(self.damaged))
+        message = "parts of the store that cannot be read; what they held is read and accounted for again"
+        return [Diagnostic.of("damaged_store_part", message, len(names), tuple(names))] if names else []
+
+    def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
+        """By URI, what is known of documents that have not changed. reader: what a row must have been read with."""
+        wanted = {one.uri: one for one in listed if one.version}
+        rows: dict[str, DocumentRow] = {}
+        for path in sorted((self.folder / _DOCUMENTS).glob("*.parquet")):
+            for row in self.readable(path, _read_rows, []):
+                document = wanted.get(row["uri"])
+                if document is not None and row["reader"] == reader and _same(document, row):
+                    rows[document.uri] = _document_row(document, row)
+        return rows
+
+    def add_documents(self, rows: Sequence[DocumentRow], reader: str, read_ns: int) -> None:
+        """Remember documents that were read. read_ns: an instant before that."""
+        whole = [row for row in rows if row.problem is None and row.document.version and _is_text(row.document.uri)]
+        if whole:
+            listed = [(row.document.uri, row.document.version, reader, _about(row, read_ns)) for row in whole]
+            _write(self.folder, _DOCUMENTS, lambda path: _write_rows(path, listed))
+
+    def results(self, keys: Mapping[bytes, Any]) -> Iterator[tuple[bytes, RunResult]]:
+        """The results of the runs of these jobs, in any order, each once. Raises GoodputError where two parts say
+        different things of one job: that is a bug."""
+        seen: dict[tuple[bytes, int], tuple[int, ...]] = {}
+        wanted = set(keys)
+        for path in self.parts():
+            for key, result in self.readable(path, lambda path: list(read_part(path, wanted)), []):
+                same = _fingerprint(result)
+                before = seen.setdefault((key, result.run), same)
+                if before is same:
+                    yield key, result
+                elif before != same:
+                    raise GoodputError(
+                        f"{path}: store_inconsistent: two results of the job {result.job!r} differ; this is a bug: "
+                        "please report it, and use another store"
+                    )
+
+
+def write_results(folder: Path, rows: Sequence[tuple[bytes, RunResult]]) -> None:
+    """Put results into a store, each with the key of its job."""
+    for first in range(0, len(rows), _ROWS):
+        some = rows[first : first + _ROWS]
+        _write(folder, _RESULTS, lambda path, some=some: write_part(path, some))  # type: ignore[misc]
+
+
+def _make(folder: Path) -> None:
+    """Make the folders that are missing. Raises GoodputError for a store of another version."""
+    for name in (_DOCUMENTS, _RESULTS):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    about = folder / _FORMAT_FILE
+    if not about.exists():
+        _replace(folder, about, lambda path: path.write_text(json.dumps({"format": FORMAT}) + "\n"))
+    try:
+        version = json.loads(about.read_text())["format"]
+    except (ValueError, KeyError, TypeError):
+        version = None
+    if version != FORMAT:
+        raise GoodputError(f"{about}: this store is of another version of goodput; use another folder")
+    for path in folder.glob(f"{_UNFINISHED}*"):
+        if path.stat().st_mtime < time.time() - _DAY_SECONDS:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _write(folder: Path, kind: str, write: Callable[[Path], None]) -> None:
+    _replace(folder, folder / kind / f"{uuid4().hex}.parquet", write)
+
+
+def _replace(folder: Path, target: Path, write: Callable[[Path], object]) -> None:
+    """Write a file whole or not at all."""
+    temporary = folder / f"{_UNFINISHED}{uuid4().hex}"
+    try:
+        write(temporary)
+        with open(temporary, "rb") as stream:
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _is_text(uri: str) -> bool:
+    """Whether Parquet can hold it: names of files are bytes, and not all of them are UTF-8."""
+    return well_formed(uri) == uri
+
+
+def _write_rows(path: Path, rows: Sequence[tuple[str, ...]]) -> None:
+    columns = (arrow.texts(column) for column in zip(*rows, strict=True))
+    pq.write_table(pa.table(dict(zip(_COLUMNS, columns, strict=True))), path, compression="zstd")
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    with pq.ParquetFile(path) as file:
+        rows = file.read(columns=list(_COLUMNS)).to_pylist()
+    return [{**row, "about": json.loads(row["about"])} for row in rows]
+
+
+def _about(row: DocumentRow, read_ns: int) -> str:
+    """What a row of a document holds besides its name."""
+    about = asdict(replace(row, document=Document("", "")))
+    del about["document"], about["problem"]
+    return json.dumps({**about, "read_ns": read_ns})
+
+
+def _same(document: Document, row: Mapping[str, Any]) -> bool:
+    settled = document.written_ns is None or row["about"]["read_ns"] - document.written_ns >= _RACY_NS
+    return settled and bool(row["version"] == document.version)
+
+
+def _document_row(document: Document, row: Mapping[str, Any]) -> DocumentRow:
+    about = row["about"]
+    of_source, of_lines = (
+        tuple(Diagnostic(**{**one, "where": tuple(one["where"])}) for one in about[name])
+        for name in ("of_source", "of_lines")
+    )
+    parts = tuple(JobPart(**part) for part in about["jobs"])
+    return DocumentRow(
+        document, about["digest"], about["bytes"], about["lines"], parts, tuple(about["other_jobs"]), None, of_source,
+        of_lines,
+    )  # fmt: skip
+
+
+def _fingerprint(result: RunResult) -> tuple[int, ...]:
+    spans = result.spans
+    return (
+        result.start_ns, result.end_ns, result.events, result.attempts, len(result.disruptions), len(spans.start),
+        int((spans.category.astype("i8") * (spans.end - spans.start)).sum()), int(spans.slowdown.sum()),
+    )  # fmt: skip

@@ -1,0 +1,174 @@
+"""Amounts of a group of runs, and what follows from them: goodput, what was lost, MPG, ETTR and MTTF.
+
+Everything is a sum of integers (chip time: accelerators x ns) or of exact fractions, so that the order of adding makes
+no difference; a ratio is one division at the end. docs/fleet.md has the definitions and their sources.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+
+from goodput_cli.analysis.disruptions.reliability import poisson_interval
+from goodput_cli.fleet.cut import Key
+from goodput_cli.fleet.ratios import ratio
+from goodput_cli.vocabulary.categories import Category
+
+_PRODUCTIVE: Key = (Category.PRODUCTIVE, None)
+_EXCLUDED: Key = (Category.EXCLUDED, None)
+NOT_HELD: tuple[Key, ...] = ((Category.QUEUED, None), (Category.STOPPED, None))
+"""Where nothing is held unless an allocation says so (accounting §10, Cost)."""
+
+
+@dataclass
+class Sums:
+    """Amounts of some runs, or of a part of their time."""
+
+    runs: int = 0
+    known: int = 0
+    """Runs whose number of accelerators is known all the time."""
+    chip: Counter[Key] = field(default_factory=Counter)
+    """Chip time (accelerators x ns) by category, where the number of accelerators is known."""
+    time: Counter[Key] = field(default_factory=Counter)
+    """Time (ns) by category, of all runs."""
+    known_time: int = 0
+    """Time (ns) without exclusions where the number of accelerators is known."""
+    held: int = 0
+    """Chip time in which accelerators were held, without exclusions."""
+    held_productive: int = 0
+    assumed: int = 0
+    """Chip time of a run with allocations for which none was there."""
+    allocated: int = 0
+    """A: chip time in which all of a job's accelerators were held at once."""
+    waiting: int = 0
+    """Chip time in the queue."""
+    at_risk: int = 0
+    """Chip time of kept training after the last save."""
+    ideal: Fraction = Fraction(0)
+    """I: chip time (ns) that the kept steps would have taken ideally, of runs for which that is known."""
+    ideal_kept: int = 0
+    """P of the same runs."""
+    ideal_allocated: int = 0
+    """A of the same runs."""
+    priced: int = 0
+    """Runs with a price."""
+    money: Counter[str] = field(default_factory=Counter)
+    """What held time without progress cost, by currency: Fractions."""
+    up: int = 0
+    """Time (ns) in which attempts were up: the exposure to failures."""
+    failures: int = 0
+    chip_up: int = 0
+    node_up: Fraction = Fraction(0)
+    """Nodes x ns, of runs that say how many accelerators a node has."""
+    node_failures: int = 0
+    shares: list[tuple[int, int]] = field(default_factory=list)
+    """Of each run: productive time, and time without exclusions (ns)."""
+
+    def add(self, other: Sums) -> None:
+        """Add the amounts of other runs, or of other time."""
+        for one in fields(self):
+            mine = getattr(self, one.name)
+            if isinstance(mine, Counter):
+                for key, value in getattr(other, one.name).items():
+                    mine[key] += value
+            elif isinstance(mine, list):
+                mine.extend(getattr(other, one.name))
+            else:
+                setattr(self, one.name, mine + getattr(other, one.name))
+
+    @property
+    def counted(self) -> int:
+        """Chip time without exclusions: the denominator of goodput."""
+        return self.chip.total() - self.chip[_EXCLUDED]
+
+    @property
+    def productive(self) -> int:
+        """Chip time that became progress."""
+        return self.chip[_PRODUCTIVE]
+
+    @property
+    def lost(self) -> int:
+        """Chip time without exclusions that did not become progress."""
+        return self.counted - self.productive
+
+    @property
+    def held_lost(self) -> int:
+        """The part of it in which accelerators were held: only that costs."""
+        return self.held - self.held_productive
+
+    @property
+    def kept(self) -> int:
+        """P: chip time of kept training, slowdown included: a step that is slow is the program's loss."""
+        return self.chip[_PRODUCTIVE] + self.chip[Category.SLOWDOWN, None]
+
+    @property
+    def goodput(self) -> Fraction | None:
+        """Productive share of the chip time; None where nothing of it is known."""
+        return ratio(self.productive, self.counted)
+
+    @property
+    def time_goodput(self) -> Fraction | None:
+        """Productive share of the time of all runs, each counted once however large."""
+        return ratio(self.time[_PRODUCTIVE], self.time_counted)
+
+    @property
+    def time_counted(self) -> int:
+        """Time (ns) of all runs without exclusions."""
+        return self.time.total() - self.time[_EXCLUDED]
+
+    @property
+    def availability(self) -> Fraction | None:
+        """Share of the time since resources were asked for in which all of them were there."""
+        return ratio(self.allocated, self.allocated + self.waiting)
+
+    @property
+    def mttf_ns(self) -> Fraction | None:
+        """Mean time to failure in job time; None without a failure."""
+        return ratio(self.up, self.failures)
+
+    @property
+    def mttf_interval_ns(self) -> tuple[float | None, float | None]:
+        """Its 95 % interval (Garwood); without a failure only the lower end is known."""
+        lower, upper = poisson_interval(self.failures)
+        return (self.up / upper if self.up else None, self.up / lower if self.failures else None)
+
+    def worst(self) -> tuple[Key, int] | None:
+        """The category with most lost chip time, and how much; None where nothing was lost."""
+        lost = {key: ns for key, ns in self.chip.items() if key not in (_PRODUCTIVE, _EXCLUDED) and ns > 0}
+        return min(lost.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "")) if lost else None
+
+
+@dataclass(frozen=True)
+class Mpg:
+    """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded."""
+
+    scheduling: Fraction | None
+    runtime: Fraction | None
+    program: Fraction | None
+    coverage: Fraction | None
+    """Share of the kept chip time for which program goodput is known."""
+    mpg: Fraction | None
+    """Over the runs for which program goodput is known; None unless all three are recorded."""
+    scheduling_runtime: Fraction | None
+    runtime_program: Fraction | None
+
+
+def mpg_of(sums: Sums, capacity: int | None, *, saved_only: bool) -> Mpg:
+    """The three factors. capacity: K, chip time that the fleet had; None where nobody says. saved_only: progress after
+    the last save is no progress, as in the paper."""
+    kept = sums.kept - (sums.at_risk if saved_only else 0)
+    scheduling = None if capacity is None else ratio(sums.allocated, capacity)
+    runtime = ratio(kept, sums.allocated)
+    program = ratio(sums.ideal, sums.ideal_kept)
+    those = ratio(sums.ideal_kept, sums.ideal_allocated)
+    both = None if program is None or those is None else those * program
+    return Mpg(
+        scheduling,
+        runtime,
+        program,
+        ratio(sums.ideal_kept, sums.kept),
+        None if scheduling is None or both is None else scheduling * both,
+        None if scheduling is None or runtime is None else scheduling * runtime,
+        both,
+    )

@@ -1,0 +1,103 @@
+"""What is done with each job of a fleet, and what reading a document gives: the plain values that tasks take and give.
+
+They travel between processes, so that they hold no table of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Protocol
+
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.events.asked import Asked
+from goodput_cli.events.schema import EventLog
+from goodput_cli.sources.base import Document, Progress, Wanted
+
+Origin = tuple[tuple[str, str], ...]
+"""The documents that a job's events are from, in order: URI, and the hash of the bytes as stored."""
+
+
+class Work(Protocol):
+    """What is made of the events of each job."""
+
+    def account(self, job: EventLog, origin: Origin, /) -> Any:
+        """The answer about one job. Raises nothing that a log can cause."""
+
+    def keep(self, answers: Sequence[Any], /) -> Sequence[Any]:
+        """Put aside what takes much room of answers that were made together; what the driver is given of each."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """How every document is read, and what is made of every job."""
+
+    timezone: str
+    wanted: Wanted
+    asked: Asked
+    names: tuple[str, ...]
+    """Globs: only jobs whose names match one of them; all if there is none."""
+    work: Work
+
+
+@dataclass(frozen=True)
+class Local:
+    """What only the process has in which a person waits."""
+
+    stdin: BinaryIO | None = None
+    progress: Progress | None = None
+    notice: Callable[[str], None] | None = None
+    jobs_done: Callable[[], None] | None = None
+    """Called after each job."""
+
+    def job_done(self) -> None:
+        """Pass on that one more job is done."""
+        if self.jobs_done is not None:
+            self.jobs_done()
+
+
+@dataclass(frozen=True)
+class JobPart:
+    """What one document holds of one job."""
+
+    job: str
+    events: int
+    first_ns: int
+    last_ns: int
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """A document that was read, or why it was not."""
+
+    document: Document
+    digest: str = ""
+    """BLAKE2b of the bytes as stored."""
+    bytes: int = 0
+    lines: int = 0
+    jobs: tuple[JobPart, ...] = ()
+    other_jobs: tuple[str, ...] = ()
+    """Some of the jobs that it holds besides, of which nobody asked."""
+    problem: str | None = None
+    """Why it could not be read."""
+    of_source: tuple[Diagnostic, ...] = ()
+    """What the source noticed."""
+    of_lines: tuple[Diagnostic, ...] = ()
+    """What its lines got wrong."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """In the place of an answer that could not be had."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """The answer about a job, as far as the driver holds it."""
+
+    document: int
+    """Position in the batch: of the document, or of the job in pass 2."""
+    job: str
+    answer: Any

@@ -1,0 +1,149 @@
+"""The dashboard, the alerts and the document in a real Prometheus, which scrapes a monitor (make test-prometheus)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.monitor.monitors import Job, samples, started
+from tests.support.dashboards import DASHBOARDS, alert_rules, dashboard_queries, documented_queries
+from tests.support.waiting import until
+
+PROGRAMS = ("prometheus", "promtool")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs() -> None:
+    """Debian has them: apt-get install prometheus."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    assert not missing, f"{missing} are needed here: apt-get install prometheus"
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class Prometheus:
+    """A running one."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}/api/v1"
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series that it answers."""
+        asked = urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(f"{self._url}/query?{asked}", timeout=20) as answer:
+            content = json.loads(answer.read())
+        assert content["status"] == "success"
+        return list(content["data"]["result"])
+
+    def rules(self) -> list[dict[str, Any]]:
+        """The rules as it evaluated them."""
+        with urllib.request.urlopen(f"{self._url}/rules", timeout=20) as answer:
+            groups = json.loads(answer.read())["data"]["groups"]
+        return [rule for group in groups for rule in group["rules"]]
+
+    def answers(self, expression: str) -> bool:
+        """Whether there is a series; False too as long as nobody listens."""
+        try:
+            return bool(self.query(expression))
+        except OSError:
+            return False
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("prometheus")
+
+
+@pytest.fixture(scope="module")
+def prometheus(folder: Path) -> Iterator[Prometheus]:
+    """Scrapes a monitor of a job that runs, as docs/dashboards says, but every second."""
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.add(active_slices=2, total_slices=4, available_slices=4, elastic_slice_counts_timestamp=1.7e9)
+    job.steps(0, 20)
+    ours, port = free_port(), free_port()
+    config = yaml.safe_load((DASHBOARDS / "prometheus.yaml").read_text(encoding="utf-8"))
+    config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+    config["scrape_configs"][0]["static_configs"][0]["targets"] = [f"127.0.0.1:{ours}"]
+    (folder / "prometheus.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    shutil.copy(DASHBOARDS / "alerts.yaml", folder)
+    targets = ["--publish", f"http://127.0.0.1:{ours}", "--publish", "prom:m.prom"]
+    more = ["--window", "1h", "--window", "1d", "--interval", "0.5", "--fail-under", "99"]
+    command = [
+        *("prometheus", "--config.file=prometheus.yaml", "--storage.tsdb.path=data", "--log.level=error"),
+        f"--web.listen-address=127.0.0.1:{port}",
+    ]
+    with started("run.jsonl", *targets, *more, cwd=folder) as monitor:
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            found = Prometheus(port)
+            try:
+                job.add(goodput_event="checkpoint_saved", goodput_time=_time(), step=10)
+                job.steps(21, 30)
+                until(lambda: found.answers('goodput_last_step{job="goodput"} == 30'))
+                until(lambda: found.answers("count_over_time(goodput_last_step[5m]) > 2"))
+                yield found
+            finally:
+                process.terminate()
+        monitor.terminate()
+        monitor.communicate()
+
+
+def _time() -> float:
+    import time
+
+    return time.time()
+
+
+def test_every_query_of_the_dashboard_and_the_document_is_answered(prometheus: Prometheus) -> None:
+    quiet = {"topk"}  # nothing is lost yet
+    for query in [*dashboard_queries(), *documented_queries()]:
+        answer = prometheus.query(query)
+        assert answer or any(name in query for name in quiet), query
+
+
+def test_every_series_is_kept_as_it_was_served(prometheus: Prometheus, folder: Path) -> None:
+    kept = prometheus.query('{job="goodput", __name__=~"goodput_.+"}')
+    served = {name for name, _ in samples((folder / "m.prom").read_text(encoding="utf-8"))}
+    assert {series["metric"]["__name__"] for series in kept} >= served
+    (ratio,) = prometheus.query("goodput_ratio")
+    assert ratio["metric"] == {**ratio["metric"], "job_name": "job", "job": "goodput"}
+    parts = prometheus.query("sum(goodput_category_seconds) / sum(goodput_window_seconds)")
+    assert float(parts[0]["value"][1]) == pytest.approx(1)
+
+
+def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> None:
+    until(lambda: all(rule["health"] != "unknown" for rule in prometheus.rules()))
+    rules = prometheus.rules()
+    assert {rule["health"] for rule in rules} == {"ok"}
+    assert {rule["name"] for rule in rules} == {rule["alert"] for rule in alert_rules()}
+    gate = next(rule for rule in rules if rule["name"] == "GoodputGate")
+    assert gate["state"] == "pending"  # the job has just begun: it is below 99 %
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts.test.yaml"], ["check", "config", "prometheus.yaml"]],
+    ids=" ".join,
+)
+def test_promtool_agrees(arguments: list[str]) -> None:
+    done = subprocess.run(["promtool", *arguments], cwd=DASHBOARDS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus: Prometheus, folder: Path) -> None:
+    text = (folder / "m.prom").read_bytes()
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
