@@ -19,6 +19,7 @@ from goodput_cli.events.columnar.numbers import Numerals
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.growing import constant
+from goodput_cli.events.measured import Measurements
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
@@ -93,6 +94,8 @@ class Output:
     clock: TimestampReader
     writers: Interner[tuple[str, str]] = field(default_factory=Interner)
     """Codes for `Origin.writer`."""
+    measured: Measurements = field(default_factory=Measurements)
+    """Takes what programs measured of themselves."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
     texts: Texts | None = None
