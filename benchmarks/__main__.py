@@ -135,6 +135,15 @@ def text(megabytes: int, repeat: int) -> Iterator[Row]:
     yield Row("text / grep -cF", _against(f"{megabytes} MiB", ours, theirs, "grep"), ours.seconds / theirs.seconds, 5)
 
 
+def monitoring(lines: int) -> Iterator[Row]:
+    """An update of a monitor on a log that grew by 100 lines, at an interval of a minute."""
+    command = [sys.executable, str(Path(__file__).with_name("monitor.py")), str(recorder_log(lines))]
+    measured = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
+    *updates, peak = map(float, measured)
+    detail = f"{lines} lines: {min(updates):.2f} to {max(updates):.2f} s cpu an update, {peak:.0f} MB"
+    yield Row("monitor, of a processor at 60 s", detail, max(updates) / 60, 0.05)
+
+
 def memory(lines: int) -> Iterator[Row]:
     """Whether a month of a large run fits; the log is made, read once, and removed."""
     path = recorder_log(lines)
@@ -189,6 +198,7 @@ def rows(full: bool) -> Iterator[Row]:
     yield from windows(1_000_000, 5 if full else 3)
     yield from text(1024 if full else 256, 5 if full else 3)
     yield from insights(1_000_000, 5 if full else 3)
+    yield from monitoring(1_000_000)
     yield from reading(python, 5_000_000, 5 if full else 3)
     if full:
         yield from memory(100_000_000)
