@@ -231,6 +231,19 @@ def test_a_clock_that_was_set_back_hides_nothing(folder: Path) -> None:
     watched.close()
 
 
+def test_another_job_that_begins_there_changes_nothing(folder: Path) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    watched = Watched("run.jsonl")
+    watched.look()
+    assert watched.analysis(time.time_ns()).job.name == "job"
+    job.add(**{"job_name": "other", "job_start_time": time.time()})
+    watched.look()
+    assert watched.analysis(time.time_ns()).job.name == "job"
+    watched.close()
+
+
 def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     add = Decoder.add
