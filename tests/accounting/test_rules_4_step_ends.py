@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from goodput_cli.events.formats import registry
-from tests.support.step_end_lines import StepEndLines
 from tests.support.story import (
     account,
     crashed,
@@ -30,12 +26,7 @@ from tests.support.story import (
     terminated,
 )
 
-
-@pytest.fixture(autouse=True, scope="module")
-def step_end_lines() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "BUILT_IN", (StepEndLines, *registry.BUILT_IN))
-        yield
+pytestmark = pytest.mark.usefixtures("step_end_lines")
 
 
 def test_the_first_span_runs_from_the_start_and_has_the_start_up() -> None:
