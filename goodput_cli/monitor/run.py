@@ -192,10 +192,13 @@ class Monitor:
     def _snapshot(self, analysis: Analysis) -> Snapshot:
         whole = not self._plan.whole_job or _begins_with_the_job(analysis)
         if not whole:
-            self._say_once(
-                "warning: earlier_attempts_missing: the log begins above step 0, so that nothing of the whole job is "
-                "published; name the place of the earlier attempts with --history"
+            missing = Diagnostic.of(
+                "earlier_attempts_missing",
+                "the log begins above step 0, so that nothing of the whole job is published; name the place of the "
+                "earlier attempts with --history",
             )
+            analysis = replace(analysis, diagnostics=(*analysis.diagnostics, missing))
+            self._tell([missing])
         return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_seconds, whole)
 
     def _say_once(self, sentence: str) -> None:
