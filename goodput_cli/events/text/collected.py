@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
+from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind, Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
@@ -19,15 +20,13 @@ from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.measured import metrics_of
+from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
-from goodput_cli.events.text.runs import NAME as RUNS
 from goodput_cli.events.text.runs import Grouped, group_runs, run_events, silent_hosts
-from goodput_cli.events.text.scan import TextPart
 from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
-    from goodput_cli.events.tensorboard.messages import Event
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
@@ -66,45 +65,19 @@ _DIGITS = 10
 _LABELS = {What.EVAL: megatron.EVAL_LABEL}
 
 
-@dataclass
-class _Source:
-    marks: list[Mark] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    noise: int = 0
-    modified_ns: int | None = None
-    events: list[tuple[int, Event]] = field(default_factory=list)
-    damaged: list[int] = field(default_factory=list)
-    broken: int | None = None
-
-
 class Texts:
-    """Collects what sources of text say; `rows` is everything so far."""
+    """Makes rows of what was collected."""
 
-    def __init__(self) -> None:
-        self._sources: dict[int, _Source] = {}
+    def __init__(self, collected: Collector) -> None:
+        self._sources = collected.sources
         self.metrics: list[Metric] = []
-        """What was measured, of all jobs; made anew by `rows`."""
-
-    def __bool__(self) -> bool:
-        return bool(self._sources)
-
-    def add(self, source: int, part: TextPart) -> None:
-        """What a part of a source said. source: its code."""
-        one = self._sources.setdefault(source, _Source())
-        one.marks += part.marks
-        one.bad += part.bad
-        one.noise += part.noise
-        one.events += part.events
-        one.damaged += part.damaged
-        one.broken = part.broken or one.broken
-        one.modified_ns = part.modified_ns or one.modified_ns
+        """What was measured, of all jobs; made by `rows`."""
 
     def rows(
         self, names: Sequence[str], question: Asked, output: Output, jobs: Interner[str]
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         builder = RowBuilder()
-        self.metrics = []
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
         sources = dict(self._sources)
@@ -194,7 +167,7 @@ class Texts:
         return marks
 
     @staticmethod
-    def _placed(source: _Source, question: Asked, output: Output) -> Placed:
+    def _placed(source: CollectedSource, question: Asked, output: Output) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
         return place(source.marks, modified, question.year, output.clock.from_local, ONE_STORY)
 
@@ -334,7 +307,7 @@ def _writer(mark: Mark, source: str) -> tuple[str, str]:
     return one.rank, " ".join((one.format, one.rank or source, mark.stream))
 
 
-def _note(name: str, code: int, source: _Source, placed: Placed, output: Output) -> None:
+def _note(name: str, code: int, source: CollectedSource, placed: Placed, output: Output) -> None:
     """What was noticed in one source."""
     notes = output.notes
     for line, reason in source.bad:
@@ -382,7 +355,7 @@ def _note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: Diagno
         )
 
 
-def _note_damage(code: int, source: _Source, notes: DiagnosticCollector) -> None:
+def _note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
     if source.damaged:
         message = "records of an event file whose checksum is wrong, or that hold no event; left out"
         notes.add("malformed_records", message, code, source.damaged)
