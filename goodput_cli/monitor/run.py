@@ -79,21 +79,28 @@ class Monitor:
         """Publish until the end; the exit code, and the last analysis. Raises NotEnoughData where there was none."""
         while True:
             began = time.monotonic()
-            changed = self._look()
-            analysis = self._analysis(time.time_ns())
-            if analysis is None:
-                self._give_up_waiting()
-            else:
-                self._note(analysis, changed)
-                if self._stop.wanted or self._is_last_update():
-                    return self._finish(analysis)
-                if self._has_ended(analysis):
-                    return self._finish(self._analysis(None) or analysis)
-                self._publish(analysis)
+            wait, last = self._update()
+            if last is not None:
+                return self._finish(last)
             spent = time.monotonic() - began
-            self._stop.wait(max(self._until_next(analysis) - spent, spent))
-            if self._stop.wanted and analysis is None and self._look_once_more() is None:
+            self._stop.wait(max(wait - spent, spent))
+            if self._stop.wanted and self._quiet_since is None and self._look_once_more() is None:
                 raise NotEnoughData("the monitor was ended before there was an event of the job")
+
+    def _update(self) -> tuple[float, Analysis | None]:
+        """Look, account and publish: the seconds until the next update, and the analysis that is the last one."""
+        changed = self._look()
+        analysis = self._analysis(time.time_ns())
+        if analysis is None:
+            self._give_up_waiting()
+        else:
+            self._note(analysis, changed)
+            if self._stop.wanted or self._is_last_update():
+                return 0.0, analysis
+            if self._has_ended(analysis):
+                return 0.0, self._analysis(None) or analysis
+            self._publish(analysis)
+        return self._until_next(analysis), None
 
     def close(self) -> None:
         """Let go of the log and of the targets."""
