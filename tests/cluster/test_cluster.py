@@ -23,7 +23,7 @@ from goodput_cli.fleet.dask_engine import open_dask
 from goodput_cli.fleet.engine import Workers
 from tests.support.fleets import make_fleet
 
-JOBS = 100
+JOBS = 60
 PATIENCE = 120.0
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of other packages, in other processes
 
