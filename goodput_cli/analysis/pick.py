@@ -13,6 +13,7 @@ from goodput_cli.accounting.build import is_step_log
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable, LogFormat
+from goodput_cli.vocabulary.likely import did_you_mean
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import Finding
@@ -67,7 +68,9 @@ def pick_run(whole: Ordered, run: str) -> Ordered:
 
 def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
     """What to say where the log holds other jobs than the one that was named."""
-    return NotEnoughData(f"no events of job {name!r}; the log holds {_listed(sorted(jobs))}")
+    known = sorted(jobs)
+    meant = did_you_mean(name, known)
+    return NotEnoughData(f"no events of job {name!r}; {meant and f'{meant} '}the log holds {_listed(known)}")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,10 +6,12 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 from goodput_cli.accounting.rules import Method as Method
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventTable, LogFormat
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
+Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
 
 
@@ -237,7 +240,8 @@ class Threshold:
     """One `--fail-…`/`--warn-if` expression. `met`: True = what it says holds, which fails the run (or warns).
     None = it was not recorded.
 
-    value, limit: in percent, seconds or a plain number, as `unit` says ("%", "s" or "").
+    value, limit: in percent, seconds or a plain number, as `unit` says ("%", "s" or ""). hint: where it was not
+    recorded, what may have been meant; it may hold text of the log.
     """
 
     expression: str
@@ -246,6 +250,7 @@ class Threshold:
     value: float | None
     limit: float
     unit: str
+    hint: str | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -257,7 +262,7 @@ class Threshold:
         return "failed" if self.fails else "warning"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly.
 
@@ -297,6 +302,37 @@ class Analysis:
     def goodput_percent(self) -> float:
         """Goodput in percent of the window without what is excluded; never clamped."""
         return self.goodput.percent
+
+    def __repr__(self) -> str:
+        from goodput_cli.analysis.goodput.shown import in_a_few_lines
+
+        return in_a_few_lines(self)
+
+    def _repr_html_(self) -> str:
+        from goodput_cli.analysis.goodput.shown import in_a_cell
+
+        return in_a_cell(self)
+
+    def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
+        """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `segments`
+        or `events`. Raises UsageError for anything else."""
+        from goodput_cli.analysis.goodput.frames import frame_of
+
+        return frame_of(self, of)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as `--format json` writes it (docs/schema.json)."""
+        answer: dict[str, Any] = json.loads(self._rendered("json"))
+        return answer
+
+    def to_html(self) -> str:
+        """The report: a page of one file that needs no network."""
+        return self._rendered("html")
+
+    def _rendered(self, format_name: str) -> str:
+        """As a renderer writes it. It is looked up by its name, as a plug-in is: results know none."""
+        registry = import_module("goodput_cli.report.base")
+        return str(registry.load_renderer(format_name)(self, registry.Page()))
 
     @cached_property
     def insights(self) -> tuple[Insight, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import AnalyzeOptions, Source, addresses, spelled_out, split
+from goodput_cli.api.options import AnalyzeOptions, Records, Source, asked, spelled_out, split
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
 @spelled_out(AnalyzeOptions)
 def analyze(
-    sources: Source | Sequence[Source],
+    sources: Source | Sequence[Source] | Records,
     *,
-    thresholds: Sequence[ThresholdExpression | str] = (),
+    thresholds: str | Sequence[ThresholdExpression | str] = (),
     accelerators: float | None = None,
     price_per_hour: float | None = None,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
     """Read the logs and account for every second of one job.
 
-    sources: files, globs, folders, addresses or `-`, merged.
+    sources: files, globs, folders, addresses or `-`, merged; or events that a program has, as a list of dicts or a
+    DataFrame with the keys of a log format.
     thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`. accelerators, price_per_hour: what
     the job holds, and what one of them costs for an hour: `Analysis.insights` then say what was lost in both.
     job_name: may be left out when the logs hold one job. run: one run of a job name that was used several times: a
@@ -47,9 +48,11 @@ def analyze(
 
     price = price_of(accelerators, price_per_hour)
     reading, question = split(options)
-    expressions = [parse_threshold(one) if isinstance(one, str) else one for one in thresholds]
+    named = [thresholds] if isinstance(thresholds, str) else thresholds
+    expressions = [parse_threshold(one) if isinstance(one, str) else one for one in named]
     from goodput_cli.analysis.account import analyze_log
 
-    job = (*(("-j", reading.job_name) if reading.job_name else ()), *(("--run", question.run) if question.run else ()))
     log = reading.read(sources, question.timezone)
-    return analyze_log(log, question, reading.job_name, expressions, price=price, asked=(*addresses(sources), *job))
+    return analyze_log(
+        log, question, reading.job_name, expressions, price=price, asked=asked(sources, reading, question)
+    )

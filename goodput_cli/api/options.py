@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar
 
@@ -16,10 +16,13 @@ from goodput_cli.vocabulary.option import declared, option
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
     from goodput_cli.events.schema import EventLog
-    from goodput_cli.sources.base import Progress, Wanted
+    from goodput_cli.sources.base import Progress, RawBatch, Wanted
 
 Source = str | os.PathLike[str]
 """A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
+Records = Any
+"""Events that a program has: a list of dicts, or a DataFrame of pandas or polars."""
+_ACCEPTED = "name a log file, a folder, a glob or an address, or give a DataFrame or a list of dicts of events"
 _MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
 _read_days = bounded(
     float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
@@ -125,7 +128,7 @@ class Reading:
         from goodput_cli.events.read import read_events
 
         return read_events(
-            addresses(sources),
+            readable(sources),
             timezone=timezone,
             stdin=self.stdin,
             progress=self.progress,
@@ -135,9 +138,39 @@ class Reading:
         )
 
 
-def addresses(sources: Source | Sequence[Source]) -> list[str]:
-    """One source or several, as texts."""
-    return [os.fspath(source) for source in ([sources] if isinstance(sources, str | os.PathLike) else sources)]
+def addresses(sources: Any) -> list[str]:
+    """One source or several, as texts. Raises UsageError for anything else."""
+    named = [sources] if isinstance(sources, str | os.PathLike) else sources
+    if not isinstance(named, Iterable) or isinstance(named, bytes | Mapping):
+        raise UsageError(f"sources are not {type(sources).__name__}; {_ACCEPTED}")
+    return [_address(source) for source in named]
+
+
+def _address(source: object) -> str:
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    raise UsageError(f"a source is not {type(source).__name__}; {_ACCEPTED}")
+
+
+def readable(sources: Any) -> list[str | RawBatch]:
+    """The same, where events that a program has are sources too. Raises UsageError for what cannot be one."""
+    from goodput_cli.events.in_memory import batch_of, is_records, is_table
+
+    if is_table(sources) or is_records(sources):
+        return [batch_of(sources)]
+    if not isinstance(sources, Sequence) or isinstance(sources, str | bytes):
+        return [*addresses(sources)]
+    return [batch_of(one) if is_table(one) or is_records(one) else _address(one) for one in sources]
+
+
+def asked(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
+    """The logs and the job as one types them: `Analysis.asked`."""
+    named = [sources] if isinstance(sources, str | os.PathLike) else sources
+    texts = [os.fspath(source) for source in named if isinstance(source, str | os.PathLike)]
+    if not texts:
+        return ()
+    job = ("-j", reading.job_name) if reading.job_name else ()
+    return (*texts, *job, *(("--run", question.run) if question.run else ()))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 
 import click
+
+from goodput_cli.cli.explain import explain, suggestion
 
 
 @dataclass(frozen=True)
@@ -26,18 +30,44 @@ class Elsewhere:
         return command
 
 
+HELP = "help"
+_LOG = re.compile(r"-|.*://.*|.*[*?].*|.*\.(jsonl?|ndjson|log|gz|zst)", re.DOTALL)
+"""Names that are no command's: standard input, addresses, globs, and the usual endings of logs."""
+
+
+def _is_log(name: str) -> bool:
+    return _LOG.fullmatch(name) is not None or os.path.exists(name)
+
+
 class LazyGroup(click.Group):
     """A group that knows where its commands live.
 
     elsewhere: the commands by name, in the order in which people are shown them. Lists of them (`--help`, completion,
-    what somebody may have meant) are made of the summaries.
+    what somebody may have meant) are made of the summaries. default: the command that is meant where a log stands in
+    the place of a command.
     """
 
-    def __init__(self, *args: object, elsewhere: Mapping[str, Elsewhere], **kwargs: object) -> None:
+    def __init__(
+        self, *args: object, elsewhere: Mapping[str, Elsewhere], default: str | None = None, **kwargs: object
+    ) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
         self._elsewhere = dict(elsewhere)
+        self.default = default
         for name, command in elsewhere.items():
             self.add_command(click.Command(name, help=command.summary))
+
+    def _command_to_explain(self, ctx: click.Context, names: list[str]) -> list[str]:
+        """The command whose help is wanted; other help is shown here, and that is all."""
+        if names and names[0] in self.commands:
+            return [names[0], "--help"]
+        text = explain(names[0]) if names else ctx.get_help()
+        meant = "" if text else suggestion(names[0])
+        if meant:
+            ctx.fail(f"there is no help on {names[0]!r}; {meant}")
+        if text:
+            click.echo(text, color=ctx.color)
+            ctx.exit()
+        return [names[0]]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.commands)
@@ -45,7 +75,11 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called, imported now."""
+        """The command that is called, imported now. `help` stands for `--help`, and a log alone is analysed."""
+        if args[0] == HELP:
+            args = self._command_to_explain(ctx, args[1:])
+        elif self.default is not None and args[0] not in self.commands and _is_log(args[0]):
+            args = [self.default, *args]
         name, command, rest = super().resolve_command(ctx, args)
         if name in self._elsewhere:
             command = self._elsewhere[name].load(name)

@@ -50,6 +50,7 @@ COMMANDS = {
     "monitor": Elsewhere(
         "goodput_cli.cli.commands.monitor", "Publish the goodput of a running job, from a process beside it."
     ),
+    "doctor": Elsewhere("goodput_cli.cli.commands.doctor", "Say which extras, credentials and settings are there."),
     "record": Elsewhere("goodput_cli.cli.commands.record", "Write one event of a job, from its launcher script."),
 }
 """Every command, in the order in which `--help` shows them."""
@@ -88,10 +89,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 @click.group(
     cls=LazyGroup,
     elsewhere=COMMANDS,
+    default="analyze",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
     Examples:
-      goodput analyze run.jsonl
+      goodput run.jsonl          (the same as goodput analyze run.jsonl)
+      goodput help analyze
       goodput analyze logs/ --job-name llm-7b --format json
       goodput analyze run.jsonl --fail-under 85
       goodput rolling run.jsonl --window 1h --every 10m

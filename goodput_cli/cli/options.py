@@ -51,7 +51,12 @@ class _Sources:
     log_file: tuple[str, ...] = declare.option(
         (), WHAT, "One more SOURCE.", metavar="FILE", follows="job_name", settings={"type": FILE}
     )
-    strict: bool = declare.option(False, WHAT, "Exit with 5 if anything in the logs looks wrong.", follows="timezone")
+    strict: bool = declare.option(
+        False,
+        WHAT,
+        "Exit with 5 if the logs hold an error or a warning; check does so anyway, and then counts infos too.",
+        follows="timezone",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

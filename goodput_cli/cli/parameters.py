@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -61,8 +62,12 @@ class GroupedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
+            from goodput_cli.cli.environment import misread_variables
             from goodput_cli.cli.settings import load_defaults
 
+            variables = [one.envvar for one in self.params if isinstance(one.envvar, str)]
+            for warning in misread_variables(self.name or "", variables, os.environ):
+                say(warning)
             for sentence in load_defaults(self, ctx, list(args)):
                 say(sentence)
         return super().parse_args(ctx, args)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.report.messages import diagnostic_lines, strict_lines
+from goodput_cli.report.messages import diagnostic_lines, explaining_line, strict_lines
 
 
 @dataclass(frozen=True)
@@ -35,5 +35,6 @@ def remarks(
         yield from strict_lines(diagnostics) if volume.strict else ()
     else:
         yield from diagnostic_lines(diagnostics, every_place=volume.verbose)
+        yield from explaining_line(diagnostics)
         yield from cautions
     yield from thresholds(not volume.quiet)

@@ -7,7 +7,6 @@ cannot say what is read or written, nor keep a command quiet about it.
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import click
 
 from goodput_cli.cli.completion import FileName
 from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.vocabulary.likely import did_you_mean
 from goodput_cli.vocabulary.text import safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
@@ -25,7 +25,7 @@ FILE_NAMES = ("goodput.toml", "pyproject.toml")
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
 ONLY_TYPED = (
-    "job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config",
+    "job_name", "log_name", "output", "targets", "history", "parent", "force", "update", "quiet", "config", "no_config",
     "scheduler", "insecure_scheduler",
 )  # fmt: skip
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
@@ -251,8 +251,8 @@ def _only_typed(option: click.Option) -> bool:
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name.replace("_", "-"), list(known), n=2)
-    return f"; did you mean {' or '.join(close)}?" if close else ""
+    meant = did_you_mean(name, known)
+    return f"; {meant}" if meant else ""
 
 
 def _read(path: Path) -> Settings | None:

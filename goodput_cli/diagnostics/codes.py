@@ -123,6 +123,12 @@ _READING = {
         "What they said is missing; steps that were left out count with the step before them.",
         "Read a place that has everything (a local file, say), or let the recorder write to one beside this one.",
     ),
+    "earlier_attempts_missing": Code(
+        "warning",
+        "A monitor that publishes values of whole jobs only (`--whole-job`) follows a log that begins above step 0.",
+        "None of an answer; the monitor leaves out what is of the whole job. Rolling windows are published.",
+        "Name the log of the earlier attempts with `--history`, or follow the place that has all of them.",
+    ),
     "clock_step": Code(
         "warning",
         "The recorder says that the clock of its machine was set while the job ran.",
@@ -211,6 +217,24 @@ _TEXT = {
         "TensorBoard writes events every two minutes: a process that is killed loses those since the last time.",
         "Wasted time may be longer, and recovery shorter, by up to two minutes each.",
         "Nothing; a log of the launcher beside it shows when the process died.",
+    ),
+    "runs_grouped": Code(
+        "info",
+        "Runs of ML Diagnostics whose names differ only in the time when they started.",
+        "They are one job, each a life of it.",
+        "Nothing.",
+    ),
+    "runs_not_grouped": Code(
+        "warning",
+        "Runs of ML Diagnostics are named by numbers, another one after each restart.",
+        "Each counts as a job of its own: time between two lives is nobody's.",
+        "Give --job-name: all runs of the source are that job then.",
+    ),
+    "host_silent": Code(
+        "warning",
+        "A host gives no more signs of life while others of its run do.",
+        "None by itself; training may wait for that host.",
+        "Look at the host.",
     ),
     "malformed_records": Code(
         "warning",

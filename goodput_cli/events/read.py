@@ -11,12 +11,12 @@ from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.schema import EventLog
 from goodput_cli.gc_pause import garbage_collection_paused
-from goodput_cli.sources.base import Batch, Progress, ReadContext, Wanted, source_for
+from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Wanted, source_for
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 
 def read_events(
-    uris: Sequence[str],
+    uris: Sequence[str | RawBatch],
     *,
     timezone: str = AUTO,
     stdin: BinaryIO | None = None,
@@ -25,7 +25,8 @@ def read_events(
     notice: Callable[[str], None] | None = None,
     asked: Asked | None = None,
 ) -> EventLog:
-    """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add) into one table.
+    """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add; lines in memory as a batch) into
+    one table.
 
     Rows of all jobs, in order of arrival, duplicates included. `timezone` is the zone of timestamps without one,
     `stdin` the stream behind `-` (default: the standard input of the process). What a line gets wrong is a diagnostic
@@ -38,7 +39,7 @@ def read_events(
     notices: list[Diagnostic] = []
     wanted = wanted or Wanted()
     context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=says_something)
-    found = [source_for(uri).read(uri, context) for uri in uris]
+    found = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(found))
     return decode_batches(found, timezone, context, notices, asked)
 

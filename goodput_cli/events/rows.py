@@ -209,8 +209,9 @@ def build_table(
     columns = dict(columns)
     columns["job"], jobs = _only_used(columns["job"], jobs)
     columns["label"], labels = _only_used(columns["label"], labels)
+    whole: dict[str, Any] = columns
     return EventTable(
-        **columns, jobs=jobs, labels=labels, sources=sources, details=details, entries=entries, writers=writers
+        **whole, jobs=jobs, labels=labels, sources=sources, details=details, entries=entries, writers=writers
     )
 
 

@@ -86,6 +86,21 @@ def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
+class Metric:
+    """What a program measured of a job: n values of one name, in order of time."""
+
+    job: str
+    name: str
+    unit: str
+    """As it was written; "" where it was not."""
+    time: NDArray[np.int64]
+    """ns since 1970 UTC."""
+    step: NDArray[np.int64]
+    """`NO_STEP` where a value is of no step."""
+    value: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
 
@@ -144,6 +159,8 @@ class EventTable:
     apart. Formats of text write format, host and rank as the process: a restarted process has the same name there, and
     its start line begins a new attempt. Behind Cloud Logging entries it has a new name (accounting §3, Ranks without
     numbers)."""
+    metrics: tuple[Metric, ...] = ()
+    """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
 
     def __len__(self) -> int:
         return len(self.time)

@@ -24,17 +24,17 @@ def main() -> None:
     answer_stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     logging.disable(logging.CRITICAL)
     question = json.loads(sys.stdin.readline())
-    found = [json.loads(line) for line in sys.stdin]
+    entries = [json.loads(line) for line in sys.stdin]
     with contextlib.redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
         try:
-            answer = compute(found, question, folder)
+            answer = compute(entries, question, folder)
         except Exception as error:
             answer = {"failed": f"{type(error).__name__}: {error}"}
     answer_stream.write(json.dumps({"version": version(DISTRIBUTION), **answer}) + "\n")
     answer_stream.close()
 
 
-def compute(found: list[dict[str, Any]], question: dict[str, Any], folder: str) -> dict[str, Any]:
+def compute(entries: list[dict[str, Any]], question: dict[str, Any], folder: str) -> dict[str, Any]:
     """The cumulative answer of the library's calculator, in seconds.
 
     question: job; elastic: which of its calculators; asked_at: epoch seconds, the time at which it is asked, since it
@@ -53,7 +53,7 @@ def compute(found: list[dict[str, Any]], question: dict[str, Any], folder: str) 
             return super()._get_total_job_time(asked_at)
 
     # The name is only used for cache files: one from a log could lead out of the folder.
-    calculator = Calculator("job", "log", cloud_logger=_Entries(found), cache_dir=folder)
+    calculator = Calculator("job", "log", cloud_logger=_Entries(entries), cache_dir=folder)
     goodput, _, last_step = calculator.get_job_goodput(include_badput_breakdown=True)
     info = calculator._goodput_cache.get_goodput_info()
     return {
@@ -80,9 +80,9 @@ def _flat(amounts: dict[Any, Any]) -> list[tuple[tuple[str, str | None], float]]
 class _Entries:
     """What stands in the place of the library's Cloud Logging client."""
 
-    def __init__(self, found: list[dict[str, Any]]) -> None:
-        self._found = found
-        first = next((entry["job_start_time"] for entry in found if "job_start_time" in entry), 0.0)
+    def __init__(self, entries: list[dict[str, Any]]) -> None:
+        self._found = entries
+        first = next((entry["job_start_time"] for entry in entries if "job_start_time" in entry), 0.0)
         self.job_start_time = datetime.fromtimestamp(first, UTC)
 
     def read_cloud_logging_entries(self, *_: object, **__: object) -> tuple[list[dict[str, Any]], tuple[None, None]]:

@@ -26,6 +26,12 @@ def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = F
             yield f"    {places}"
 
 
+def explaining_line(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
+    """How to learn more about the worst of the diagnostics; nothing where there are none."""
+    for worst in list(worst_first(diagnostics))[:1]:
+        yield f"`goodput help {worst.code}` says what that does to the numbers, and what to do"
+
+
 def places_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
     """The first places of a diagnostic and how many more there are."""
     shown = [shorten(safe(place), _LONGEST, "...") for place in diagnostic.where[:most]]

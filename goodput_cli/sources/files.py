@@ -85,19 +85,19 @@ def find_files(path: str) -> list[str]:
         return _logs_in_folder(path)
     if os.path.lexists(path) or not glob.has_magic(path):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
+    paths = sorted(glob.glob(path, recursive=True))
+    if not paths:
         raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
-    files = [name for name in found if not os.path.isdir(name)]
-    return files or [name for folder in found for name in _logs_in_folder(folder)]
+    files = [name for name in paths if not os.path.isdir(name)]
+    return files or [name for folder in paths for name in _logs_in_folder(folder)]
 
 
 def _logs_in_folder(folder: str) -> list[str]:
-    found = sorted(_walk(folder, set()))
-    if not found:
+    paths = sorted(_walk(folder, set()))
+    if not paths:
         endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
         raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
-    return found
+    return paths
 
 
 def _walk(folder: str, visited: set[str]) -> Iterator[str]:

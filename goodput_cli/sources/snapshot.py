@@ -68,14 +68,14 @@ def manifest_path(path: Path) -> Path:
 def read_manifest(path: Path) -> Manifest | None:
     """The manifest of a snapshot; None if there is none, or one that does not belong to this file."""
     try:
-        found = orjson.loads(manifest_path(path).read_bytes())
-        if found.pop("version") != VERSION or found["bytes"] != path.stat().st_size:
+        manifest = orjson.loads(manifest_path(path).read_bytes())
+        if manifest.pop("version") != VERSION or manifest["bytes"] != path.stat().st_size:
             return None
-        found["sources"] = tuple(found["sources"])
-        found["diagnostics"] = tuple(
-            Diagnostic(**{**one, "where": tuple(one["where"])}) for one in found["diagnostics"]
+        manifest["sources"] = tuple(manifest["sources"])
+        manifest["diagnostics"] = tuple(
+            Diagnostic(**{**one, "where": tuple(one["where"])}) for one in manifest["diagnostics"]
         )
-        return Manifest(**found)
+        return Manifest(**manifest)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 

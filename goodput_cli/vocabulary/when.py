@@ -19,7 +19,7 @@ from goodput_cli.errors import UsageError
 
 ACCEPTED = (
     "ISO-8601 (2026-01-31, 2026-01-31T14:05, 2026-01-31T14:05:07.25+01:00), now, "
-    "-2h (before the end), +30m (after the start) or attempt:3"
+    "14:05 (where one day of the job has it), -2h (before the end), +30m (after the start) or attempt:3"
 )
 ACCEPTED_DURATIONS = "90s, 15m, 2h, 1d or 1h30m"
 
@@ -34,10 +34,11 @@ _UNITS = {
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|[wdhms])\s*")
 _FRACTION = re.compile(r"(.*\d\d:?\d\d:?\d\d)[.,](\d+)(.*)", re.DOTALL)
 _EPOCH_SECONDS = re.compile(r"\d{9,10}(?:\.\d{1,9})?")
+_TIME_OF_DAY = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NS_MAX = 2**63 - 1
 
-Kind = Literal["instant", "local", "now", "before_end", "after_start", "attempt"]
+Kind = Literal["instant", "local", "time_of_day", "now", "before_end", "after_start", "attempt"]
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Anchors:
 class When:
     """A time as typed.
 
-    value: ns since 1970 UTC (`instant`), ns of the wall clock since 1970 (`local`), ns before the end or after the
-    start, or the attempt's number from 1.
+    value: ns since 1970 UTC (`instant`), ns of the wall clock since 1970 (`local`) or since midnight (`time_of_day`),
+    ns before the end or after the start, or the attempt's number from 1.
     """
 
     text: str
@@ -75,6 +76,8 @@ class When:
                 return self.value
             case "local":
                 return _from_wall_clock(self.text, self.value, anchors.zone)
+            case "time_of_day":
+                return _on_the_only_day(self.text, self.value, anchors)
             case "now":
                 return anchors.now_ns
             case "before_end":
@@ -124,6 +127,9 @@ def parse_when(value: str | datetime | int | When) -> When:
     if lower[:1] in ("-", "+"):
         kind: Kind = "before_end" if lower[0] == "-" else "after_start"
         return When(text, kind, parse_duration(text[1:], whole=text))
+    if match := _TIME_OF_DAY.fullmatch(text):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        return When(text, "time_of_day", (hours * 3600 + minutes * 60 + seconds) * _UNITS["s"])
     if _EPOCH_SECONDS.fullmatch(text):
         return When(text, "instant", round(Fraction(text) * 1_000_000) * 1000)
     return _parse_calendar(text)
@@ -212,6 +218,30 @@ def _from_datetime(text: str, moment: datetime, rest_ns: int = 0) -> When:
     if abs(ns) > _NS_MAX:
         raise UsageError(f"{text!r} is out of range (years 1678 to 2261)")
     return When(text, kind, ns)
+
+
+def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
+    """The instant in the job window at which clocks show a time of day. `UsageError`: there is none, or several."""
+    first, last = (
+        (_EPOCH + timedelta(microseconds=ns // 1000)).astimezone(anchors.zone).date()
+        for ns in (anchors.start_ns, anchors.end_ns)
+    )
+    found: list[str] = []
+    instants: list[int] = []
+    while first <= last and len(found) < 3:
+        midnight = (datetime(first.year, first.month, first.day, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
+        instant = _from_wall_clock(text, midnight * _UNITS["s"] + of_day_ns, anchors.zone)
+        if anchors.start_ns <= instant <= anchors.end_ns:
+            found.append(first.isoformat())
+            instants.append(instant)
+        first += timedelta(days=1)
+    if len(instants) == 1:
+        return instants[0]
+    if instants:
+        raise UsageError(
+            f"{text!r} is in the job on {', '.join(found[:2])} and perhaps more days; write {found[0]}T{text}"
+        )
+    raise UsageError(f"{text!r} is on no day of the job; write a date too, as in {last.isoformat()}T{text}")
 
 
 def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:

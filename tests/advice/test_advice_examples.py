@@ -18,7 +18,7 @@ from goodput_cli.analysis.advice import interval as interval_module
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
-from goodput_cli.analysis.advice.levers import Found, Question, all_levers
+from goodput_cli.analysis.advice.levers import Estimate, Question, all_levers
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.replay.record import Record
 from goodput_cli.analysis.advice.replay.replay import Changes, replay
@@ -147,7 +147,7 @@ LEVERS = {"failures/2": "failures", "restore/2": "restore", "down/2": "downtime"
 def test_levers(name: str) -> None:
     job = record(name)
     question = Question(job, exposure_of(job), interval(name), True, 60 * 10**9)
-    found: dict[str, Found] = {lever.name: lever for lever in all_levers(question)}
+    found: dict[str, Estimate] = {lever.name: lever for lever in all_levers(question)}
     for key, seconds in EXPECTED[name]["levers_s"].items():
         if key in LEVERS:
             assert found[LEVERS[key]].ns == round(seconds * 1e9), key

@@ -94,7 +94,7 @@ def test_options_come_from_the_environment_too(library: Library, monkeypatch: py
     [
         (["--from", "yesterday"], "'yesterday' is not a time"),
         (["--to", "attempt:0"], "numbered from 1"),
-        (["--as-of", "14:00"], "more than one way"),
+        (["--as-of", "03/04/2026"], "more than one way"),
         (["--exclude", "2026-01-01"], "START/END"),
         (["--timezone", "Mars/Olympus"], "unknown time zone"),
         (["--reference-step-time", "0"], "not a step time"),

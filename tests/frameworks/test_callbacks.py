@@ -71,7 +71,7 @@ SAVE = ["save", "checkpoint_saved"]
 
 
 def test_lightning(tmp_path: Path) -> None:
-    run(tmp_path, LIGHTNING)
+    run(tmp_path, LIGHTNING, packages=True)
     assert events(tmp_path / "log.jsonl") == [
         *("attempt", "job_start_time", "training_prep_start_time", *EVAL, "training_prep_end_time"),
         *(*(f"step {step}" for step in range(4)), *EVAL, *SAVE),
@@ -81,7 +81,7 @@ def test_lightning(tmp_path: Path) -> None:
 
 
 def test_transformers(tmp_path: Path) -> None:
-    run(tmp_path, TRANSFORMERS)
+    run(tmp_path, TRANSFORMERS, packages=True)
     assert events(tmp_path / "log.jsonl") == [
         *("attempt", "job_start_time", "training_prep_start_time", "training_prep_end_time"),
         *(*(f"step {step}" for step in range(3)), *EVAL, *SAVE),
@@ -93,7 +93,7 @@ def test_transformers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("program", [LIGHTNING, TRANSFORMERS], ids=["lightning", "transformers"])
 def test_a_kill_inside_a_save(tmp_path: Path, program: str) -> None:
-    process = start(tmp_path, program, "hang")
+    process = start(tmp_path, program, "hang", packages=True)
     assert process.stdout is not None
     while process.stdout.readline() not in ("saving\n", ""):
         pass

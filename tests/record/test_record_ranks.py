@@ -35,7 +35,8 @@ with recorder.run():
 def four(folder: Path, launcher: str, ranks: str) -> list[Path]:
     """The logs of four processes."""
     rank, size = LAUNCHERS[launcher]
-    group = [start(folder, PROGRAM, ranks, **{rank: str(at), size: "4"}) for at in range(4)]
+    places = [{rank: str(at), size: "4"} for at in range(4)]
+    group = [start(folder, PROGRAM, ranks, packages=False, **place) for place in places]
     for process in group:
         assert process.communicate(timeout=60)[1] == ""
     return sorted((folder / "logs").iterdir(), key=lambda path: path.name.split(".")[-2])

@@ -142,44 +142,46 @@ def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | N
     """Today's average goodput (percent) for each assumed moment of death."""
     if not others or not any(life.unseen_death for life in record.lives):
         return None
-    found: dict[Death, float] = {}
+    goodputs: dict[Death, float] = {}
     for death, other in others.items():
         today = interval_advice(other, exposure_of(other, options.mtbf)).today
         if today is not None:
-            found[death] = float(today.goodput(today.average)[0])
-    return IfDeath(**{str(death): goodput for death, goodput in found.items()}) if found else None
+            goodputs[death] = float(today.goodput(today.average)[0])
+    return IfDeath(**{str(death): goodput for death, goodput in goodputs.items()}) if goodputs else None
 
 
 def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
-    found = []
+    diagnostics = []
     if not fidelity.ok:
-        found.append(Diagnostic.of("replay_differs", f"{fidelity.reason}; no replay is shown"))
+        diagnostics.append(Diagnostic.of("replay_differs", f"{fidelity.reason}; no replay is shown"))
     advice = interval.advice
     if record.every is not None and record.cost is None:
-        found.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
+        diagnostics.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
         message = f"{exposure.failures} failures: the rate of failures is little more than a guess"
-        found.append(Diagnostic.of("few_failures", message))
+        diagnostics.append(Diagnostic.of("few_failures", message))
     if record.one_save:
         message = "one saved step was seen: its distance from the first step trained counts as today's interval"
-        found.append(Diagnostic.of("one_interval_only", message))
+        diagnostics.append(Diagnostic.of("one_interval_only", message))
     early = early_deaths(exposure)
     if early is not None and early.unusual:
         message = (
             f"{early.count} of {exposure.failures} lives were shorter than a tenth of the mean, where "
             f"{early.expected:.1f} are expected: the formulas of Young and Daly do not hold, but the curve does"
         )
-        found.append(Diagnostic.of("early_failures", message, early.count))
-    found += _of_kind(
+        diagnostics.append(Diagnostic.of("early_failures", message, early.count))
+    diagnostics += _of_kind(
         record, Kind.OLDER, "older_restored", "a newer checkpoint was complete, and an older one restored"
     )
-    found += _of_kind(record, Kind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows")
+    diagnostics += _of_kind(
+        record, Kind.BEYOND, "saved_unseen", "training went on from a checkpoint that no line shows"
+    )
     if advice.reason == "never_ends":
-        found.append(Diagnostic.of("never_ends", str(advice.say)))
+        diagnostics.append(Diagnostic.of("never_ends", str(advice.say)))
     if record.background:
         message = "saves go on in the background and no line says until when: their latency is taken as 0"
-        found.append(Diagnostic.of("save_latency_unknown", message))
-    return found
+        diagnostics.append(Diagnostic.of("save_latency_unknown", message))
+    return diagnostics
 
 
 def _of_kind(record: Record, kind: Kind, code: str, message: str) -> list[Diagnostic]:

@@ -47,6 +47,8 @@ class AdviceThreshold(Part):
     fails: bool
     """whether the run fails when it holds (--fail-if), or is only warned of (--warn-if)"""
     verdict: Literal["failed", "warning", "passed", "not_recorded"]
+    hint: str | None = None
+    """what may have been meant, where a name is not in the log"""
 
 
 class AdviceAnswer(Answer, kw_only=True):

@@ -47,13 +47,13 @@ def roundest(low: int, high: int, best: int) -> int:
     """The integer from low to high with the fewest significant digits, then the nearest to `best` in ratio, then the
     smaller."""
     for digits in range(1, len(str(high)) + 1):
-        found: set[int] = set()
+        numbers: set[int] = set()
         for power in range(len(str(high)) - digits, -1, -1):
             unit = 10**power
-            found |= {unit * factor for factor in _near(-(-low // unit), high // unit, best / unit)}
-        found = {number for number in found if len(str(number).rstrip("0")) <= digits}
-        if found:
-            return min(found, key=lambda number: (abs(log(number / best)), number))
+            numbers |= {unit * factor for factor in _near(-(-low // unit), high // unit, best / unit)}
+        numbers = {number for number in numbers if len(str(number).rstrip("0")) <= digits}
+        if numbers:
+            return min(numbers, key=lambda number: (abs(log(number / best)), number))
     return best
 
 
@@ -88,32 +88,32 @@ def interval_advice(record: Record, exposure: Exposure) -> Interval:
     saving = Saving(record.cost, record.latency / 1e9)
     intervals = candidates(exposure, record.kept_steps, record.every, saving)
     curve, today = Curve(exposure, intervals, saving), Curve(exposure, [record.every], saving)
-    found = optimum(curve)
-    if found is None or not np.isfinite(curve.average).any():
+    optimal = optimum(curve)
+    if optimal is None or not np.isfinite(curve.average).any():
         return Interval(_nothing(exposure, "refused", "never_ends", _NEVER), curve, today)
     shown = formulas(record.cost, exposure.mtbf)
     if not exposure.failures and exposure.mtbf_given is None:
         return _bound_only(record, exposure, curve, today, shown)
-    return _chosen(record, exposure, curve, today, found, shown)
+    return _chosen(record, exposure, curve, today, optimal, shown)
 
 
 def _chosen(
-    record: Record, exposure: Exposure, curve: Curve, today: Curve, found: Optimum, shown: Formulas
+    record: Record, exposure: Exposure, curve: Curve, today: Curve, optimal: Optimum, shown: Formulas
 ) -> Interval:
     assert record.every is not None
-    advised = Curve(exposure, [found.advised], curve.saving)
+    advised = Curve(exposure, [optimal.advised], curve.saving)
     drawn = spread(curve, advised, today)
     new, old = float(advised.goodput(advised.average)[0]), float(today.goodput(today.average)[0])
-    verdict, reason, say = _verdict(record.every, exposure, found, drawn)
+    verdict, reason, say = _verdict(record.every, exposure, optimal, drawn)
     recorded = 100 * record.productive / record.window
     advice = IntervalAdvice(
         verdict=verdict,
         reason=reason,
         say=say,
-        every_steps=found.advised,
-        every_seconds=found.advised * exposure.pace,
-        best_steps=found.best,
-        plateau_steps=found.plateau,
+        every_steps=optimal.advised,
+        every_seconds=optimal.advised * exposure.pace,
+        best_steps=optimal.best,
+        plateau_steps=optimal.plateau,
         ci95_steps=drawn.best,
         goodput_percent=new,
         today_percent=old,
@@ -126,12 +126,12 @@ def _chosen(
         formulas=shown,
         if_cost=(),
     )
-    return Interval(advice, curve, today, found, drawn)
+    return Interval(advice, curve, today, optimal, drawn)
 
 
-def _verdict(today: int, exposure: Exposure, found: Optimum, drawn: Spread) -> tuple[Verdict, str | None, str | None]:
+def _verdict(today: int, exposure: Exposure, optimal: Optimum, drawn: Spread) -> tuple[Verdict, str | None, str | None]:
     """keep, change or unclear, and why."""
-    if found.plateau[0] <= today <= found.plateau[1]:
+    if optimal.plateau[0] <= today <= optimal.plateau[1]:
         return "keep", None, None
     known = exposure.mtbf_given is not None
     if not known and exposure.failures < LEAST_FAILURES:
@@ -196,9 +196,9 @@ def _if_cost(record: Record, exposure: Exposure) -> tuple[IfCost, ...]:
         saving = Saving(cost, record.latency / 1e9)
         if cost >= today * exposure.pace / 2 or not exposure.failures:
             continue
-        found = optimum(Curve(exposure, candidates(exposure, record.kept_steps, today, saving), saving))
-        if found is not None:
-            made.append(IfCost(cost, found.advised, found.plateau))
+        optimal = optimum(Curve(exposure, candidates(exposure, record.kept_steps, today, saving), saving))
+        if optimal is not None:
+            made.append(IfCost(cost, optimal.advised, optimal.plateau))
     return tuple(made)
 
 

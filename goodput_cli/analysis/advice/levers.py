@@ -25,7 +25,7 @@ _OUTAGE_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Found:
+class Estimate:
     """A lever before it is put against the whole job. ns: of exact ones; seconds and the two goodputs (percent) of
     averages. None as amount: the log does not show it."""
 
@@ -54,7 +54,7 @@ class Question:
 
 def levers(question: Question, price: Price | None) -> tuple[Lever, ...]:
     """All that buy something, the most first."""
-    made = [_made(found, question.record, price) for found in all_levers(question)]
+    made = [_made(estimate, question.record, price) for estimate in all_levers(question)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
@@ -84,11 +84,11 @@ def judged_levers(question: Question) -> frozenset[str]:
 def bound(question: Question, price: Price | None) -> Lever | None:
     """What no way of checkpointing can beat."""
     amounts = question.record.amounts
-    found = Found(
+    estimate = Estimate(
         "checkpoint_bound", "by checkpoints at most", "no save blocks and no step is trained twice",
         "a bound: no checkpointing can buy more", "bound", ns=amounts.saved + amounts.wasted,
     )  # fmt: skip
-    return _made(found, question.record, price)
+    return _made(estimate, question.record, price)
 
 
 def points_of(record: Record, seconds: float) -> tuple[float, float]:
@@ -98,18 +98,18 @@ def points_of(record: Record, seconds: float) -> tuple[float, float]:
     return goodput - 100 * productive / window, goodput
 
 
-def _made(found: Found, record: Record, price: Price | None) -> Lever | None:
-    seconds = found.ns / 1e9 if found.ns is not None else found.seconds
+def _made(estimate: Estimate, record: Record, price: Price | None) -> Lever | None:
+    seconds = estimate.ns / 1e9 if estimate.ns is not None else estimate.seconds
     window = record.window / 1e9
     if seconds is None or seconds >= window:
         return None
-    if found.before is not None and found.after is not None:
-        points, goodput = found.after - found.before, found.after
+    if estimate.before is not None and estimate.after is not None:
+        points, goodput = estimate.after - estimate.before, estimate.after
     else:
         points, goodput = points_of(record, seconds)
     return Lever(
-        found.name, found.label, found.text, found.assumption, found.how, seconds, found.ns, 100 * seconds / window,
-        points, goodput, *hours_and_money(price, seconds * 1e9), found.settings,
+        estimate.name, estimate.label, estimate.text, estimate.assumption, estimate.how, seconds, estimate.ns,
+        100 * seconds / window, points, goodput, *hours_and_money(price, seconds * 1e9), estimate.settings,
     )  # fmt: skip
 
 
@@ -126,76 +126,76 @@ def half(total: int) -> int:
     return share_saved(total, _TWICE)
 
 
-def all_levers(question: Question) -> Iterator[Found]:
+def all_levers(question: Question) -> Iterator[Estimate]:
     """Every lever that the record has something for, small ones too."""
     for find in _FINDERS:
         yield from find(question)
 
 
-def _interval(question: Question) -> Iterator[Found]:
+def _interval(question: Question) -> Iterator[Estimate]:
     advice, exposure = question.interval.advice, question.exposure
-    today, found = question.interval.today, question.interval.optimum
-    if advice.verdict in ("keep", "refused") or today is None or found is None:
+    today, best = question.interval.today, question.interval.optimum
+    if advice.verdict in ("keep", "refused") or today is None or best is None:
         return
-    advised = Curve(exposure, [found.advised], today.saving)
+    advised = Curve(exposure, [best.advised], today.saving)
     yield _average(
-        question, advised, today, "interval", f"save every {found.advised} steps",
-        f"a save every {found.advised} steps instead of every {int(today.intervals[0])}",
-        "same cost of a save, same failures in kind and number", {"every_steps": found.advised},
+        question, advised, today, "interval", f"save every {best.advised} steps",
+        f"a save every {best.advised} steps instead of every {int(today.intervals[0])}",
+        "same cost of a save, same failures in kind and number", {"every_steps": best.advised},
     )  # fmt: skip
 
 
-def _async_saves(question: Question) -> Iterator[Found]:
+def _async_saves(question: Question) -> Iterator[Estimate]:
     record, exposure, today = question.record, question.exposure, question.interval.today
     if record.asynchronous or not record.cost or today is None or record.every is None:
         return
     saving = Saving(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
     if exposure.failures == 0 and exposure.mtbf_given is None:
         return
-    found = optimum(Curve(exposure, candidates(exposure, record.kept_steps, record.every, saving), saving))
-    if found is None:
+    best = optimum(Curve(exposure, candidates(exposure, record.kept_steps, record.every, saving), saving))
+    if best is None:
         return
     yield _average(
-        question, Curve(exposure, [found.advised], saving), today, "async_saves", "saves in background",
-        f"asynchronous saves, every {found.advised} steps", f"a tenth of {record.cost:.1f} s still blocks",
-        {"every_steps": found.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
+        question, Curve(exposure, [best.advised], saving), today, "async_saves", "saves in background",
+        f"asynchronous saves, every {best.advised} steps", f"a tenth of {record.cost:.1f} s still blocks",
+        {"every_steps": best.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
     )  # fmt: skip
 
 
 def _average(
     question: Question, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
     settings: Mapping[str, float | str],
-) -> Found:  # fmt: skip
+) -> Estimate:  # fmt: skip
     after, before = float(new.average[0]), float(old.average[0])
     seconds = question.record.window / 1e9 * (1 - after / before)
     goodputs = [float(curve.goodput(curve.average)[0]) for curve in (old, new)]
-    return Found(
+    return Estimate(
         name, label, text, assumption, "average", seconds=seconds, before=goodputs[0], after=goodputs[1],
         settings=settings,
     )  # fmt: skip
 
 
-def _newest_checkpoint(question: Question) -> Iterator[Found]:
+def _newest_checkpoint(question: Question) -> Iterator[Estimate]:
     record = question.record
     if not question.replays or not any(end.kind == Kind.OLDER for end in record.ends):
         return
     shorter = replay(record, AsRecorded(record), Changes(newest=True)).ns
     if shorter is not None:
-        yield Found(
+        yield Estimate(
             "newest_checkpoint", "newest checkpoint used", "the newest complete checkpoint is restored, none older",
             "newer checkpoints could be read, and going back was not meant", "replay", ns=record.window - shorter,
         )  # fmt: skip
 
 
-def _failures(question: Question) -> Iterator[Found]:
+def _failures(question: Question) -> Iterator[Estimate]:
     lost = question.record.amounts.lost
-    yield Found(
+    yield Estimate(
         "failures", "failures half as often", "every second disruption does not happen", "each as likely as another",
         "exact", ns=half(lost), settings={"factor": 2},
     )  # fmt: skip
 
 
-def _starts_that_hold(question: Question) -> Iterator[Found]:
+def _starts_that_hold(question: Question) -> Iterator[Estimate]:
     record, early = question.record, early_deaths(question.exposure)
     if early is None or not early.unusual or early.longest_seconds is None:
         return
@@ -208,7 +208,7 @@ def _starts_that_hold(question: Question) -> Iterator[Found]:
     held = {life.attempt + 1 for life, end in zip(record.lives, record.ends, strict=True)
             if end.kind in FAILURES and life.budget <= limit}  # fmt: skip
     alone = [ns for attempt, ns in record.amounts.failed_starts if not _in_gap_of(attempt, held, record)]
-    yield Found(
+    yield Estimate(
         "starts_that_hold", "starts that hold", f"no attempt dies within {early.longest_seconds:.0f} s of training",
         f"{early.count} of {question.exposure.failures} lives did; starts without a step count", "exact",
         ns=sum(short) + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
@@ -221,26 +221,26 @@ def _in_gap_of(attempt: int, held: set[int], record: Record) -> bool:
     return bool(before) and before[-1] + 1 in held
 
 
-def _restart(question: Question) -> Iterator[Found]:
+def _restart(question: Question) -> Iterator[Estimate]:
     amounts = question.record.amounts
-    yield Found(
+    yield Estimate(
         "restart", "restart twice as fast", "initialisation, preparation, restore, loading and compilation take half",
         "after every disruption", "exact", ns=half(sum(sum(amounts.before[part]) for part in RESTART)),
         settings={"factor": 2},
     )  # fmt: skip
-    yield Found(
+    yield Estimate(
         "restore", "restore twice as fast", "restoring a checkpoint takes half", "part of `restart`", "exact",
         ns=half(amounts.restore), settings={"factor": 2},
     )  # fmt: skip
 
 
-def _downtime(question: Question) -> Iterator[Found]:
+def _downtime(question: Question) -> Iterator[Estimate]:
     amounts, spare = question.record.amounts, question.spare_ns
-    yield Found(
+    yield Estimate(
         "downtime", "downtime halved", "a failure is noticed and the job scheduled twice as fast",
         "after every disruption", "exact", ns=half(sum(amounts.before["down"])), settings={"factor": 2},
     )  # fmt: skip
-    yield Found(
+    yield Estimate(
         "spares", f"spares after {spare / 1e9:g} s", "a spare takes over, and nothing is queued",
         f"after {spare / 1e9:g} s; a start that led nowhere counts as downtime", "exact",
         ns=sum(max(ns - spare, 0) for _, ns in amounts.outages) + sum(amounts.before["queued"]),
@@ -248,7 +248,7 @@ def _downtime(question: Question) -> Iterator[Found]:
     )  # fmt: skip
 
 
-def _custom(question: Question) -> Iterator[Found]:
+def _custom(question: Question) -> Iterator[Estimate]:
     custom, window = question.record.amounts.custom, question.record.window
     evals = sorted(label for label in custom if is_eval(label))
     groups = {"evals": evals} if evals else {}
@@ -256,12 +256,12 @@ def _custom(question: Question) -> Iterator[Found]:
     for name, labels in groups.items():
         total, label = sum(custom[one] for one in labels), f"half as many {', '.join(labels)}"
         if total > _LABEL_SHARE * window:
-            yield Found(
+            yield Estimate(
                 name, label, label, "each as long as before", "exact", ns=half(total), settings={"factor": 2},
             )  # fmt: skip
 
 
-def _steady(question: Question) -> Iterator[Found]:
+def _steady(question: Question) -> Iterator[Estimate]:
     amounts = question.record.amounts
     for name, label, text, ns in (
         ("data_loading", "no waiting for data", "no data is loaded while no step is in flight", amounts.data),
@@ -269,23 +269,23 @@ def _steady(question: Question) -> Iterator[Found]:
         ("slow_steps", "no slow steps", "steps take the usual time throughout", amounts.slow),
     ):
         if ns is not None and ns > 0:
-            yield Found(
+            yield Estimate(
                 name, label, text, "at the same failures: a lower bound, since shorter work meets fewer", "exact", ns=ns
             )
 
 
-def _longest_outage(question: Question) -> Iterator[Found]:
+def _longest_outage(question: Question) -> Iterator[Estimate]:
     record = question.record
     gaps = [gap for gap, end in zip(record.gaps[1:], record.ends, strict=False) if end.kind in FAILURES]
     beyond = max(gaps) - round(median(gaps)) if gaps else 0
     if beyond > _OUTAGE_SHARE * record.window:
-        yield Found(
+        yield Estimate(
             "longest_outage", "longest outage as others", "the longest outage is as long as the median one", "once",
             "exact", ns=beyond,
         )  # fmt: skip
 
 
-_FINDERS: tuple[Callable[[Question], Iterator[Found]], ...] = (
+_FINDERS: tuple[Callable[[Question], Iterator[Estimate]], ...] = (
     _interval, _async_saves, _newest_checkpoint, _failures, _starts_that_hold, _restart, _downtime, _custom, _steady,
     _longest_outage,
 )  # fmt: skip

@@ -130,6 +130,8 @@ class ChangeThreshold(Part):
     """whether the run fails when it holds (--fail-if), or is only warned of (--warn-if)"""
     verdict: Literal["failed", "warning", "passed", "not_recorded"]
     """what the expression did"""
+    hint: str | None = None
+    """what may have been meant, where a name is not in the log"""
 
 
 class CompareAnswer(Answer, kw_only=True):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from goodput_cli.analysis.table import INSTANT, UNKNOWN, column, columns_of, peo
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamp_text import isos
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
@@ -207,6 +210,15 @@ class Disruptions(Sequence[Disruption]):
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def to_frame(self) -> pd.DataFrame:
+        """A DataFrame with a row for each, and the columns of CSV: instants in UTC, lengths of time in seconds."""
+        from goodput_cli.analysis.disruptions.frame import disruption_frame
+
+        return disruption_frame(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(index=False)
 
     def column(self, name: str) -> I64:
         """A column of numbers: those that are known."""

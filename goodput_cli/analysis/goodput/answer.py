@@ -185,6 +185,8 @@ class ThresholdPart(Part):
     """whether the run fails when the expression holds (--fail-under, --fail-if), or is only warned of (--warn-if)"""
     verdict: Literal["failed", "warning", "passed", "not_recorded"]
     """what the expression did"""
+    hint: str | None = None
+    """what may have been meant, where a name is not in the log"""
 
 
 class InsightPart(Part):

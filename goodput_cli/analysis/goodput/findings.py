@@ -115,8 +115,8 @@ def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:
         "open_interval",
         timeline.table,
         np.sort(opened).astype(np.intp),
-        "start lines without an end line: each ends where the rules say (docs/accounting.md, open intervals); a data "
-        "load after which training went on is dropped",
+        "start lines without an end line: each ends at the next step or checkpoint, else with its attempt; a data load "
+        "after which training went on is dropped",
     )
     yield diagnostic_at(
         "orphan_end",

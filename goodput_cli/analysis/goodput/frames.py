@@ -2,19 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.timeline.rows import evidence, segment_rows
+from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def frame_of(analysis: Analysis, of: str) -> pd.DataFrame:
+    """One of the tables of an analysis. Raises UsageError where there is none of that name."""
+    makers: dict[str, Callable[[], pd.DataFrame]] = {
+        "categories": lambda: _categories(analysis),
+        "insights": lambda: _insights(analysis),
+        "disruptions": analysis.disruptions.to_frame,
+        "segments": lambda: analysis.segments,
+        "events": lambda: analysis.events,
+    }
+    if of not in makers:
+        raise UsageError(f"there is no table {of!r}; there are {', '.join(makers)}")
+    return makers[of]()
+
+
+def _categories(analysis: Analysis) -> pd.DataFrame:
+    """Columns: category, label (or missing), ns, seconds, percent. Goodput first."""
+    import pandas as pd
+
+    rows = (analysis.goodput, *analysis.badput)
+    return pd.DataFrame(
+        {
+            "category": [row.category for row in rows],
+            "label": [row.label for row in rows],
+            "ns": [row.ns for row in rows],
+            "seconds": [row.seconds for row in rows],
+            "percent": [row.percent for row in rows],
+        }
+    )
+
+
+def _insights(analysis: Analysis) -> pd.DataFrame:
+    """Columns: code, text, advice, ns, seconds, percent, start, end, count, command. The most costly first."""
+    import pandas as pd
+
+    found = analysis.insights
+    names = ("code", "text", "advice", "ns", "seconds", "percent", "count")
+    columns: dict[str, Any] = {name: [getattr(one, name) for one in found] for name in names}
+    columns["start"] = pd.to_datetime([one.start_ns for one in found], unit="ns", utc=True)
+    columns["end"] = pd.to_datetime([one.end_ns for one in found], unit="ns", utc=True)
+    columns["command"] = [one.command_line() for one in found]
+    return pd.DataFrame(columns)
 
 
 def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:

@@ -221,7 +221,7 @@ def threshold_limit(threshold: Threshold) -> str:
 def threshold_reason(threshold: Threshold) -> str:
     """Why the verdict is what it is: `70.43 %, limit 90 %`."""
     if threshold.value is None:
-        return "the log holds nothing to judge it by"
+        return f"the log holds nothing to judge it by{(threshold.hint and f'; {threshold.hint}') or ''}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}"
 
 

@@ -6,7 +6,6 @@ neither passes nor fails (`met` is None).
 
 from __future__ import annotations
 
-import difflib
 import math
 import operator
 import re
@@ -19,6 +18,7 @@ from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, percent
 from goodput_cli.analysis.results import Analysis, Threshold
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.likely import did_you_mean
 
 ACCEPTED = (
     "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s', 'insight:hang>10m' or "
@@ -38,6 +38,7 @@ _OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "!=": operator.ne,
 }
 NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
+_MOST_LABELS = 5
 _EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 
 
@@ -90,13 +91,42 @@ def parse_fail_under(text: str) -> ThresholdExpression:
     number = text.strip().removesuffix("%").strip()
     if not re.fullmatch(NUMBER, number):
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
+    if "%" not in text:
+        _check_percentage(number)
     return parse_threshold(f"goodput<{number}")
+
+
+def _check_percentage(number: str) -> None:
+    """`UsageError` for a percentage that was probably meant as a share, or lacks its point: such a gate never fails, or
+    always. With its sign, `0.8%`, it is meant."""
+    percent = Fraction(number)
+    if 0 < percent < 1:
+        meant = f"{float(100 * percent):g}"
+        raise UsageError(
+            f"{number} is {number} %, and nearly nothing is below it; did you mean {meant}? {number}% says it is meant"
+        )
+    if percent > 100:
+        less = next(percent / power for power in (10, 100, 10**18) if percent / power <= 100)
+        raise UsageError(
+            f"{number} is above 100 %, and everything is below it; did you mean {float(less):g}? "
+            f"{number}% says it is meant"
+        )
 
 
 def evaluate(expressions: Sequence[ThresholdExpression], analysis: Analysis) -> tuple[Threshold, ...]:
     """Each expression judged on the analysis; `analysis.thresholds` is not looked at."""
     summary = summary_of(analysis)
-    return tuple(_judge(expression, _value(expression, summary, analysis)) for expression in expressions)
+    values = [(one, _value(one, summary, analysis)) for one in expressions]
+    return tuple(_judge(one, value, _hint(one, analysis) if value is None else None) for one, value in values)
+
+
+def _hint(expression: ThresholdExpression, analysis: Analysis) -> str | None:
+    """What may have been meant by a label that no custom event of the log has."""
+    labels = analysis.table.labels
+    if expression.name not in PREFIXES.values() or expression.label is None or expression.label in labels:
+        return None
+    known = ", ".join(f"custom:{label}" for label in labels[:_MOST_LABELS])
+    return did_you_mean(expression.label, (f"custom:{label}" for label in labels), known and f"the log has {known}")
 
 
 def _value(expression: ThresholdExpression, summary: Summary, analysis: Analysis) -> Fraction | None:
@@ -119,10 +149,10 @@ def _insight_value(expression: ThresholdExpression, analysis: Analysis) -> Fract
     return percent_of(summary_of(analysis), ns) if expression.unit == "%" else Fraction(ns, 10**9)
 
 
-def _judge(expression: ThresholdExpression, value: Fraction | None) -> Threshold:
+def _judge(expression: ThresholdExpression, value: Fraction | None, hint: str | None) -> Threshold:
     met = None if value is None else expression.holds(value)
     shown = None if value is None else telling_float(value, expression.limit)
-    return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit)
+    return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit, hint)
 
 
 def telling_float(value: Fraction, limit: Fraction) -> float:
@@ -142,8 +172,7 @@ def insight_code(name: str, text: str) -> str | None:
     code = code.strip().lower()
     if code in BY_CODE:
         return code
-    close = difflib.get_close_matches(code, BY_CODE, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"kinds are {', '.join(BY_CODE)}"
+    hint = did_you_mean(code, BY_CODE, f"kinds are {', '.join(BY_CODE)}")
     raise UsageError(f"{text!r}: there is no insight {code!r}; {hint}")
 
 
@@ -157,8 +186,7 @@ def split_name(name: str, text: str) -> tuple[str, str | None]:
         return PREFIXES[prefix.lower()], label.strip().upper()
     if name.lower() in MEASURES:
         return name.lower(), None
-    close = difflib.get_close_matches(name.lower(), MEASURES, n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"names are {', '.join(MEASURES)} and custom:LABEL"
+    hint = did_you_mean(name, MEASURES, f"names are {', '.join(MEASURES)} and custom:LABEL")
     raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
 
 

@@ -143,16 +143,16 @@ class ReconcileCheckpointsAnswer(Answer, kw_only=True):
     rows: Sequence[ReconciledRow]
 
 
-def reconcile_answer(analysis: Analysis, found: Reconciliation) -> ReconcileAnswer:
+def reconcile_answer(analysis: Analysis, reconciliation: Reconciliation) -> ReconcileAnswer:
     """Both accounts of a recorder log."""
-    answer = found.answer
+    answer = reconciliation.answer
     return ReconcileAnswer(
         job=named_job(analysis),
         other_side=OtherSide(name=NAME, version=answer.version, failed=answer.failed),
         goodput_percent=PercentOfBoth(here=analysis.goodput.percent, there=answer.goodput_percent),
-        total_ns=CountOfBoth(here=found.here_total_ns, there=found.there_total_ns),
-        disruptions=CountOfBoth(here=found.disruptions_here, there=answer.disruptions),
-        data_loading_async_ns=CountOfBoth(here=found.overlapped[0], there=found.overlapped[1]),
+        total_ns=CountOfBoth(here=reconciliation.here_total_ns, there=reconciliation.there_total_ns),
+        disruptions=CountOfBoth(here=reconciliation.disruptions_here, there=answer.disruptions),
+        data_loading_async_ns=CountOfBoth(here=reconciliation.overlapped[0], there=reconciliation.overlapped[1]),
         rows=[
             ReconciledCategory(
                 category=row.category,
@@ -165,10 +165,10 @@ def reconcile_answer(analysis: Analysis, found: Reconciliation) -> ReconcileAnsw
                 difference_points=row.difference_points,
                 not_explained_ns=row.not_explained_ns,
             )
-            for row in found.rows
+            for row in reconciliation.rows
         ],
-        why=[_movement(one) for one in found.movements],
-        not_explained_ns=found.not_explained_ns,
+        why=[_movement(one) for one in reconciliation.movements],
+        not_explained_ns=reconciliation.not_explained_ns,
     )
 
 
@@ -187,14 +187,16 @@ def _place(key: tuple[str, str | None]) -> Place:
     return Place(category=key[0], label=key[1])
 
 
-def reconcile_checkpoints_answer(analysis: Analysis, found: CheckpointReconciliation) -> ReconcileCheckpointsAnswer:
+def reconcile_checkpoints_answer(
+    analysis: Analysis, reconciliation: CheckpointReconciliation
+) -> ReconcileCheckpointsAnswer:
     """The calculator's table, both sides."""
     return ReconcileCheckpointsAnswer(
         job=named_job(analysis),
         other_side=OtherSide(name=CALCULATOR, version=None, failed=None),
-        reference_step_time_seconds=found.reference_seconds,
-        reference_from_the_log=found.auto,
-        rows=[_row(row) for row in found.rows],
+        reference_step_time_seconds=reconciliation.reference_seconds,
+        reference_from_the_log=reconciliation.auto,
+        rows=[_row(row) for row in reconciliation.rows],
     )
 
 

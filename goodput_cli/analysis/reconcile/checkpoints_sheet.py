@@ -40,11 +40,11 @@ RULES = {
 """Code of a rule -> what it says. The codes are part of the JSON."""
 
 
-def reconcile_checkpoints_sheet(analysis: Analysis, found: CheckpointReconciliation) -> Sheet:
+def reconcile_checkpoints_sheet(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Sheet:
     """The calculator's table, both sides."""
     return Sheet(
         title=f"Goodput of {analysis.job.name}: here and by the {NAME}",
-        summary=tuple(_summary(found)),
+        summary=tuple(_summary(reconciliation)),
         columns=(
             Column("row", "text"),
             Column("unit", "text", Audience.TABLES),
@@ -53,10 +53,10 @@ def reconcile_checkpoints_sheet(analysis: Analysis, found: CheckpointReconciliat
             Column("difference", "number"),
             Column("not_explained", "number", Audience.TABLES),
         ),
-        rows=tuple(_cells(row) for row in found.rows),
-        grouped_rows=tuple(_shown(row) for row in found.rows),
-        notes=tuple(_notes(found)),
-        answer=lambda: _answer(analysis, found),
+        rows=tuple(_cells(row) for row in reconciliation.rows),
+        grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
+        notes=tuple(_notes(reconciliation)),
+        answer=lambda: _answer(analysis, reconciliation),
     )
 
 
@@ -77,25 +77,25 @@ def _text(row: CheckpointRow, value: float | None) -> str | None:
     return duration(round(value * 1e9)) if row.unit == "seconds" else number(value)
 
 
-def _summary(found: CheckpointReconciliation) -> Iterator[str]:
+def _summary(reconciliation: CheckpointReconciliation) -> Iterator[str]:
     yield "the calculator is not run: its table is worked out by its documented formula"
-    if found.reference_seconds is None:
+    if reconciliation.reference_seconds is None:
         yield "no reference step time: the calculator has no answer without one"
     else:
-        origin = "taken from the log itself; the calculator wants it given" if found.auto else "given"
-        yield f"reference step time {exact(found.reference_seconds)} s on both sides ({origin})"
+        origin = "taken from the log itself; the calculator wants it given" if reconciliation.auto else "given"
+        yield f"reference step time {exact(reconciliation.reference_seconds)} s on both sides ({origin})"
 
 
-def _notes(found: CheckpointReconciliation) -> Iterator[str]:
-    for row in found.rows:
+def _notes(reconciliation: CheckpointReconciliation) -> Iterator[str]:
+    for row in reconciliation.rows:
         for rule, amount in row.why:
             yield f"{_TITLES[row.name]}: {_text(row, amount)}: {RULES[rule]}"
-    for row in found.rows:
+    for row in reconciliation.rows:
         if row.not_explained is not None and abs(row.not_explained) > 1e-6:
             yield f"{_TITLES[row.name]}: NOT EXPLAINED: {_text(row, row.not_explained)}"
 
 
-def _answer(analysis: Analysis, found: CheckpointReconciliation) -> Answer:
+def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Answer:
     from goodput_cli.analysis.reconcile.answer import reconcile_checkpoints_answer  # msgspec: only for JSON
 
-    return reconcile_checkpoints_answer(analysis, found)
+    return reconcile_checkpoints_answer(analysis, reconciliation)

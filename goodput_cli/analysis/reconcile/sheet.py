@@ -24,11 +24,11 @@ _ALSO = "+ "
 """Time that stands there under another type already."""
 
 
-def reconcile_sheet(analysis: Analysis, found: Reconciliation) -> Sheet:
+def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet:
     """Every category of either side, then every movement, the largest first."""
     return Sheet(
-        title=f"Goodput of {analysis.job.name}: here and by {NAME} {found.answer.version}",
-        summary=tuple(_summary(analysis, found)),
+        title=f"Goodput of {analysis.job.name}: here and by {NAME} {reconciliation.answer.version}",
+        summary=tuple(_summary(analysis, reconciliation)),
         columns=(
             Column("category", "text", Audience.TABLES),
             Column("label", "text", Audience.TABLES),
@@ -41,11 +41,11 @@ def reconcile_sheet(analysis: Analysis, found: Reconciliation) -> Sheet:
             Column("library_percent", "percent", Audience.TABLES),
             Column("not_explained", "duration", Audience.TABLES),
         ),
-        rows=tuple(_cells(row) for row in found.rows),
-        grouped_rows=tuple(_shown(row) for row in found.rows),
-        notes=tuple(_notes(found)),
-        sections=(_why(found),) if _large(found) else (),
-        answer=lambda: _answer(analysis, found),
+        rows=tuple(_cells(row) for row in reconciliation.rows),
+        grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
+        notes=tuple(_notes(reconciliation)),
+        sections=(_why(reconciliation),) if _large(reconciliation) else (),
+        answer=lambda: _answer(analysis, reconciliation),
     )
 
 
@@ -73,9 +73,9 @@ def _shown(row: ReconciledRow) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
-def _why(found: Reconciliation) -> Sheet:
+def _why(reconciliation: Reconciliation) -> Sheet:
     """The movements, and what each rule says."""
-    large = _large(found)
+    large = _large(reconciliation)
     return Sheet(
         title="Why",
         columns=(
@@ -89,8 +89,8 @@ def _why(found: Reconciliation) -> Sheet:
     )
 
 
-def _large(found: Reconciliation) -> list[Movement]:
-    return [one for one in found.movements if abs(one.ns) >= _ROUNDING_NS]
+def _large(reconciliation: Reconciliation) -> list[Movement]:
+    return [one for one in reconciliation.movements if abs(one.ns) >= _ROUNDING_NS]
 
 
 def _from(one: Movement) -> str:
@@ -103,33 +103,37 @@ def _place(key: tuple[str, str | None]) -> str:
     return _NOBODY if key[0] == _OUTSIDE else short_title(*key)
 
 
-def _summary(analysis: Analysis, found: Reconciliation) -> Iterator[str]:
-    here, there = analysis.goodput.percent, found.answer.goodput_percent
-    if found.answer.failed is not None:
-        yield f"goodput {percent(here)} here; the library refuses to answer: {found.answer.failed}"
+def _summary(analysis: Analysis, reconciliation: Reconciliation) -> Iterator[str]:
+    here, there = analysis.goodput.percent, reconciliation.answer.goodput_percent
+    if reconciliation.answer.failed is not None:
+        yield f"goodput {percent(here)} here; the library refuses to answer: {reconciliation.answer.failed}"
     elif there is not None:
         yield f"goodput {percent(here)} here, {percent(there)} there: {there - here:+.2f} points"
-    total = "" if found.there_total_ns is None else f", {duration(found.there_total_ns)} there"
-    yield f"total {duration(found.here_total_ns)} here{total}"
-    counted = found.disruptions_there if found.answer.disruptions is None else found.answer.disruptions
-    yield f"{plural(found.disruptions_here, 'disruption')} here, {counted} there"
+    total = "" if reconciliation.there_total_ns is None else f", {duration(reconciliation.there_total_ns)} there"
+    yield f"total {duration(reconciliation.here_total_ns)} here{total}"
+    counted = (
+        reconciliation.disruptions_there
+        if reconciliation.answer.disruptions is None
+        else reconciliation.answer.disruptions
+    )
+    yield f"{plural(reconciliation.disruptions_here, 'disruption')} here, {counted} there"
 
 
-def _notes(found: Reconciliation) -> Iterator[str]:
-    here, there = found.overlapped
+def _notes(reconciliation: Reconciliation) -> Iterator[str]:
+    here, there = reconciliation.overlapped
     if here or there:
         yield f"beside both: data loading inside steps, {duration(here)} here, {duration(there)} there"
-    left = found.not_explained_ns
+    left = reconciliation.not_explained_ns
     if left is None:
         yield "below: what the library's rules would make of this log"
     else:
-        small = all(abs(row.not_explained_ns or 0) < _ROUNDING_NS for row in found.rows)
+        small = all(abs(row.not_explained_ns or 0) < _ROUNDING_NS for row in reconciliation.rows)
         yield "not explained: nothing" if small else f"NOT EXPLAINED: {duration(left)} (not_explained in JSON and CSV)"
-    if found.disruptions_here > found.disruptions_there:
+    if reconciliation.disruptions_here > reconciliation.disruptions_there:
         yield "the library sees a disruption only where a step number comes again"
 
 
-def _answer(analysis: Analysis, found: Reconciliation) -> Answer:
+def _answer(analysis: Analysis, reconciliation: Reconciliation) -> Answer:
     from goodput_cli.analysis.reconcile.answer import reconcile_answer  # msgspec: only where JSON is written
 
-    return reconcile_answer(analysis, found)
+    return reconcile_answer(analysis, reconciliation)

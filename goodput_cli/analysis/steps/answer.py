@@ -19,6 +19,7 @@ from goodput_cli.analysis.answer import (
     row_of,
 )
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.measured import Measured, measured
 from goodput_cli.analysis.steps.sheet import SLOWEST
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import Bin, StepReport
@@ -49,6 +50,29 @@ class StepTimes(Part):
     """maximum of |step time - ideal|"""
 
 
+class MetricValues(Part):
+    """what a program recorded of one metric in the window; it feeds no figure of the ledger"""
+
+    unit: str
+    """as it was written; empty where it was not"""
+    samples: FromOne
+    """values in the window: programs record one step in many"""
+    first_step: int | None
+    """the first step of which there is a value; null if none names one"""
+    last_step: int | None
+    """the last one"""
+    mean: float
+    """mean of the values"""
+    median: float
+    """their median"""
+    p10: float
+    """10th percentile"""
+    p90: float
+    """90th percentile"""
+    series: Sequence[tuple[int, float]]
+    """step and value, in order of time; of more than 1000 every k-th"""
+
+
 class StepsAnswer(Answer, kw_only=True):
     """goodput steps --format json: step times of the window"""
 
@@ -60,7 +84,15 @@ class StepsAnswer(Answer, kw_only=True):
     """the slowest first"""
     slow_regimes: Sequence[Annotated[Row, row_of("slow_regime", "a slow regime", _REGIMES)]]
     """where the level of the step time moved up and stayed, in time order"""
+    metrics: dict[str, MetricValues]
+    """by name: mfu, tflops, throughput, latency, and step_time as the program reports it"""
     histogram: Sequence[Annotated[Row, row_of("bin", "a bin; the last one holds its upper end", _BINS)]]
+
+
+def _values(row: Measured) -> MetricValues:
+    values = asdict(row)
+    del values["name"]
+    return MetricValues(**values)
 
 
 def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
@@ -75,5 +107,6 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         ),
         slowest=json_rows(SLOWEST, len(report.slowest), lambda: [report.slowest]),
         slow_regimes=json_rows(_REGIMES, len(report.regimes), lambda: [report.regimes]),
+        metrics={row.name: _values(row) for row in measured(analysis)},
         histogram=json_rows(_BINS, len(report.histogram), lambda: [report.histogram]),
     )

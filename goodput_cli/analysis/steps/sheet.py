@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.steps.measured import Measured, measured, shown
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import SlowStep, StepReport
 from goodput_cli.analysis.table import attribute, columns_of, each, people_columns, table_rows
@@ -29,7 +30,11 @@ def steps_sheet(analysis: Analysis, report: StepReport) -> Sheet:
         columns=columns,
         rows=table_rows(columns, len(report.slowest), lambda: [report.slowest]),
         notes=tuple(_notes(analysis, report, one_source)),
-        sections=(*([_regime_sheet(report, one_source)] if report.regimes else []), _histogram_sheet(report)),
+        sections=(
+            *([_regime_sheet(report, one_source)] if report.regimes else []),
+            _histogram_sheet(report),
+            *([_metric_sheet(metrics)] if (metrics := measured(analysis)) else []),
+        ),
         answer=lambda: _answer(analysis, report),
     )
 
@@ -102,6 +107,15 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
     return Sheet(title="Slow regimes", columns=columns, rows=rows)
+
+
+def _metric_sheet(metrics: Sequence[Measured]) -> Sheet:
+    columns = tuple(one for _, one in sorted(people_columns(Measured, attribute).items()))
+    return Sheet(
+        title="Metrics that the program recorded",
+        columns=columns,
+        rows=table_rows(columns, len(metrics), lambda: [shown(metrics)]),
+    )
 
 
 def _histogram_sheet(report: StepReport) -> Sheet:

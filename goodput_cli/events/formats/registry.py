@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
+from goodput_cli.events.formats.mldiagnostics import MlDiagnostics
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
@@ -15,7 +16,7 @@ from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.events.formats.sacct import Sacct
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
-BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, Resiliency, Native, Sacct)
+BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct)
 """A row each; of two that recognise a record, the first reads it."""
 
 

@@ -18,8 +18,9 @@ from goodput_cli.events.mappings.declared import Declared, mappings_in, read_map
 from goodput_cli.events.mappings.rules import Mapped, RecordRule, mapped
 from goodput_cli.events.text import launcher, megatron
 from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.rules import BadValueError
-from goodput_cli.events.text.scan import Ruleset, TextPart
+from goodput_cli.events.text.scan import Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 
 SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
@@ -140,8 +141,7 @@ class MappedRecords:
                 stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
             if said.what is not What.IGNORE:
                 marks.append(Mark(int(records.origin.line[at]), "", stamp, said))
-        if output.texts is not None:
-            output.texts.add(records.origin.source, TextPart(marks))
+        output.texts.add(records.origin.source, TextPart(marks))
         return used
 
 

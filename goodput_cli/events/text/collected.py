@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
+from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind, Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text import launcher, megatron, scheduler
 from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
+from goodput_cli.events.text.measured import metrics_of
+from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
-from goodput_cli.events.text.scan import TextPart
+from goodput_cli.events.text.runs import Grouped, group_runs, run_events, silent_hosts
 from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
-    from goodput_cli.events.tensorboard.messages import Event
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
@@ -58,39 +60,18 @@ _KINDS: dict[What, Kind] = {
 }
 _PHASES = frozenset({What.EVAL, What.CUSTOM, What.INIT, What.PREP, What.DATA, What.REINIT})
 """Kinds with a begin and an end; a point of one is only a sign of life."""
+_DIGITS = 10
+"""Of a rank, which is a number of 32 bits."""
 _LABELS = {What.EVAL: megatron.EVAL_LABEL}
 
 
-@dataclass
-class _Source:
-    marks: list[Mark] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    noise: int = 0
-    modified_ns: int | None = None
-    events: list[tuple[int, Event]] = field(default_factory=list)
-    damaged: list[int] = field(default_factory=list)
-    broken: int | None = None
-
-
 class Texts:
-    """Collects what sources of text say; `rows` is everything so far."""
+    """Makes rows of what was collected."""
 
-    def __init__(self) -> None:
-        self._sources: dict[int, _Source] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._sources)
-
-    def add(self, source: int, part: TextPart) -> None:
-        """What a part of a source said. source: its code."""
-        one = self._sources.setdefault(source, _Source())
-        one.marks += part.marks
-        one.bad += part.bad
-        one.noise += part.noise
-        one.events += part.events
-        one.damaged += part.damaged
-        one.broken = part.broken or one.broken
-        one.modified_ns = part.modified_ns or one.modified_ns
+    def __init__(self, collected: Collector) -> None:
+        self._sources = collected.sources
+        self.metrics: list[Metric] = []
+        """What was measured, of all jobs; made by `rows`."""
 
     def rows(
         self, names: Sequence[str], question: Asked, output: Output, jobs: Interner[str]
@@ -102,7 +83,8 @@ class Texts:
         sources = dict(self._sources)
         for code, marks in self._of_event_files(names, question, output.notes).items():
             sources[code] = replace(sources[code], marks=marks)
-        for code, source in sources.items():
+        for code, whole in sources.items():
+            source = replace(whole, marks=[mark for mark in whole.marks if not _is_run(mark)])
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
@@ -113,7 +95,9 @@ class Texts:
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         for (_, part), job in zip(events, named.jobs, strict=True):
             by_job[job].append(part)
-        for parts in by_job.values():
+        runs = self._runs(question, jobs.values(), output.notes)
+        for job, parts in by_job.items():
+            self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             started_by_scheduler(parts)
             one_start_each(parts)
             if may_lose_tails(parts):
@@ -122,7 +106,38 @@ class Texts:
         for (code, part), job in zip(events, named.jobs, strict=True):
             _add_rows(builder, code, jobs.code(job), part, output, names[code])
             formats[job] |= {said(mark).format for mark in part}
+        for code, job, part in runs:
+            _add_rows(builder, code, jobs.code(job), part, output, names[code])
+            formats[job].add(RUNS)
         return builder, formats
+
+    def _runs(
+        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector
+    ) -> list[tuple[int, str, list[Mark]]]:
+        """(source, job, marks) of runs of ML Diagnostics."""
+        marks = {code: [mark for mark in one.marks if _is_run(mark)] for code, one in self._sources.items()}
+        every = [mark for part in marks.values() for mark in part]
+        if not every:
+            return []
+        grouped = group_runs(
+            (said(mark).job for mark in every), question.job_name, [job for job in jobs if job != RUNS]
+        )
+        _note_runs(grouped, every, next(code for code, part in marks.items() if part), notes)
+        by_job: defaultdict[str, list[Mark]] = defaultdict(list)
+        source_of = {id(mark): code for code, part in marks.items() for mark in part}
+        for mark in every:
+            by_job[grouped.jobs[said(mark).job]].append(mark)
+        found: list[tuple[int, str, list[Mark]]] = []
+        for job, part in by_job.items():
+            self.metrics += metrics_of(job, part)
+            several = len({said(mark).job for mark in part}) > 1
+            meaning = run_events(part, several, job in jobs)
+            by_source: defaultdict[int, list[Mark]] = defaultdict(list)
+            places = {(mark.line, mark.entry): source_of[id(mark)] for mark in part}
+            for mark in meaning:
+                by_source[places[mark.line, mark.entry]].append(mark)
+            found += [(code, job, rows) for code, rows in by_source.items()]
+        return found
 
     def _of_event_files(
         self, names: Sequence[str], question: Asked, notes: DiagnosticCollector
@@ -152,7 +167,7 @@ class Texts:
         return marks
 
     @staticmethod
-    def _placed(source: _Source, question: Asked, output: Output) -> Placed:
+    def _placed(source: CollectedSource, question: Asked, output: Output) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
         return place(source.marks, modified, question.year, output.clock.from_local, ONE_STORY)
 
@@ -225,7 +240,7 @@ def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark]
         source,
         np.arange(size, dtype=np.int64),
         whole["line"],
-        np.full(size, NONE, dtype=np.int32),
+        whole["entry"].astype(np.int32),
         np.full(size, job, dtype=np.int32),
         whole["writer"].astype(np.int32),
     )
@@ -238,13 +253,14 @@ def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark]
         end=whole["end"],
         step=whole["step"],
         step_time=whole["step_time"],
+        rank=whole["rank"].astype(np.int32),
         label=whole["label"].astype(np.int32),
         detail=whole["detail"].astype(np.int32),
     )
     builder.end_block()
 
 
-_COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "label", "detail", "line", "writer")
+_COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label", "detail", "line", "entry", "writer")
 
 
 def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
@@ -272,7 +288,9 @@ def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
         "step_time": NONE if one.step_time is None or one.what is not What.STEP else one.step_time,
         "label": output.labels.code(label.upper()) if label else NONE,
         "detail": output.details.code(one.detail) if one.detail and one.what is not What.STEP else NONE,
+        "rank": int(one.rank) if one.format == RUNS and one.rank.isdecimal() and len(one.rank) < _DIGITS else NONE,
         "line": mark.line,
+        "entry": mark.entry,
         "writer": output.writers.code(_writer(mark, source)),
     }
     if edge is Edge.INTERVAL and one.what in _PHASES:
@@ -289,13 +307,13 @@ def _writer(mark: Mark, source: str) -> tuple[str, str]:
     return one.rank, " ".join((one.format, one.rank or source, mark.stream))
 
 
-def _note(name: str, code: int, source: _Source, placed: Placed, output: Output) -> None:
+def _note(name: str, code: int, source: CollectedSource, placed: Placed, output: Output) -> None:
     """What was noticed in one source."""
     notes = output.notes
     for line, reason in source.bad:
         notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
     events = [mark for mark in source.marks if mark.said is not None]
-    if not events:
+    if not events and not source.events:
         if source.noise and not source.bad:
             message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
             notes.add("unrecognised_lines", message, code, [1], (), source.noise)
@@ -319,7 +337,25 @@ def _note(name: str, code: int, source: _Source, placed: Placed, output: Output)
         notes.add("missing_records", message, code, list(placed.missing))
 
 
-def _note_damage(code: int, source: _Source, notes: DiagnosticCollector) -> None:
+def _is_run(mark: Mark) -> bool:
+    return mark.said is not None and mark.said.format == RUNS
+
+
+def _note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: DiagnosticCollector) -> None:
+    first = [marks[0].line], [marks[0].entry]
+    if grouped.together:
+        notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
+    if grouped.apart:
+        message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
+        notes.add("runs_not_grouped", message, code, *first)
+    for host, mark in silent_hosts(marks):
+        shown = notes.bounded("host_silent", host)
+        notes.add(
+            "host_silent", f"host {shown} gives no more signs of life while others do", code, [mark.line], [mark.entry]
+        )
+
+
+def _note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
     if source.damaged:
         message = "records of an event file whose checksum is wrong, or that hold no event; left out"
         notes.add("malformed_records", message, code, source.damaged)

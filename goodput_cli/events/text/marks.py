@@ -80,5 +80,7 @@ class Mark:
     time: int = 0
     """ns since 1970 UTC; set when the mark is placed."""
     end: int = 0
+    entry: int = -1
+    """The code of the Cloud Logging entry that says it; -1: none does."""
     odd: bool = False
     """Whether the time was not written but counted from other lines."""

@@ -34,6 +34,7 @@ def _iteration(found: Any) -> Said:
     said = Said(NAME, What.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
     if found["throughput"]:
         said.metrics["tflops"] = float(found["throughput"])
+        said.detail += (("unit", "TFLOP/s"),)
     return said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -37,7 +38,7 @@ class LogQuery:
         """The filter: clauses that all must hold."""
         clauses = [f"logName={quoted(self.log_name)}"]
         if self.job_name is not None:
-            clauses.append(f"{_job_field(self.log_id)}={quoted(self.job_name)}")
+            clauses.append(_of_job(self.log_id, self.job_name))
         if self.since_ns is not None:
             clauses.append(f'timestamp>="{rfc3339(self.since_ns)}"')
         if self.before_ns is not None:
@@ -47,8 +48,17 @@ class LogQuery:
         return " AND ".join(clauses)
 
 
-def _job_field(log_id: str) -> str:
-    return "resource.labels.node_id" if log_id == METRICS_LOG else "jsonPayload.job_name"
+def _of_job(log_id: str, job: str) -> str:
+    """The clause for entries of a job. Runs of metrics are named by the job and what its start adds to it, or by a hash
+    of which nobody knows the job."""
+    if log_id != METRICS_LOG:
+        return f"jsonPayload.job_name={quoted(job)}"
+    field = "resource.labels.node_id"
+    name = re.sub(r"[^a-z0-9]+", "-", job.lower()).strip("-")
+    patterns = [f"{field}={quoted(job)}", f'{field}=~"^[0-9a-f]{{64}}$"']
+    if name:
+        patterns.insert(1, f'{field}=~"^{name}(-|$)"')
+    return f"({' OR '.join(patterns)})"
 
 
 def quoted(value: str) -> str:

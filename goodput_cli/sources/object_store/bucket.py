@@ -71,8 +71,8 @@ class BucketSource:
         An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
         """
         place, path = self._place(uri, context)
-        found = choose(uri, path, place.listed(uri, path))
-        wanted = [one for one in found if place.first_time(one, context)]
+        chosen = choose(uri, path, place.listed(uri, path))
+        wanted = [one for one in chosen if place.first_time(one, context)]
         context.expect(sum(one.size for one in wanted))
         return _Reading(place, context).batches(wanted)
 

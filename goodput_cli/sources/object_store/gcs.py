@@ -54,12 +54,12 @@ class GoogleStore:
         """See `ObjectStore.list_page`."""
 
         def request() -> ListPage:
-            found = self._client.list_blobs(
+            listing = self._client.list_blobs(
                 bucket, prefix=prefix, page_token=token, fields=_LIST_FIELDS, timeout=TIMEOUT, retry=None
             )
-            page = next(found.pages, ())
+            page = next(listing.pages, ())
             objects = tuple(_stored(blob) for blob in page)
-            return ListPage(objects, found.next_page_token)
+            return ListPage(objects, listing.next_page_token)
 
         return _asked(request)
 

@@ -41,21 +41,21 @@ def _matches(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObj
     pattern = _glob_pattern(path.rstrip("/"))
     whole, inside = re.compile(pattern), re.compile(pattern + "/.*")
     if not path.endswith("/"):
-        found = [one for one in objects if whole.fullmatch(one.name) and not one.name.endswith("/")]
-        if found:
-            return found
-    found = [one for one in objects if is_log(one.name) and inside.fullmatch(one.name)]
-    if not found:
+        chosen = [one for one in objects if whole.fullmatch(one.name) and not one.name.endswith("/")]
+        if chosen:
+            return chosen
+    chosen = [one for one in objects if is_log(one.name) and inside.fullmatch(one.name)]
+    if not chosen:
         raise SourceError(f"{uri}: the glob matches no object; check the spelling (* stays in a folder, ** does not)")
-    return found
+    return chosen
 
 
 def _beneath(uri: str, path: str, objects: list[StoredObject]) -> list[StoredObject]:
     folder = path.rstrip("/") + "/"
     inside = [one for one in objects if one.name.startswith(folder)] if path else objects
-    found = [one for one in inside or objects if is_log(one.name)]
-    if found:
-        return found
+    chosen = [one for one in inside or objects if is_log(one.name)]
+    if chosen:
+        return chosen
     if not objects:
         raise SourceError(f"{uri}: no object begins with this name; check the bucket and the spelling")
     endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)

@@ -62,25 +62,25 @@ class AmazonStore:
     def list_page(self, bucket: str, prefix: str, token: str | None) -> ListPage:
         """See `ObjectStore.list_page`."""
         place = {"ContinuationToken": token} if token else {}
-        found = _asked(lambda: self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, **place))
-        objects = (StoredObject(one["Key"], one["Size"], one["ETag"]) for one in found.get("Contents", ()))
-        return ListPage(tuple(objects), found.get("NextContinuationToken"))
+        answer = _asked(lambda: self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, **place))
+        objects = (StoredObject(one["Key"], one["Size"], one["ETag"]) for one in answer.get("Contents", ()))
+        return ListPage(tuple(objects), answer.get("NextContinuationToken"))
 
     def newest(self, bucket: str, name: str) -> StoredObject | None:
         """See `ObjectStore.newest`."""
         try:
-            found = _asked(lambda: self._client.head_object(Bucket=bucket, Key=name))
+            answer = _asked(lambda: self._client.head_object(Bucket=bucket, Key=name))
         except MissingError:
             return None
-        return StoredObject(name, found["ContentLength"], found["ETag"])
+        return StoredObject(name, answer["ContentLength"], answer["ETag"])
 
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int) -> bytes:
         """See `ObjectStore.get`."""
         part = {} if start == 0 and end == wanted.size else {"Range": f"bytes={start}-{end - 1}"}
 
         def request() -> bytes:
-            found = self._client.get_object(Bucket=bucket, Key=wanted.name, IfMatch=wanted.version, **part)
-            content: bytes = found["Body"].read()
+            answer = self._client.get_object(Bucket=bucket, Key=wanted.name, IfMatch=wanted.version, **part)
+            content: bytes = answer["Body"].read()
             return content
 
         data = _asked(request)

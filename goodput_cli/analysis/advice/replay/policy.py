@@ -63,9 +63,9 @@ class AsRecorded:
         own, first, stop = self._own(life)
         parts = ((self._any.jumps, stop, high), (own, first, stop), (self._any.jumps, low, first))
         for saves, begin, end in parts:
-            found = saves.last(max(begin, low), min(end, high))
-            if found is not None:
-                return found
+            save = saves.last(max(begin, low), min(end, high))
+            if save is not None:
+                return save
         return None
 
     def delay(self, life: int, position: int) -> int:
@@ -136,8 +136,8 @@ class Every:
                 return self._record.end
             high = self._record.end - 1
         step = (high - self._behind) // self.every * self.every
-        found = step + self._behind
-        return found if found > low and step > self._origin else None
+        position = step + self._behind
+        return position if position > low and step > self._origin else None
 
     def delay(self, life: int, position: int) -> int:  # noqa: ARG002
         return self._delay

@@ -149,11 +149,11 @@ class _Replay:
     def _forget_pending(self, begun: int, death: int) -> None:
         """Saves of this life that could not be used yet when it died, `death` ns after it began."""
         for usable in reversed(self._usable[begun:]):
-            found = self._newest_of(usable, usable.high)
-            while found is not None and usable.spent + self._ready(usable, found) > death:
-                usable.high = found - 1
-                found = self._newest_of(usable, usable.high)
-            if found is not None:
+            save = self._newest_of(usable, usable.high)
+            while save is not None and usable.spent + self._ready(usable, save) > death:
+                usable.high = save - 1
+                save = self._newest_of(usable, usable.high)
+            if save is not None:
                 return
 
     def _ready(self, usable: _Usable, position: int) -> int:
@@ -172,9 +172,9 @@ class _Replay:
         """The position stored by the newest usable checkpoint that is not above a limit."""
         shift = self._record.shift
         for usable in reversed(self._usable):
-            found = self._newest_of(usable, limit - shift)
-            if found is not None:
-                return found + shift
+            save = self._newest_of(usable, limit - shift)
+            if save is not None:
+                return save + shift
             if usable.resumed and usable.low <= limit:
                 return usable.low
         return None

@@ -1,0 +1,46 @@
+"""`goodput help NAME`: what a diagnostic, a kind of insights or a category is, where the documents are not at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import fill
+
+from goodput_cli.vocabulary.likely import did_you_mean
+
+_WIDTH = 79
+
+
+def explain(name: str) -> str | None:
+    """Some paragraphs on a name; None where it is the name of nothing."""
+    lines = list(_paragraphs(name.strip().lower()))
+    if not lines:
+        return None
+    return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
+
+
+def suggestion(name: str) -> str:
+    """What may have been meant, as a question; empty where nothing is like it."""
+    from goodput_cli.analysis.insights.kinds import BY_CODE
+    from goodput_cli.diagnostics.codes import CODES
+    from goodput_cli.vocabulary.categories import CATEGORIES
+
+    return did_you_mean(name, (*CODES, *BY_CODE, *CATEGORIES))
+
+
+def _paragraphs(name: str) -> Iterator[str]:
+    from goodput_cli.analysis.insights.kinds import BY_CODE
+    from goodput_cli.diagnostics.codes import CODES
+    from goodput_cli.vocabulary.categories import BY_NAME
+
+    if name in CODES:
+        code = CODES[name]
+        yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
+        yield f"Effect: {code.effect}"
+        yield f"Do: {code.advice}"
+    if name in BY_CODE:
+        kind = BY_CODE[name]
+        yield f"insight {name}, {kind.title}: {kind.meaning}"
+        yield f"Least: {kind.least_percent:g} % of the window; from: {kind.origin}."
+        yield f"Do: {kind.advice}. `goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
+    if name in BY_NAME:
+        yield f"category {name}: {BY_NAME[name].row.meaning}."

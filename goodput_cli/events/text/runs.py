@@ -1,0 +1,128 @@
+"""Runs of ML Diagnostics: which of them are one job, what their records count, and what they measured."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from goodput_cli.events.formats.mldiagnostics import NAME
+from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.meaning import said
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
+_SILENT_NS = 60 * NS_PER_SECOND
+_STEP_TIME = "step_time"
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Runs by job."""
+
+    jobs: dict[str, str]
+    """The job of each run."""
+    together: bool
+    """Whether runs were put together by their names."""
+    apart: bool
+    """Whether runs have names that tell nothing, and were left apart."""
+
+
+def plain_name(name: str) -> str:
+    """A name as the library writes it into runs: small letters and digits, parted by single dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def group_runs(runs: Iterable[str], job_name: str | None, jobs: Collection[str]) -> Grouped:
+    """The job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name."""
+    found: dict[str, str] = {}
+    hashes = together = False
+    for run in dict.fromkeys(runs):
+        known = next((job for job in jobs if _is_of(run, job)), None)
+        if known is not None:
+            found[run] = known
+        elif job_name is not None and (_is_of(run, job_name) or _HASH.fullmatch(run)):
+            found[run] = job_name
+        elif _HASH.fullmatch(run):
+            found[run], hashes = run, True
+        else:
+            found[run] = _STARTED.sub("", run)
+    if job_name is not None and job_name not in found.values():
+        found = dict.fromkeys(found, job_name)
+    together = len(set(found.values())) < len(found)
+    return Grouped(found, together, hashes and len(found) > 1)
+
+
+def _is_of(run: str, job: str) -> bool:
+    name = plain_name(job)
+    return run == job or (bool(name) and (run == name or run.startswith(f"{name}-")))
+
+
+def run_events(marks: Sequence[Mark], several: bool, other_steps: bool) -> list[Mark]:
+    """What the runs of one job say, in order of time. several: whether the job has several runs, of which each is a
+    life. other_steps: whether another log says what the job did: then its starts and steps decide."""
+    ordered = sorted(marks, key=lambda mark: (mark.time, mark.line))
+    ordered = [*(_starts_of_runs(ordered) if several else ()), *_records(ordered)]
+    if other_steps:
+        ordered = [replace(mark, said=replace(said(mark), what=What.ALIVE)) for mark in ordered]
+    return ordered
+
+
+def _starts_of_runs(ordered: Sequence[Mark]) -> list[Mark]:
+    """A start at the first entry of each run that has no entry of its configuration."""
+    with_start = {said(mark).job for mark in ordered if said(mark).what is What.START}
+    first: dict[str, Mark] = {}
+    for mark in ordered:
+        first.setdefault(said(mark).job, mark)
+    return [replace(mark, said=Said(NAME, What.START, job=run)) for run, mark in first.items() if run not in with_start]
+
+
+def _records(ordered: Sequence[Mark]) -> list[Mark]:
+    """One record a step: that of its time where it was measured, else the earliest of another metric."""
+    timed = {(said(mark).job, said(mark).step) for mark in ordered if said(mark).name == _STEP_TIME}
+    from_0 = counts_from_0([said(mark).step for mark in ordered if said(mark).what is What.STEP])
+    out: list[Mark] = []
+    last: dict[str, int] = {}
+    for mark in ordered:
+        one = said(mark)
+        if one.what is What.START:
+            last.pop(one.job, None)
+        if one.what is not What.STEP or one.step is None:
+            out.append(mark)
+            continue
+        beside = one.name != _STEP_TIME and (one.job, one.step) in timed
+        again = last.get(one.job) == one.step
+        if beside or again:
+            if not out or out[-1].time < mark.time:
+                out.append(replace(mark, said=replace(one, what=What.ALIVE, step=None)))
+            continue
+        last[one.job] = one.step
+        out.append(replace(mark, said=replace(one, step=one.step + from_0)))
+    return out
+
+
+def counts_from_0(steps: Sequence[int | None]) -> bool:
+    """Whether records are numbered from 0, so that record n says that n + 1 steps are done."""
+    ordered = sorted({step for step in steps if step is not None})
+    if not ordered:
+        return False
+    strides = Counter(b - a for a, b in pairwise(ordered))
+    stride = strides.most_common(1)[0][0] if strides else 1
+    return ordered[0] == 0 or (stride > 1 and all(step % stride == stride - 1 for step in ordered))
+
+
+def silent_hosts(marks: Sequence[Mark]) -> list[tuple[str, Mark]]:
+    """Hosts whose signs of life stop while others of their run go on, with their last."""
+    last: defaultdict[str, dict[str, Mark]] = defaultdict(dict)
+    for mark in sorted(marks, key=lambda mark: mark.time):
+        one = said(mark)
+        if one.format == NAME and one.what is What.ALIVE and one.rank:
+            last[one.job][one.rank] = mark
+    found = []
+    for hosts in last.values():
+        latest = max(mark.time for mark in hosts.values())
+        found += [(host, mark) for host, mark in hosts.items() if latest - mark.time > _SILENT_NS]
+    return found

@@ -1,0 +1,134 @@
+"""The library as somebody meets it in a session: what an analysis shows of itself, frames, events as a source."""
+
+from __future__ import annotations
+
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import goodput_cli
+from goodput_cli.errors import UsageError
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.html import render as html
+from goodput_cli.report.formats.json import render as as_json
+from tests.support.markdown_docs import ROOT
+from tests.support.story import custom, end, start, step
+
+NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"
+ANALYSIS = goodput_cli.analyze(NIGHT)
+RECORDS = [json.loads(line) for line in NIGHT.read_text().splitlines()]
+
+
+def test_an_analysis_is_a_few_lines() -> None:
+    lines = repr(ANALYSIS).splitlines()
+    assert lines[0] == "<Analysis of llm-pretrain-7b: goodput 70.43 %, 7 h 53 min of 11 h 11 min"
+    assert "restored step 1400" in lines[2]
+    assert len(lines) <= 9
+    assert max(map(len, lines)) < 160
+
+
+class Tags(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not attrs
+        self.tags.append(tag)
+
+
+def test_a_notebook_shows_the_summary() -> None:
+    cell = ANALYSIS._repr_html_()
+    assert {*Tags(cell).tags} <= {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td"}
+    for words in ("goodput 70.43 %", "step 1503 hung for 25 min 08 s", "wasted_progress_from_disruption"):
+        assert words in cell
+
+
+def test_a_notebook_runs_nothing_of_a_log() -> None:
+    label = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    log = "\n".join([start(0), *(step(n, 10 * n) for n in range(200)), *custom(label, 200, 900), end(2000)])
+    cell = goodput_cli.analyze("-", stdin=io.BytesIO(log.encode()))._repr_html_()
+    assert "script" not in Tags(cell).tags
+    assert "&lt;SCRIPT&gt;" in cell
+
+
+def test_frames() -> None:
+    categories = ANALYSIS.to_frame()
+    assert categories.ns.sum() == ANALYSIS.window.counted_ns
+    assert categories.iloc[0].category == "productive"
+    assert list(ANALYSIS.to_frame("insights").code)[:2] == ["older_checkpoint", "hang"]
+    disruptions = ANALYSIS.disruptions.to_frame()
+    assert list(disruptions.ended) == ["silent", "terminated", "silent", "silent", "slice_down"]
+    assert list(disruptions.wasted_seconds) == [row.wasted_ns / 1e9 for row in ANALYSIS.disruptions]
+    assert pd.isna(disruptions.last_step[2])
+    assert str(disruptions.last_sign_of_life.dtype).startswith("datetime64[ns, UTC")
+    assert len(ANALYSIS.to_frame("segments")) == len(ANALYSIS.segments)
+    with pytest.raises(UsageError, match="there are categories, insights"):
+        ANALYSIS.to_frame("categorie")  # type: ignore[arg-type]
+
+
+def test_no_disruptions_are_a_frame_with_columns() -> None:
+    calm = goodput_cli.analyze(NIGHT, end="+1h").disruptions.to_frame()
+    assert len(calm) == 0
+    assert "wasted_seconds" in calm.columns
+
+
+def test_dict_and_page_are_those_of_the_command() -> None:
+    assert ANALYSIS.to_dict() == json.loads(str(as_json(ANALYSIS, Page())))
+    assert ANALYSIS.to_html() == html(ANALYSIS, Page())
+
+
+def amounts(analysis: goodput_cli.Analysis) -> list[tuple[str, int]]:
+    return [(row.name, row.ns) for row in (analysis.goodput, *analysis.badput)]
+
+
+def test_a_list_of_dicts_is_a_source() -> None:
+    told = goodput_cli.analyze(RECORDS)
+    assert amounts(told) == amounts(ANALYSIS)
+    assert told.insights[1].evidence == ("records:1742",)
+    assert told.insights[1].command_line().startswith("goodput timeline LOG ")
+
+
+def test_a_data_frame_is_a_source() -> None:
+    assert amounts(goodput_cli.analyze(pd.DataFrame(RECORDS))) == amounts(ANALYSIS)
+
+
+def test_instants_of_a_frame_are_read() -> None:
+    """Timestamps, and numbers that a gap made floats."""
+    primer = ROOT / "sample_logs" / "primer-50-percent.jsonl"
+    frame = pd.DataFrame([json.loads(line) for line in primer.read_text().splitlines()])
+    frame["timestamp"] = pd.to_datetime(frame.timestamp)
+    told = goodput_cli.analyze(frame, reference_step_time=120)
+    assert told.goodput_percent == 50
+
+
+def test_records_and_files_are_merged(tmp_path: Path) -> None:
+    rest = tmp_path / "rest.jsonl"
+    rest.write_text("".join(json.dumps(record) + "\n" for record in RECORDS[2000:]))
+    assert amounts(goodput_cli.analyze([rest, RECORDS[:2000]])) == amounts(ANALYSIS)
+
+
+@pytest.mark.parametrize(
+    ("sources", "sentence"),
+    [
+        (5, "sources are not int; name a log file"),
+        (None, "sources are not NoneType"),
+        (b"run.jsonl", "sources are not bytes"),
+        ([NIGHT, 5], "a source is not int"),
+        ({"job_name": "x"}, "sources are not dict"),
+        ([{"job_name": object()}], "record 1 is no event"),
+    ],
+)
+def test_wrong_types_are_answered_by_a_sentence(sources: Any, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        goodput_cli.analyze(sources)
+
+
+def test_one_threshold_need_not_be_a_list() -> None:
+    assert goodput_cli.analyze(NIGHT, thresholds="goodput<90").thresholds[0].met

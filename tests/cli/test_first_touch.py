@@ -1,0 +1,192 @@
+"""The command as somebody meets it: a log without a command, help on anything, gates that cannot fail to gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.environment import misread_variables
+from goodput_cli.cli.main import COMMANDS, run
+from goodput_cli.errors import SourceError
+from goodput_cli.vocabulary.likely import likeliest
+from tests.support.markdown_docs import ROOT
+
+NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+PRIMER = str(ROOT / "sample_logs" / "primer-50-percent.jsonl")
+Said = pytest.CaptureFixture[str]
+
+
+def test_a_log_alone_is_analysed(capsys: Said) -> None:
+    assert run([PRIMER, "-q"]) == 0
+    alone = capsys.readouterr().out
+    assert run(["analyze", PRIMER, "-q"]) == 0
+    assert capsys.readouterr().out == alone
+
+
+@pytest.mark.parametrize("name", ["runs/*.jsonl", "missing.jsonl.gz", "gs://bucket-that-is-not/x"])
+def test_what_looks_like_a_log_is_taken_for_one(name: str, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[list[str]] = []
+
+    def analyze(sources: list[str], **_: object) -> None:
+        read.append(sources)
+        raise SourceError("read")
+
+    monkeypatch.setattr("goodput_cli.api.analyze.analyze", analyze)
+    assert run([name]) == 1
+    assert read == [[name]]
+    assert capsys.readouterr().err == "Error: read\n"
+
+
+def test_a_mistyped_command_is_no_log(capsys: Said) -> None:
+    assert run(["analyse"]) == 2
+    assert "Did you mean 'analyze'?" in capsys.readouterr().err
+
+
+def test_help_is_a_command_too(capsys: Said) -> None:
+    assert run(["help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: goodput [OPTIONS] COMMAND")
+    assert run(["help", "steps"]) == 0
+    assert capsys.readouterr().out.startswith("Usage: goodput steps")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("open_interval", "Do: Log the end also"),
+        ("HANG", "--fail-if 'insight:hang>10m'"),
+        ("step_stall", "category step_stall"),
+    ],
+)
+def test_help_explains_codes_insights_and_categories(name: str, words: str, capsys: Said) -> None:
+    assert run(["help", name]) == 0
+    shown = capsys.readouterr().out
+    assert words in shown
+    assert max(map(len, shown.splitlines())) <= 79
+
+
+def test_help_on_nothing(capsys: Said) -> None:
+    assert run(["help", "opn_interval"]) == 2
+    assert "did you mean open_interval" in capsys.readouterr().err
+    assert run(["help", "xyzzy"]) == 2
+    assert "No such command 'xyzzy'" in capsys.readouterr().err
+
+
+def test_diagnostics_say_where_they_are_explained(capsys: Said) -> None:
+    run(["analyze", NIGHT])
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == "`goodput help open_interval` says what that does to the numbers, and what to do"
+    assert "docs/" not in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("0.8", "did you mean 80? 0.8% says it is meant"),
+        ("0.95", "did you mean 95?"),
+        ("850", "did you mean 85? 850% says it is meant"),
+        ("9500", "did you mean 95?"),
+    ],
+)
+def test_a_gate_that_would_never_fail_is_refused(typed: str, sentence: str, capsys: Said) -> None:
+    assert run(["analyze", PRIMER, "--fail-under", typed]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("typed", "code"), [("0.8%", 0), ("0", 0), ("1", 0), ("100", 3), ("150%", 3)])
+def test_what_is_meant_is_taken(typed: str, code: int) -> None:
+    assert run(["analyze", PRIMER, "-q", "--fail-under", typed]) == code
+
+
+OPTIONS = [f"GOODPUT_ANALYZE_{name}" for name in ("FAIL_UNDER", "FAIL_IF", "WARN_IF", "STRICT", "JOB_NAME", "OUTPUT")]
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("GOODPUT_ANALYZE_FAIL_UNDR", "GOODPUT_ANALYZE_FAIL_UNDER"),
+        ("GOODPUT_ANALYZE_FAILUNDER", "GOODPUT_ANALYZE_FAIL_UNDER"),
+        ("GOODPUT_FAIL_UNDER", "GOODPUT_ANALYZE_FAIL_UNDER"),
+        ("GOODPUT_STRICT", "GOODPUT_ANALYZE_STRICT"),
+        ("GOODPUT_ANALYZE_JOBNAME", "GOODPUT_ANALYZE_JOB_NAME"),
+    ],
+)
+def test_variables_that_are_not_read_are_said(variable: str, meant: str) -> None:
+    (warning,) = misread_variables("analyze", OPTIONS, {variable: "80"})
+    assert warning == f"warning: the variable {variable} is not read; {meant} is"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "GOODPUT_ANALYZE_FAIL_UNDER", "GOODPUT_JOB_NAME", "GOODPUT_DEBUG", "GOODPUT_LOGGING_ENDPOINT", "FAIL_UNDER",
+        "GOODPUT_STEPS_FAIL_UNDER", "GOODPUT_ANALYZE_SERVICE_HOST", "GOODPUT_ANALYZE_SERVICE_PORT_HTTP",
+        "GOODPUT_ANALYZE_PORT", "GOODPUT_ANALYZE_PORT_80_TCP_ADDR", "GOODPUT_PORT", "GOODPUT_ANALYZE_ZONE",
+    ],
+)  # fmt: skip
+def test_other_variables_are_nobodys_business(variable: str) -> None:
+    assert list(misread_variables("analyze", OPTIONS, {variable: "80"})) == []
+
+
+def test_the_command_warns_and_goes_on(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOODPUT_FAIL_UNDER", "99")
+    assert run(["analyze", PRIMER, "-q"]) == 0
+    assert "GOODPUT_ANALYZE_FAIL_UNDER is" in capsys.readouterr().err
+
+
+def test_a_label_that_is_close_to_one_of_the_log(capsys: Said) -> None:
+    assert run(["analyze", NIGHT, "-q", "--fail-if", "custom:EVAL>5%"]) == 4
+    said = (
+        "threshold custom:EVAL>5%: not recorded (the log holds nothing to judge it by; did you mean custom:EVAL_STEP?)"
+    )
+    assert said in capsys.readouterr().err
+
+
+def test_a_job_that_is_close_to_one_of_the_log(capsys: Said) -> None:
+    assert run(["analyze", NIGHT, "-j", "llm-pretrain-7B"]) == 4
+    assert "did you mean llm-pretrain-7b?" in capsys.readouterr().err
+
+
+def test_times_of_a_day(capsys: Said) -> None:
+    assert run([NIGHT, "-q", "--from", "23:00", "--to", "01:30"]) == 0
+    assert "2026-01-12 23:00:00 - 2026-01-13 01:30:00 UTC (2 h 30 min)" in capsys.readouterr().out
+    assert run([NIGHT, "-q", "--from", "12:00"]) == 2
+    assert "'12:00' is on no day of the job; write a date too, as in 2026-01-13T12:00" in capsys.readouterr().err
+
+
+def test_a_time_that_several_days_have(tmp_path: Path, capsys: Said) -> None:
+    log = tmp_path / "days.jsonl"
+    line = '{"job_name": "j", "step_count": %d, "step_start_time": %d}\n'
+    log.write_text("".join(line % (number, 1_767_225_600 + 3600 * number) for number in range(50)))
+    assert run([str(log), "-q", "--from", "12:00"]) == 2
+    assert "'12:00' is in the job on 2026-01-01, 2026-01-02" in capsys.readouterr().err
+
+
+def test_the_likeliest_name() -> None:
+    names = ["wasted_progress_from_disruption", "infrastructure_recovery_from_disruption", "queued", "goodput"]
+    assert likeliest("wasted", names)[0] == names[0]
+    assert likeliest("recovery", names)[0] == names[1]
+    assert likeliest("godput", names) == ["goodput"]
+    assert likeliest("zzz", names) == []
+
+
+def test_the_doctor_connects_to_nothing(capsys: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("connects"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    assert run(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    for words in ("goodput-cli", "python", "extra s3", "Google credentials", "settings"):
+        assert words in shown
+
+
+def test_the_doctor_finds_a_key_file_that_is_gone(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/key.json")
+    assert run(["doctor"]) == 1
+    assert "names /no/such/key.json, which is no file" in capsys.readouterr().out
+
+
+def test_every_command_is_listed_with_what_its_help_says() -> None:
+    for name, elsewhere in COMMANDS.items():
+        help_text = elsewhere.load(name).help or ""
+        assert " ".join(help_text.split("\n\n")[0].split()) == elsewhere.summary, name

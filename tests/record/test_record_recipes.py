@@ -1,0 +1,114 @@
+"""The shell of docs/record.md, run as it stands there: with programs in the place of pip, srun and a training image."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.record.record_programs import ROOT, environment, events, lines
+from tests.support.markdown_docs import Block, blocks
+
+DOCUMENT = ROOT / "docs" / "record.md"
+SHELL = blocks(DOCUMENT, "sh")
+PYTHON = f'exec "{sys.executable}" "$@"'
+STAND_INS = {
+    "pip": "true",  # the wheel and its names are tested where it is built
+    "srun": 'for SLURM_PROCID in 0 1; do export SLURM_PROCID; "$@"; done',
+    "python": PYTHON,
+    "goodput": f'exec "{sys.executable}" -m goodput_cli "$@"',
+}
+MOVED = """
+import sys
+from ml_goodput_measurement import goodput, monitoring
+from resiliency.goodput_measure import logging as goodput_logging, constant
+recorder = goodput.GoodputRecorder("moved", "goodput_moved", True)
+recorder.record_job_start_time()
+for step in range(3):
+    recorder.record_step_start_time(step)
+recorder.record_job_end_time()
+goodput_logging.log_event(constant.JOB_STARTED)
+assert monitoring.GoodputMonitor
+"""
+TRAIN = """
+from goodput_cli.record import Recorder
+recorder = Recorder(heartbeat=0, to="logs/run.jsonl")
+with recorder.run():
+    for step in recorder.steps(range(3)):
+        pass
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder with the stand-ins, and goodput_record as the small wheel has it."""
+    (tmp_path / "bin").mkdir()
+    for name, text in STAND_INS.items():
+        program = tmp_path / "bin" / name
+        program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        program.chmod(0o755)
+    (tmp_path / "wheel").mkdir()
+    (tmp_path / "wheel" / "goodput_record").symlink_to(ROOT / "goodput_cli" / "record")
+    return tmp_path
+
+
+def shell(block: Block, folder: Path) -> str:
+    """What the commands of a block print; each must succeed."""
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    more = {"PATH": path, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder / 'wheel'}", "SLURM_JOB_NAME": "llm-7b"}
+    done = subprocess.run(
+        ["sh", "-eu", "-c", block.text],
+        cwd=folder,
+        env=environment(folder, **more, GOODPUT_USE_FILE_TRACKING="1"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def block_with(text: str) -> Block:
+    (found,) = [block for block in SHELL if text in block.text]
+    return found
+
+
+def test_every_block_is_run_below() -> None:
+    known = ("pip install ./recorder", "goodput analyze", "sed -i", "srun")
+    assert [sum(text in block.text for block in SHELL) for text in known] == [1] * len(SHELL)
+
+
+def test_five_minutes(place: Path) -> None:
+    shell(block_with("pip install ./recorder"), place)
+    program = next(block for block in blocks(DOCUMENT, "python") if "recorder.run()" in block.text)
+    (place / "train.py").write_text(program.text, encoding="utf-8")
+    subprocess.run([sys.executable, "train.py"], cwd=place, env=environment(place, PYTHONPATH=str(ROOT)), check=True)
+    assert "llm-7b" in shell(block_with("goodput analyze"), place)
+
+
+def test_one_sed_moves_a_program(place: Path) -> None:
+    (place / "train.py").write_text(MOVED, encoding="utf-8")
+    shell(block_with("sed -i"), place)
+    subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=place,
+        env=environment(place, PYTHONPATH=str(ROOT), GOODPUT_USE_FILE_TRACKING="1"),
+        check=True,
+        capture_output=True,
+    )
+    assert events(place / "goodput-logs" / "moved.jsonl")[-1] == "job_end_time"
+    assert len(lines(place / "training-job-goodput.log")) == 1
+
+
+def test_fsdp_on_slurm(place: Path) -> None:
+    (place / "train.py").write_text(TRAIN, encoding="utf-8")
+    (place / "logs").mkdir()
+    shell(block_with("srun"), place)
+    found = lines(place / "logs" / "run.jsonl")
+    assert events(place / "logs" / "run.jsonl") == [
+        *("scheduled", "attempt", "job_start_time", "step 0", "step 1", "step 2", "job_end_time")
+    ]
+    assert {line["job_name"] for line in found} == {"llm-7b"}

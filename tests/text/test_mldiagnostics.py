@@ -1,0 +1,139 @@
+"""Metrics of google-cloud-mldiagnostics: the examples of the format, and what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from goodput_cli.analysis.steps.answer import steps_answer
+from goodput_cli.analysis.steps.statistics import step_report
+from goodput_cli.sources.cloud_logging.query import LogQuery
+from tests.text.support import SAMPLES, analysed, codes, seconds, written
+
+RUN = "llm-7b-c1-default-jobset-ab12-20260301-115500"
+TWO = SAMPLES / "mldiagnostics-two-attempts.jsonl"
+
+
+def entry(second: float, metric: str, run: str = RUN, **payload: Any) -> str:
+    minutes, rest = divmod(second, 60)
+    resource = {
+        "type": "generic_node",
+        "labels": {"project_id": "p", "location": "l", "namespace": metric, "node_id": run},
+    }
+    return json.dumps(
+        {
+            "logName": "projects/p/logs/ml_diagnostics_metric",
+            "timestamp": f"2026-03-01T12:{int(minutes):02d}:{rest:09.6f}Z",
+            "insertId": f"{metric}-{second}-{payload.get('process_index', '')}",
+            "resource": resource,
+            "jsonPayload": payload,
+        }
+    )
+
+
+def steps(run: str = RUN, **seconds_by_step: float) -> list[str]:
+    return [
+        entry(at, "step_time", run, values=[2.0], step_index=int(name[1:]), unit="s")
+        for name, at in seconds_by_step.items()
+    ]
+
+
+ONE = [
+    entry(0, "mlrun_configs", userConfigs={"steps": 100}),
+    *(entry(at, "tpu_duty_cycle", values=[80.0], process_index=str(host), hostname=f"h{host}")
+      for at in range(5, 200, 10) for host in (0, 1)),
+    *steps(s9=130, s19=150, s29=170, s39=190),
+]  # fmt: skip
+
+
+def read(folder: Path, lines: list[str], **options: Any) -> Any:
+    return analysed(written(folder, run_jsonl="".join(f"{line}\n" for line in lines)), **options)
+
+
+def test_a_run_with_its_start_and_signs_of_life(tmp_path: Path) -> None:
+    for lines in (ONE, ONE[::-1], ONE + ONE):
+        analysis = read(tmp_path / "one", lines)
+        assert seconds(analysis) == {"program_startup": 110, "productive": 80, "other": 5}
+        assert codes(analysis).isdisjoint({"unknown_keys", "stamps_go_back"})
+
+
+def test_a_restart_shows_what_starts_and_signs_of_life_are_worth(tmp_path: Path) -> None:
+    analysis = analysed(TWO)
+    assert seconds(analysis) == {
+        "productive": 100,
+        "program_startup": 210,
+        "wasted_progress_from_disruption": 45,
+        "infrastructure_recovery_from_disruption": 405,
+        "other": 5,
+    }
+    lines = [line for line in TWO.read_text("utf-8").splitlines() if '"step_time"' in line]
+    assert seconds(read(tmp_path / "bare", lines)) == {
+        "productive": 80,
+        "wasted_progress_from_disruption": 20,
+        "infrastructure_recovery_from_disruption": 530,
+    }
+
+
+def test_runs_that_differ_in_their_time_of_start_are_lives_of_one_job(tmp_path: Path) -> None:
+    lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("llm-20260301120100", s2=80, s3=82)
+    analysis = read(tmp_path / "runs", lines)
+    assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
+    assert "runs_grouped" in codes(analysis)
+
+
+def test_runs_named_by_hashes_are_one_job_where_it_is_named(tmp_path: Path) -> None:
+    lines = steps("a" * 64, s0=10, s1=12, s2=14) + steps("b" * 64, s2=80, s3=82)
+    analysis = read(tmp_path / "runs", lines, job_name="llm")
+    assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
+    alone = read(tmp_path / "runs", lines, job_name="a" * 64)
+    assert "runs_not_grouped" not in codes(alone)
+
+
+def test_metrics_beside_the_recorder_change_no_figure(tmp_path: Path) -> None:
+    recorder = [
+        json.dumps({"job_name": "LLM_7B", "job_start_time": 1_772_366_400.0}),
+        *(
+            json.dumps({"job_name": "LLM_7B", "step_count": n, "step_start_time": 1_772_366_410.0 + 2 * n})
+            for n in range(90)
+        ),
+    ]
+    alone = seconds(read(tmp_path / "alone", recorder))
+    run = "llm-7b-20260301120005"
+    metrics = [entry(5, "mlrun_configs", run, userConfigs={}), *steps(run, s9=30, s19=50, s29=70)]
+    both = read(tmp_path / "both", recorder + metrics)
+    assert (both.job.name, both.job.attempts, seconds(both)) == ("LLM_7B", 1, alone)
+
+
+def test_what_was_measured_stands_beside_step_times(tmp_path: Path) -> None:
+    mfu = [entry(150 + at, "mfu", values=[40.0 + at, 42.0 + at], step_index=19 + at, unit="%") for at in range(3)]
+    folder = written(tmp_path / "mfu", run_jsonl="\n".join([*ONE, *mfu]))
+    analysis = analysed(folder)
+    report = step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns, 3)
+    metrics = msgspec.to_builtins(steps_answer(analysis, report).metrics)
+    assert metrics["mfu"] == {
+        "unit": "%", "samples": 3, "first_step": 19, "last_step": 21, "mean": 42.0, "median": 42.0, "p10": 41.2,
+        "p90": 42.8, "series": ((19, 41.0), (20, 42.0), (21, 43.0)),
+    }  # fmt: skip
+    assert metrics["step_time"]["mean"] == 2.0
+
+
+def test_a_host_that_falls_silent_is_named(tmp_path: Path) -> None:
+    late = ("T12:02", "T12:03")
+    lines = [line for line in ONE if '"process_index": "1"' not in line or not any(time in line for time in late)]
+    assert "host_silent" in codes(read(tmp_path / "silent", lines))
+
+
+@pytest.mark.parametrize("values", [[], None, ["x"], [float("nan")], 3])
+def test_values_that_are_none(tmp_path: Path, values: Any) -> None:
+    bad = entry(160, "loss", values=values, step_index=24).replace("NaN", "null")
+    assert "bad_value" in codes(read(tmp_path / "bad", [*ONE, bad])) or values is None
+
+
+def test_what_is_asked_of_cloud_logging() -> None:
+    text = LogQuery("p", "ml_diagnostics_metric", "LLM 7B").text()
+    assert 'resource.labels.node_id=~"^llm-7b(-|$)"' in text
+    assert 'resource.labels.node_id="LLM 7B"' in text
