@@ -27,7 +27,7 @@ MAPPINGS = "mapping"
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
 ONLY_TYPED = (
-    "job_name", "log_name", "output", "targets", "history", "force", "update", "quiet", "config", "no_config",
+    "job_name", "log_name", "output", "targets", "history", "parent", "force", "update", "quiet", "config", "no_config",
     "scheduler", "insecure_scheduler",
 )  # fmt: skip
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""

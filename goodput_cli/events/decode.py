@@ -153,7 +153,8 @@ class Decoder:
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
-        return EventLog(table, formats, diagnostics)
+        measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
+        return EventLog(replace(table, metrics=measured) if measured else table, formats, diagnostics)
 
     def _of_text(
         self, sources: Sequence[str], notes: DiagnosticCollector

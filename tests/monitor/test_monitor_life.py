@@ -263,3 +263,12 @@ def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.Monk
     watched.look()
     assert sum(read) - first <= 10 < first
     watched.close()
+
+
+@pytest.mark.parametrize("text", ["publish = ['prom:x.prom']", "history = ['x']", "parent = 1"])
+def test_no_file_of_settings_says_where_to_publish(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    Path("goodput.toml").write_text(f"[monitor]\n{text}\n", encoding="utf-8")
+    assert monitor(ended(folder / "run.jsonl"), "--publish", "prom:m.prom") == 2
+    assert "is said on the command line, not in a file" in capsys.readouterr().err
+    Path("goodput.toml").write_text("[monitor]\nfail-under = 99\nsettle = '1s'\n", encoding="utf-8")
+    assert monitor(folder / "run.jsonl", "--publish", "prom:m.prom") == 3

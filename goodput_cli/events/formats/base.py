@@ -19,6 +19,7 @@ from goodput_cli.events.columnar.numbers import Numerals
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.growing import constant
+from goodput_cli.events.measured import Measurements
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.text.parts import Collector
 from goodput_cli.events.timestamps import TimestampReader
@@ -91,6 +92,8 @@ class Output:
     clock: TimestampReader
     writers: Interner[tuple[str, str]] = field(default_factory=Interner)
     """Codes for `Origin.writer`."""
+    measured: Measurements = field(default_factory=Measurements)
+    """Takes what programs measured of themselves."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
     texts: Collector = field(default_factory=Collector)
