@@ -30,6 +30,9 @@ test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian:
 test-prometheus: $(INSTALLED_DEV) ## Run the tests that need Prometheus (Debian: apt-get install prometheus)
 	$(BIN)/python -m pytest tests/prometheus
 
+test-fleet: $(INSTALLED_DEV) ## Run the tests of fleets on several processes and a dask cluster (3 minutes)
+	$(BIN)/python -m pytest tests/cluster
+
 test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (2 GB, in a venv of its own)
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks.measure import Result, compare
 from benchmarks.setup import PEERS, calm_log, checkpoint_log, peers_python, recorder_log
+from benchmarks.text_log import literals, stdout_log
 
 GOODPUT = str(Path(sys.executable).with_name("goodput"))
 OURS = "goodput"
@@ -125,6 +126,15 @@ def insights(lines: int, repeat: int) -> Iterator[Row]:
     yield Row("insights / analyze", f"{lines} lines: {made:.3f} s of {analysed:.2f} s", share, 0.05)
 
 
+def text(megabytes: int, repeat: int) -> Iterator[Row]:
+    """A stdout in which one line in a thousand says something, beside a search for the same literals."""
+    log = stdout_log(megabytes)
+    search = ["sh", "-c", f"grep -cF -f {literals()} {log} | cat"]  # to nowhere, grep would stop at the first line
+    found = compare({OURS: analyze(log), "grep": search}, repeat)
+    ours, theirs = found[OURS], found["grep"]
+    yield Row("text / grep -cF", _against(f"{megabytes} MiB", ours, theirs, "grep"), ours.seconds / theirs.seconds, 5)
+
+
 def monitoring(lines: int) -> Iterator[Row]:
     """An update of a monitor on a log that grew by 100 lines, at an interval of a minute."""
     command = [sys.executable, str(Path(__file__).with_name("monitor.py")), str(recorder_log(lines))]
@@ -186,6 +196,7 @@ def rows(full: bool) -> Iterator[Row]:
             yield from reference_library(python, calm_log(3_000_000), "3 x 10^6 lines, calm", 50)
             yield from reference_library(python, recorder_log(200_000), "2 x 10^5 lines", 15)
     yield from windows(1_000_000, 5 if full else 3)
+    yield from text(1024 if full else 256, 5 if full else 3)
     yield from insights(1_000_000, 5 if full else 3)
     yield from monitoring(1_000_000)
     yield from reading(python, 5_000_000, 5 if full else 3)

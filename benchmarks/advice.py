@@ -13,7 +13,7 @@ from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.replay.replay import replay
 
-JOBS = 80
+JOBS = 300
 
 
 def honesty(job: Job, today: int, best: int, jobs: int = JOBS, seed: int = 1) -> dict[str, float]:

@@ -95,7 +95,8 @@ class Watched:
 
     def analysis(self, now_ns: int | None, thresholds: Sequence[ThresholdExpression] = ()) -> Analysis:
         """The analysis of all that was read; `as_of="now"` is `now_ns` (since 1970 UTC), but never before the last
-        event: a clock that was set back hides nothing. None: as of the last event. Raises NotEnoughData."""
+        event: a clock that was set back hides nothing. None: as of the last event. The job is the same every time, also
+        when another one begins to write there. Raises NotEnoughData."""
         from goodput_cli.analysis.account import analyze_log
 
         log = self._log.log()
@@ -104,7 +105,9 @@ class Watched:
         else:
             last = int(log.table.end.max()) if len(log.table) else 0
             question = replace(self._question, now_ns=max(now_ns, last))
-        return analyze_log(log, question, self._job_name, thresholds, asked=self._asked)
+        analysis = analyze_log(log, question, self._job_name, thresholds, asked=self._asked)
+        self._job_name = analysis.job.name
+        return analysis
 
     def close(self) -> None:
         """Let go of files that are held open."""

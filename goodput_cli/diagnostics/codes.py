@@ -123,6 +123,12 @@ _READING = {
         "What they said is missing; steps that were left out count with the step before them.",
         "Read a place that has everything (a local file, say), or let the recorder write to one beside this one.",
     ),
+    "earlier_attempts_missing": Code(
+        "warning",
+        "A monitor that publishes values of whole jobs only (`--whole-job`) follows a log that begins above step 0.",
+        "None of an answer; the monitor leaves out what is of the whole job. Rolling windows are published.",
+        "Name the log of the earlier attempts with `--history`, or follow the place that has all of them.",
+    ),
     "clock_step": Code(
         "warning",
         "The recorder says that the clock of its machine was set while the job ran.",

@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from goodput_cli.events.mappings.registry import Mappings, load_mappings
+if TYPE_CHECKING:
+    from goodput_cli.events.formats.base import Format
+    from goodput_cli.events.mappings.registry import Mappings
 
 
 @dataclass(frozen=True)
@@ -19,10 +23,27 @@ class Asked:
     """Of stamps without one."""
     tensorboard_tag: str | None = None
     """The scalar of event files whose steps count."""
-    mappings: Mappings = field(default_factory=Mappings)
-    """Formats that a user declared."""
+    mapping: tuple[str, ...] = ()
+    """Files that declare formats."""
     now_ns: int = field(default_factory=time.time_ns)
     """Where nobody knows when a source was last written to; ns since 1970 UTC."""
+
+    @cached_property
+    def mappings(self) -> Mappings:
+        """The formats that the files declare, and those that are shipped. Raises UsageError for a mistake."""
+        from goodput_cli.events.mappings.registry import load_mappings  # few logs need one
+
+        return load_mappings(self.mapping)
+
+    @property
+    def first_formats(self) -> Sequence[Format]:
+        """Formats of records that a user declared."""
+        return self.mappings.first_formats if self.mapping else ()
+
+    @property
+    def last_formats(self) -> Sequence[Format]:
+        """Formats of records that shipped mappings declare."""
+        return self.mappings.last_formats
 
     def about(self, job_name: str | None) -> Asked:
         """The same of a job."""
@@ -31,4 +52,7 @@ class Asked:
 
 def asked(mapping: Sequence[str] = (), year: int | None = None, tensorboard_tag: str | None = None) -> Asked:
     """What the options of these names say. Raises UsageError for a mapping with a mistake."""
-    return Asked(None, year, tensorboard_tag, load_mappings(mapping) if mapping else Mappings())
+    made = Asked(None, year, tensorboard_tag, tuple(mapping))
+    if mapping:
+        made.mappings  # noqa: B018 - a mistake is said before anything is read
+    return made

@@ -37,8 +37,7 @@ from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.growing import constant
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
-from goodput_cli.events.schema import NONE, EventLog, LogFormat
-from goodput_cli.events.text.collected import Texts
+from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
@@ -64,12 +63,11 @@ class Decoder:
         self._rows = RowBuilder()
         self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(load_zone(timezone)))
         self._zones = EntryZones() if timezone == AUTO else None
-        self._texts = Texts()
-        self._output = replace(self._output, zones=self._zones, texts=self._texts)
+        self._output = replace(self._output, zones=self._zones)
         self._envelopes = EnvelopeReader()
-        mappings = self._asked.mappings  # those of a user are asked first, those that are shipped last
-        formats = (*mappings.first_formats, *all_formats(self.notes), *mappings.last_formats)
+        formats = (*self._asked.first_formats, *all_formats(self.notes))
         self._formats = {one: Traits.of(one) for one in formats}
+        self._last_formats: list[Format] | None = None  # those of shipped mappings, once a record is of no other
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }
@@ -85,7 +83,7 @@ class Decoder:
         code = self.sources.code(source)
         self._stray = _STRAY if parsed.text is None else _OTHER
         if parsed.text is not None:
-            self._texts.add(code, parsed.text)
+            self._output.texts.add(code, parsed.text)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
@@ -137,8 +135,10 @@ class Decoder:
         """Everything that was added, as one log. more: whether more will be added; the next log holds all of it."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(more=more), DiagnosticCollector()
-        if self._texts:
-            columns = joined(columns, self._text_columns(sources, notes))
+        metrics: tuple[Metric, ...] = ()
+        if output.texts:
+            of_text, metrics = self._of_text(sources, notes)
+            columns = joined(columns, of_text)
         table = build_table(
             columns,
             jobs=self._jobs.values(),
@@ -148,20 +148,26 @@ class Decoder:
             entries=entries,
             writers=output.writers.values(),
         )
-        table = replace(table, metrics=tuple(self._texts.metrics))
+        table = replace(table, metrics=metrics)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
-        return EventLog(table, formats, diagnostics)
+        measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
+        return EventLog(replace(table, metrics=measured) if measured else table, formats, diagnostics)
 
-    def _text_columns(self, sources: Sequence[str], notes: DiagnosticCollector) -> dict[str, NDArray[Any]]:
-        """What sources of text gave so far."""
-        rows, formats = self._texts.rows(sources, self._asked, replace(self._output, notes=notes), self._jobs)
+    def _of_text(
+        self, sources: Sequence[str], notes: DiagnosticCollector
+    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...]]:
+        """Columns of what sources of text gave so far, and what was measured."""
+        from goodput_cli.events.text.collected import Texts  # few logs hold text
+
+        texts = Texts(self._output.texts)
+        rows, formats = texts.rows(sources, self._asked, replace(self._output, notes=notes), self._jobs)
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
-        return rows.columns()
+        return rows.columns(), tuple(texts.metrics)
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""
@@ -245,8 +251,17 @@ class Decoder:
             return self._format_of[shape]
         if len(self._format_of) >= _CACHE_SIZE:
             self._format_of.clear()
-        found = next((one for one in self._formats if one.recognises(record)), None)
+        found = next((one for one in self._formats if one.recognises(record)), None) or self._by_mapping(record)
         self._format_of[shape] = found
+        return found
+
+    def _by_mapping(self, record: Record) -> Format | None:
+        """The shipped mapping that reads a record of no other format."""
+        if self._last_formats is None:
+            self._last_formats = list(self._asked.last_formats)
+        found = next((one for one in self._last_formats if one.recognises(record)), None)
+        if found is not None:
+            self._formats.setdefault(found, Traits.of(found))
         return found
 
     def _with_jobs(self, records: Records, log_format: Format) -> Records:

@@ -15,25 +15,21 @@ from goodput_cli.events.columnar.templates import Templates
 from goodput_cli.events.formats import sacct
 from goodput_cli.events.json_lines import JsonLines
 from goodput_cli.events.json_objects import JsonObjects
-from goodput_cli.events.mappings.registry import Mappings, has_keys
 from goodput_cli.events.parsed import DocumentReader, Parsed
-from goodput_cli.events.tables import Table, delimiter_of
-from goodput_cli.events.text.scan import TextLines, is_text
 from goodput_cli.sources.base import Batch, RawBatch
 from goodput_cli.sources.endings import is_event_file
 
 
 def says_something(head: bytes, asked: Asked | None = None) -> bool:
     """Whether a document that begins like this is a table or text that some format knows."""
-    mappings = (asked or Asked()).mappings
-    return isinstance(_of_text(RawBatch("", 1, head), mappings), Table) or mappings.ruleset.knows(head)
+    asked = asked or Asked()
+    reader = _of_text(RawBatch("", 1, head), asked)
+    return reader is not None and (not reader.by_line or asked.mappings.ruleset.knows(head))
 
 
-def document_reader(
-    batch: RawBatch, templates: Templates | None = None, mappings: Mappings | None = None
-) -> DocumentReader:
-    """What reads the document that this batch begins. templates: those of documents read before. mappings: formats that
-    a user declared."""
+def document_reader(batch: RawBatch, templates: Templates | None = None, asked: Asked | None = None) -> DocumentReader:
+    """What reads the document that this batch begins. templates: those of documents read before. asked: formats that a
+    user declared, among others."""
     if is_event_file(batch.source):
         from goodput_cli.events.tensorboard.reader import EventFile
 
@@ -42,14 +38,19 @@ def document_reader(
     if JsonObjects.begins(batch.data):
         return JsonObjects()
     if not batch.data.startswith(b"{") or _may_be_text(batch.data):
-        reader = _of_text(batch, mappings or Mappings())
+        reader = _of_text(batch, asked or Asked())
         if reader is not None:
             return reader
     return JsonLines(templates)
 
 
-def _of_text(batch: RawBatch, mappings: Mappings) -> DocumentReader | None:
+def _of_text(batch: RawBatch, asked: Asked) -> DocumentReader | None:
     """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
+    from goodput_cli.events.mappings.registry import has_keys
+    from goodput_cli.events.tables import Table, delimiter_of
+    from goodput_cli.events.text.scan import TextLines, is_text
+
+    mappings = asked.mappings
     by_delimiter = mappings.delimiters
 
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
@@ -72,7 +73,7 @@ class Documents:
     """The documents of one or more sources while they are read."""
 
     def __init__(self, asked: Asked | None = None) -> None:
-        self._mappings = (asked or Asked()).mappings
+        self._asked = asked or Asked()
         self._readers: dict[str, DocumentReader] = {}
         self._templates = Templates()
 
@@ -85,7 +86,7 @@ class Documents:
         if reader is None or batch.first_line == 1:
             if reader is not None:
                 yield reader.finish()
-            reader = self._readers[batch.source] = document_reader(batch, self._templates, self._mappings)
+            reader = self._readers[batch.source] = document_reader(batch, self._templates, self._asked)
         yield reader.feed(batch)
 
     def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:

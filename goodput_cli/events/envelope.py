@@ -75,15 +75,15 @@ def numbered_writer(insert_id: object) -> Writer | None:
 
 
 def numbered_writers(ids: Characters) -> tuple[list[Writer | None], NDArray[np.intp]]:
-    """The same of many insertIds, uint8[n, width]: the distinct writers, and which of them wrote each."""
+    """The same of many insertIds, uint8[n, width]: writers, and which of them wrote each."""
     dashes = ids == ord("-")
     if not dashes.any():
         return [None], np.zeros(len(ids), dtype=np.intp)
     behind = np.where(dashes.any(axis=1), ids.shape[1] - 1 - np.argmax(dashes[:, ::-1], axis=1), 0)
     prefixes = np.where(np.arange(ids.shape[1]) < behind[:, None], ids, 0).astype(np.uint8)
-    distinct, which = np.unique(prefixes, axis=0, return_inverse=True)
-    texts = (row.tobytes().rstrip(b"\0").decode("ascii") for row in distinct)
-    return [("", text) if text else None for text in texts], which.reshape(-1)
+    heads = np.append(True, (prefixes[1:] != prefixes[:-1]).any(axis=1))  # a process writes many lines in a row
+    texts = (row.tobytes().rstrip(b"\0").decode("ascii") for row in prefixes[heads])
+    return [("", text) if text else None for text in texts], np.cumsum(heads) - 1
 
 
 def _labels(holder: object) -> Mapping[str, Any]:

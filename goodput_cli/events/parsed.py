@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.columnar.block import Block
 from goodput_cli.events.columnar.templates import Columns
+from goodput_cli.events.text.parts import TextPart
 from goodput_cli.sources.base import RawBatch, Record
-
-if TYPE_CHECKING:
-    from goodput_cli.events.text.scan import TextPart
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -32,7 +33,9 @@ Result = TypeVar("Result")
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.scheduler.allowed-failures": 3,
+    "distributed.scheduler.allowed-failures": 1,  # then a task is cut into its items, which are tried alone
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
     "distributed.comm.timeouts.connect": "30s",
     "distributed.worker.daemon": True,
 }
@@ -40,15 +43,9 @@ _LOOK_SECONDS = 2.0
 """How often to look whether the scheduler is still there."""
 _KILLED = "killed its worker (out of memory?)"
 _MOST_BYTES = 4 << 30
-
-
-class _LeavesCtrlCAlone(WorkerPlugin):  # type: ignore[misc]
-    """Ctrl-C reaches every process of a terminal; the one that a person started decides."""
-
-    name = "goodput-ctrl-c"
-
-    def setup(self, worker: Any) -> None:  # noqa: ARG002 - dask's signature
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+_STARTS = 3
+_QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
+"""What is cleared away after workers that were left in a hurry is nobody's warning."""
 
 
 class Dask:
@@ -58,7 +55,7 @@ class Dask:
 
     def __init__(self, client: Client, address: str) -> None:
         self._client = client
-        self._address = address
+        self.address = address
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
@@ -124,7 +121,7 @@ class Dask:
             future.release()
 
     def _gone(self) -> GoodputError:
-        return GoodputError(f"the scheduler at {self._address} is gone; run again with --store to go on")
+        return GoodputError(f"the scheduler at {self.address} is gone; run again with --store to go on")
 
 
 @contextlib.contextmanager
@@ -149,45 +146,82 @@ def _local_cluster(count: int, memory: str | None) -> Iterator[Dask]:
     to a dask scheduler can run code."""
     with tempfile.TemporaryDirectory(prefix="goodput-") as folder:
         security = Security.temporary()
-        cluster = LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            host="tls://127.0.0.1",
-            protocol="tls",
-            security=security,
-            memory_limit=memory or _share_of_memory(count),
-            silence_logs=logging.CRITICAL,
-            local_directory=folder,
-        )
-        client = Client(cluster, security=security)
+        started: list[Any] = []
         try:
-            client.register_plugin(_LeavesCtrlCAlone())
+            with _ctrl_c_ignored(), dask.config.set({"temporary-directory": folder}):
+                started += _started(count, memory, folder, security)
+            client, cluster = started
             yield Dask(client, cluster.scheduler_address)
             client.close(timeout=2)
             cluster.close(timeout=5)
-        except KeyboardInterrupt:
-            _leave_quickly(client, cluster)
-            raise
         except BaseException:
-            _leave_quickly(client, cluster)
+            _leave_quickly(started)
             raise
 
 
-def _leave_quickly(client: Client, cluster: LocalCluster) -> None:
-    """Close without waiting for tasks; a second Ctrl-C must not leave processes behind."""
-    before = signal.getsignal(signal.SIGINT)
-    with contextlib.suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.disable(logging.CRITICAL)
+@contextlib.contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal, and the one that a person started decides: what is started in between
+    ignores it for good (a blocked signal would do, but multiprocessing unblocks it)."""
     try:
-        for close, seconds in ((client.close, 1), (cluster.close, 2)):
-            with contextlib.suppress(Exception):
-                close(timeout=seconds)
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread, where signals are nobody's business
+        yield
+        return
+    sys.warnoptions.append(_QUIET)
+    try:
+        yield
     finally:
-        with contextlib.suppress(ValueError):
-            signal.signal(signal.SIGINT, before)
+        sys.warnoptions.remove(_QUIET)
+        signal.signal(signal.SIGINT, before)
+
+
+class _IgnoresCtrlC(WorkerPlugin):  # type: ignore[misc]
+    """The same for workers that are started later, in the place of one that died."""
+
+    name = "goodput-ctrl-c"
+
+    def setup(self, worker: Any) -> None:  # noqa: ARG002 - dask's signature
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _started(count: int, memory: str | None, folder: str, security: Security) -> tuple[Client, LocalCluster]:
+    """A client and its cluster. A worker that is lost while it starts costs a second start; GoodputError after some."""
+    for _ in range(_STARTS):
+        try:
+            cluster = _cluster(count, memory, folder, security)
+        except RuntimeError as error:
+            reason = error
+            continue
+        client = Client(cluster, security=security)
+        with contextlib.suppress(OSError):  # a worker that was lost just now; the next one in its place has it
+            client.register_plugin(_IgnoresCtrlC())
+        return client, cluster
+    raise GoodputError(f"no workers could be started ({reason}); --workers 1 does without")
+
+
+def _cluster(count: int, memory: str | None, folder: str, security: Security) -> LocalCluster:
+    return LocalCluster(
+        n_workers=count,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",  # no dashboard is served, but the port is taken: any will do
+        host="tls://127.0.0.1",
+        protocol="tls",
+        security=security,
+        memory_limit=memory or _share_of_memory(count),
+        silence_logs=logging.CRITICAL,
+        local_directory=folder,
+    )
+
+
+def _leave_quickly(started: Sequence[Any]) -> None:
+    """Close what was started without waiting for tasks; a second Ctrl-C must not leave processes behind."""
+    logging.disable(logging.CRITICAL)
+    with _ctrl_c_ignored():
+        for one, seconds in zip(started, (1, 2), strict=False):
+            with contextlib.suppress(Exception):
+                one.close(timeout=seconds)
 
 
 @contextlib.contextmanager

@@ -53,22 +53,24 @@ class Outlet:
             return self._delivered
 
     def _run(self) -> None:
-        while True:
-            snapshot, final = self._next()
-            failure = self._publish(snapshot, final)
-            with self._change:
-                if failure is None:
-                    self._health.published(self.name)
-                    self._failures = 0
-                    if self._waiting is snapshot:
-                        self._waiting = None
-                        self._delivered = final
-                        self._change.notify_all()
-                else:
-                    self._health.failed(self.name)
-                    self._failed(failure)
-            if self._delivered:
+        while not self._delivered:
+            self._try()  # in a call of its own: no update is held while the next one is waited for
+
+    def _try(self) -> None:
+        """Publish the newest update, once it is time for it."""
+        snapshot, final = self._next()
+        failure = self._publish(snapshot, final)
+        with self._change:
+            if failure is not None:
+                self._health.failed(self.name)
+                self._failed(failure)
                 return
+            self._health.published(self.name)
+            self._failures = 0
+            if self._waiting is snapshot:
+                self._waiting = None
+                self._delivered = final
+                self._change.notify_all()
 
     def _next(self) -> tuple[Snapshot, bool]:
         """The newest update, once it is time for it."""

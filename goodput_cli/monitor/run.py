@@ -79,21 +79,28 @@ class Monitor:
         """Publish until the end; the exit code, and the last analysis. Raises NotEnoughData where there was none."""
         while True:
             began = time.monotonic()
-            changed = self._look()
-            analysis = self._analysis(time.time_ns())
-            if analysis is None:
-                self._give_up_waiting()
-            else:
-                self._note(analysis, changed)
-                if self._stop.wanted or self._is_last_update():
-                    return self._finish(analysis)
-                if self._has_ended(analysis):
-                    return self._finish(self._analysis(None) or analysis)
-                self._publish(analysis)
+            wait, last = self._update()
+            if last is not None:
+                return self._finish(last)
             spent = time.monotonic() - began
-            self._stop.wait(max(self._until_next(analysis) - spent, spent))
-            if self._stop.wanted and analysis is None and self._look_once_more() is None:
+            self._stop.wait(max(wait - spent, spent))
+            if self._stop.wanted and self._quiet_since is None and self._look_once_more() is None:
                 raise NotEnoughData("the monitor was ended before there was an event of the job")
+
+    def _update(self) -> tuple[float, Analysis | None]:
+        """Look, account and publish: the seconds until the next update, and the analysis that is the last one."""
+        changed = self._look()
+        analysis = self._analysis(time.time_ns())
+        if analysis is None:
+            self._give_up_waiting()
+        else:
+            self._note(analysis, changed)
+            if self._stop.wanted or self._is_last_update():
+                return 0.0, analysis
+            if self._has_ended(analysis):
+                return 0.0, self._analysis(None) or analysis
+            self._publish(analysis)
+        return self._until_next(analysis), None
 
     def close(self) -> None:
         """Let go of the log and of the targets."""
@@ -192,10 +199,13 @@ class Monitor:
     def _snapshot(self, analysis: Analysis) -> Snapshot:
         whole = not self._plan.whole_job or _begins_with_the_job(analysis)
         if not whole:
-            self._say_once(
-                "warning: earlier_attempts_missing: the log begins above step 0, so that nothing of the whole job is "
-                "published; name the place of the earlier attempts with --history"
+            missing = Diagnostic.of(
+                "earlier_attempts_missing",
+                "the log begins above step 0, so that nothing of the whole job is published; name the place of the "
+                "earlier attempts with --history",
             )
+            analysis = replace(analysis, diagnostics=(*analysis.diagnostics, missing))
+            self._tell([missing])
         return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_seconds, whole)
 
     def _say_once(self, sentence: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.events.schema import NONE, PREEMPTED
+from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED
 from goodput_cli.record import Recorder
 from goodput_cli.record.native import EVENTS
 from tests.support.readers import T0, codes, envelope, found, read_lines, rows, steps, where
@@ -73,6 +73,20 @@ def test_every_key_of_an_event_is_known_and_others_are_counted(tmp_path: Path) -
 
 def test_metrics_have_names_of_their_own(tmp_path: Path) -> None:
     assert read_lines(tmp_path, event("metrics", step=4, mfu=41.2, tokens_per_s=7)).diagnostics == ()
+
+
+def test_metrics_are_kept_by_name_and_claim_nothing(tmp_path: Path) -> None:
+    lines = [
+        event("metrics", 5, step=4, run_id="r", mfu=41.5, tokens_per_s="7", note="warm"),
+        event("metrics", 3, mfu=40),
+        envelope(event("metrics", 3, mfu=40)),
+        event("metrics", mfu=1) | {"goodput_time": "soon"},
+    ]
+    log = read_lines(tmp_path, event("started"), *lines)
+    assert len(log.table) == 1
+    found = {one.name: (one.time.tolist(), one.step.tolist(), one.value.tolist()) for one in log.table.metrics}
+    at = [(T0 + after) * 10**9 for after in (3, 5)]
+    assert found == {"mfu": (at, [NO_STEP, 4], [40.0, 41.5]), "tokens_per_s": (at[1:], [4], [7.0])}
 
 
 @pytest.mark.parametrize("name", ["coffee", 7, ["crashed"], True])

@@ -33,13 +33,24 @@ def health() -> Health:
 
 
 @pytest.fixture
-def url(health: Health, snapshot: Snapshot) -> Iterator[str]:
-    """Of an endpoint with one update."""
-    said: list[str] = []
+def said() -> list[str]:
+    """What the endpoint says."""
+    return []
+
+
+@pytest.fixture
+def endpoint(health: Health, snapshot: Snapshot, said: list[str]) -> Iterator[http.Endpoint]:
+    """With one update."""
     endpoint = http.Endpoint(parse_target("http://:0"), Place(health, 60, say=said.append))
     endpoint.publish(snapshot, False)
-    yield said[0].removeprefix("Metrics at ").removesuffix("/metrics")
+    yield endpoint
     endpoint.close()
+
+
+@pytest.fixture
+def url(endpoint: http.Endpoint, said: list[str]) -> str:
+    """Where it listens."""
+    return said[0].removeprefix("Metrics at ").removesuffix("/metrics")
 
 
 def test_both_formats_hold_the_same(url: str) -> None:
@@ -63,14 +74,15 @@ def test_health_is_that_of_the_last_look(url: str, health: Health, monkeypatch: 
     assert get(f"{url}/other")[0] == 404
 
 
-def test_clients_that_are_slow_are_cut_off_and_too_many_are_sent_away(
-    url: str, monkeypatch: pytest.MonkeyPatch
+def test_clients_that_are_slow_delay_nothing_and_too_many_are_sent_away(
+    endpoint: http.Endpoint, url: str, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "SECONDS", 0.3)
     host, port = url.removeprefix("http://").split(":")
     slow = [socket.create_connection((host, int(port)), timeout=20) for _ in range(http.CONNECTIONS)]
     for client in slow:
         client.sendall(b"GET /metrics HTTP/1.0\r\nX: ")
+    endpoint.publish(snapshot, False)  # no update waits for them
     one_too_many = socket.create_connection((host, int(port)), timeout=20)
     assert _ended(one_too_many)
     assert all(_ended(client) for client in slow)

@@ -231,6 +231,33 @@ def test_a_clock_that_was_set_back_hides_nothing(folder: Path) -> None:
     watched.close()
 
 
+def test_a_history_that_says_the_same_counts_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ended(folder / "run.jsonl")
+    entries = [
+        {"insertId": str(at), "timestamp": "2026-01-01T00:00:00Z", "logName": "l", "jsonPayload": json.loads(line)}
+        for at, line in enumerate(log.read_text().splitlines())
+    ]
+    Path("history.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    assert monitor(log, "--publish", "json:m.json") == 0
+    assert monitor(log, "--publish", "json:m.json", "--history", "history.json") == 0
+    one, other = updates(folder / "m.json")
+    assert one["goodput"] == other["goodput"]
+    assert one["job"]["attempts"] == other["job"]["attempts"] == 1
+
+
+def test_another_job_that_begins_there_changes_nothing(folder: Path) -> None:
+    job = Job(folder / "run.jsonl")
+    job.start()
+    job.steps(0, 3)
+    watched = Watched("run.jsonl")
+    watched.look()
+    assert watched.analysis(time.time_ns()).job.name == "job"
+    job.add(**{"job_name": "other", "job_start_time": time.time()})
+    watched.look()
+    assert watched.analysis(time.time_ns()).job.name == "job"
+    watched.close()
+
+
 def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     add = Decoder.add
@@ -250,3 +277,12 @@ def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.Monk
     watched.look()
     assert sum(read) - first <= 10 < first
     watched.close()
+
+
+@pytest.mark.parametrize("text", ["publish = ['prom:x.prom']", "history = ['x']", "parent = 1"])
+def test_no_file_of_settings_says_where_to_publish(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    Path("goodput.toml").write_text(f"[monitor]\n{text}\n", encoding="utf-8")
+    assert monitor(ended(folder / "run.jsonl"), "--publish", "prom:m.prom") == 2
+    assert "is said on the command line, not in a file" in capsys.readouterr().err
+    Path("goodput.toml").write_text("[monitor]\nfail-under = 99\nsettle = '1s'\n", encoding="utf-8")
+    assert monitor(folder / "run.jsonl", "--publish", "prom:m.prom") == 3

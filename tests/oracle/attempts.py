@@ -46,6 +46,8 @@ class Splitter:
         self.mates = unnumbered_mates(events)
         self.opened: Counter[tuple[str, str]] = Counter()
         self.closing: set[int] = set()
+        self.unmatched: list[Event] = []
+        self.twins: dict[int, Event] = {}
 
     def run(self) -> list[Attempt]:
         """All attempts, in order; `user_scheduled` and slice counts belong to none."""
@@ -83,6 +85,7 @@ class Splitter:
             attempt = self.begin(event)
             attempt.only_loads = True
             self.opened.clear()
+            self.unmatched.clear()
         attempt.ranks.add(event.rank)
         attempt.writers.add(event.writer)
         attempt.unnumbered += event.rank is None
@@ -160,10 +163,22 @@ class Splitter:
         own: the slowest may still be preparing when the first one steps."""
         phase = (event.kind, event.label)
         if event.edge == "begin":
-            self.opened[phase] += 1
+            self.begin_phase(phase, event, ranks)
         elif event.edge == "end" and self.opened[phase]:
             self.opened[phase] -= 1
             self.closing |= {id(event)} if ranks > 1 else set()
+        elif event.edge == "end":
+            self.unmatched.append(event)
+
+    def begin_phase(self, phase: tuple[str, str], event: Event, ranks: int) -> None:
+        """Together with an end line of this instant that closed nothing it is an interval of length zero."""
+        for end in self.unmatched:
+            if (end.kind, end.label, end.time) == (*phase, event.time):
+                self.unmatched.remove(end)
+                self.twins[id(event)] = end
+                self.closing |= {id(end)} if ranks > 1 else set()
+                return
+        self.opened[phase] += 1
 
     # A termination of the attempt before, in the burst of the next
 
@@ -224,7 +239,9 @@ class Splitter:
         return [event for event in late if event.kind in START_UP and id(event) not in self.closing]
 
     def begin_earlier(self, event: Event) -> None:
-        """A new attempt from an event on that the last one has already."""
+        """A new attempt from an event on that the last one has already; an end line of the same instant, with which it
+        is an interval of length zero, stands before it in the order and comes along."""
+        event = self.twins.get(id(event), event)
         old, attempt = self.attempts[-1], self.begin(event)
         cut = next(i for i, earlier in enumerate(old.events) if earlier is event)
         old.events, attempt.events = old.events[:cut], old.events[cut:]

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ml_goodput_measurement
 import pytest
 
 import goodput_cli
@@ -182,6 +183,38 @@ def test_the_calculator_answers_in_the_originals_shapes() -> None:
     assert interval["interval_size"] == 40
     left = calculator.get_job_goodput_with_exclusions([(begin, end)])
     assert (left[0], left[3]) == (pytest.approx(50), 40)
+
+
+def test_the_calculator_agrees_with_the_original_where_that_counts_as_we_do(tmp_path: Path) -> None:
+    start = 1_768_249_800.0
+    times: Any = lambda seconds: datetime.datetime.fromtimestamp(start + seconds, datetime.UTC)  # noqa: E731
+    recorder = goodput.GoodputRecorder("j", "l", True)
+    recorder.record_job_start_time(times(0))
+    recorder.record_training_preparation_start_time(times(0))
+    recorder.record_training_preparation_end_time(times(20))
+    for step in range(7):
+        recorder.record_step_start_time(step, times(20 + 10 * step))
+    recorder.record_job_end_time(times(90))
+    mine: Any = goodput.GoodputCalculator("j", "l")
+
+    class Log:
+        job_start_time = datetime.datetime.fromtimestamp(start, datetime.UTC)
+
+        def read_cloud_logging_entries(self, *_: Any, **__: Any) -> tuple[list[dict[str, Any]], tuple[None, None]]:
+            return lines(Path("goodput-logs/j.jsonl")), (None, None)
+
+    theirs = ml_goodput_measurement.goodput.GoodputCalculator("j", "l", Log(), cache_dir=str(tmp_path))
+    percent, badput, last_step = theirs.get_job_goodput(include_badput_breakdown=True)
+    found = mine.get_job_goodput(include_badput_breakdown=True)
+    assert (found[0], found[2]) == (pytest.approx(percent), last_step)
+    named = {kind.name: amount for kind, amount in found[1].items()}
+    assert {kind.name for kind in badput} <= set(named)
+    for kind, amount in badput.items():
+        assert named[kind.name] == (pytest.approx(amount) if not isinstance(amount, dict) else amount), kind
+    details, known = mine.get_job_goodput_details(), theirs.get_job_goodput_details()
+    assert set(details) == set(known)
+    for key in ("total_elapsed_time", "max_productive_step", "disruption_count"):
+        assert details[key] == pytest.approx(known[key]), key
 
 
 def test_a_log_without_an_answer_is_a_value_error() -> None:

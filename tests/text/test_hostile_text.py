@@ -93,6 +93,13 @@ def test_a_log_of_ours_among_text_is_read() -> None:
     assert "malformed_lines" not in said(log)
 
 
+def test_lines_that_begin_with_a_bracket_are_no_arrays() -> None:
+    noise = "".join(f"[NeMo I 2026-03-01 10:00:{at % 60:02d} nemo_logger:145] building\n" for at in range(3000))
+    log = read(noise + GOOD)
+    assert "malformed_lines" not in said(log)
+    assert sorted(log.table.step[log.table.step > 0].tolist()) == [10, 20, 30, 40, 50]
+
+
 def test_every_prefix_is_taken_off() -> None:
     plain = "[2026-03-01 10:06:00] iteration       60/     100 | elapsed time per iteration (ms): 6000.0 |"
     for prefix in (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,12 @@ from goodput_cli.events.columnar.numbers import Numerals
 from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.growing import constant
+from goodput_cli.events.measured import Measurements
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
+from goodput_cli.events.text.parts import Collector
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import Record
-
-if TYPE_CHECKING:
-    from goodput_cli.events.text.collected import Texts
 
 EVENT_TYPE = "event_type"
 JOB_NAME = "job_name"
@@ -93,9 +92,11 @@ class Output:
     clock: TimestampReader
     writers: Interner[tuple[str, str]] = field(default_factory=Interner)
     """Codes for `Origin.writer`."""
+    measured: Measurements = field(default_factory=Measurements)
+    """Takes what programs measured of themselves."""
     zones: EntryZones | None = None
     """Takes lines whose zone their entries may show; None where the zone was given."""
-    texts: Texts | None = None
+    texts: Collector = field(default_factory=Collector)
     """Takes what has no job and perhaps no time of its own, as lines of text have not."""
 
     def report(self, code: str, message: str, records: Records, which: Mask | Sequence[int]) -> None:

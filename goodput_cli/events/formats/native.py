@@ -3,17 +3,18 @@ declares its events and their keys."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import Mask
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.formats import named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import NONE, PREEMPTED, Edge, Kind
-from goodput_cli.events.values import number
-from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, TIME
+from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
+from goodput_cli.events.values import number, whole_number
+from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, RUN_ID, STEP, TIME
 from goodput_cli.vocabulary.text import safe
 
 _NOTICE = "preemption_notice"
@@ -22,6 +23,7 @@ _KINDS |= {"heartbeat": Kind.HEARTBEAT, _NOTICE: Kind.HEARTBEAT}
 _SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
 """Events that are known and make no row."""
 _DROPPED, _CLOCK_STEP, _METRICS = "dropped", "clock_step", "metrics"
+_NO_METRICS = {JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK}
 
 
 class Native:
@@ -46,12 +48,16 @@ class Native:
         named_events.report_unknown(records, EVENT, ~known & ~silent, output)
         for at in np.flatnonzero(silent).tolist():
             _report(records, at, output)
-        if not known.any():
+        metrics = named_events.codes(records, EVENT, {_METRICS: 0}) == 0
+        if not (known | metrics).any():
             return records.every()
         if TIME not in records.keys:
-            output.report("bad_value", f"no `{TIME}`; dropped", records, known)
+            output.report("bad_value", f"no `{TIME}`; dropped", records, known | metrics)
             return records.every()
         time, timed = output.times(records, TIME)
+        _measure(records, np.flatnonzero(metrics & timed), time, output)
+        if not known.any():
+            return records.every()
         good = known & timed
         step = named_events.steps(records, kind, good, output)
         rank = named_events.ranks(records, RANK, output)
@@ -71,6 +77,17 @@ def _report(records: Records, at: int, output: Output) -> None:
         seconds = number(record.get("seconds"))
         which = "set" if seconds is None else "set back" if seconds < 0 else "set forward"
         output.report("clock_step", f"the clock of the machine was {which} while it recorded", records, [at])
+
+
+def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None:
+    """Numbers by names of their own, of a step or of none. metrics: the positions of the records that hold some."""
+    for at in metrics.tolist():
+        record = records.records[at]
+        job, when, step = int(records.origin.job[at]), int(time[at]), whole_number(record.get(STEP))
+        for name in record.keys() - _NO_METRICS:
+            value = number(record[name])
+            if value is not None and math.isfinite(value):
+                output.measured.add(job, name, when, NO_STEP if step is None else step, float(value))
 
 
 def _dropped(record: Mapping[str, Any]) -> str:

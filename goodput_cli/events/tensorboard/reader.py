@@ -7,7 +7,7 @@ import numpy as np
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.tensorboard.frames import BrokenFrameError, begins, frames
 from goodput_cli.events.tensorboard.messages import Event, parse
-from goodput_cli.events.text.scan import TextPart
+from goodput_cli.events.text.parts import TextPart
 from goodput_cli.sources.base import RawBatch
 
 

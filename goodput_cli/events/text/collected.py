@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
+from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind, Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
-from goodput_cli.events.text import launcher, megatron, scheduler
+from goodput_cli.events.text import launcher, megatron, mllog, scheduler
 from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.measured import metrics_of
+from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
-from goodput_cli.events.text.runs import NAME as RUNS
 from goodput_cli.events.text.runs import Grouped, group_runs, run_events, silent_hosts
-from goodput_cli.events.text.scan import TextPart
 from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
-    from goodput_cli.events.tensorboard.messages import Event
 
 TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
     megatron.PROGRESS: megatron.translate_progress,
     launcher.NAME: launcher.translate,
+    mllog.NAME: mllog.translate,
 }
 """By format: what its lines mean together, where a line alone does not say it."""
 ONE_STORY = frozenset({megatron.NAME})
@@ -66,45 +66,19 @@ _DIGITS = 10
 _LABELS = {What.EVAL: megatron.EVAL_LABEL}
 
 
-@dataclass
-class _Source:
-    marks: list[Mark] = field(default_factory=list)
-    bad: list[tuple[int, str]] = field(default_factory=list)
-    noise: int = 0
-    modified_ns: int | None = None
-    events: list[tuple[int, Event]] = field(default_factory=list)
-    damaged: list[int] = field(default_factory=list)
-    broken: int | None = None
-
-
 class Texts:
-    """Collects what sources of text say; `rows` is everything so far."""
+    """Makes rows of what was collected."""
 
-    def __init__(self) -> None:
-        self._sources: dict[int, _Source] = {}
+    def __init__(self, collected: Collector) -> None:
+        self._sources = collected.sources
         self.metrics: list[Metric] = []
-        """What was measured, of all jobs; made anew by `rows`."""
-
-    def __bool__(self) -> bool:
-        return bool(self._sources)
-
-    def add(self, source: int, part: TextPart) -> None:
-        """What a part of a source said. source: its code."""
-        one = self._sources.setdefault(source, _Source())
-        one.marks += part.marks
-        one.bad += part.bad
-        one.noise += part.noise
-        one.events += part.events
-        one.damaged += part.damaged
-        one.broken = part.broken or one.broken
-        one.modified_ns = part.modified_ns or one.modified_ns
+        """What was measured, of all jobs; made by `rows`."""
 
     def rows(
         self, names: Sequence[str], question: Asked, output: Output, jobs: Interner[str]
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         builder = RowBuilder()
-        self.metrics = []
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
         sources = dict(self._sources)
@@ -116,7 +90,7 @@ class Texts:
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(sources[code].marks)) for code, part in events]
+        files = [_file(names[code], part, _own_job(sources[code].marks, names[code])) for code, part in events]
         named = name_jobs(files, question.job_name)
         _note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
@@ -194,7 +168,7 @@ class Texts:
         return marks
 
     @staticmethod
-    def _placed(source: _Source, question: Asked, output: Output) -> Placed:
+    def _placed(source: CollectedSource, question: Asked, output: Output) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
         return place(source.marks, modified, question.year, output.clock.from_local, ONE_STORY)
 
@@ -250,8 +224,11 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     return TextFile(name, own, min(times), max(times), steps, numbers)
 
 
-def _own_job(marks: Sequence[Mark]) -> str:
+def _own_job(marks: Sequence[Mark], source: str) -> str:
     """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
+    of_mllog = [mark for mark in marks if mark.said is not None and mark.said.format == mllog.NAME]
+    if of_mllog:
+        return mllog.job_of(of_mllog, source)
     names = {one.name: one.job for one in (mark.said for mark in marks) if one is not None and one.job}
     names.pop("log_interval", None)
     return names.get("wandb_exp_name") or next(iter(names.values()), "")
@@ -334,7 +311,7 @@ def _writer(mark: Mark, source: str) -> tuple[str, str]:
     return one.rank, " ".join((one.format, one.rank or source, mark.stream))
 
 
-def _note(name: str, code: int, source: _Source, placed: Placed, output: Output) -> None:
+def _note(name: str, code: int, source: CollectedSource, placed: Placed, output: Output) -> None:
     """What was noticed in one source."""
     notes = output.notes
     for line, reason in source.bad:
@@ -382,7 +359,7 @@ def _note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: Diagno
         )
 
 
-def _note_damage(code: int, source: _Source, notes: DiagnosticCollector) -> None:
+def _note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
     if source.damaged:
         message = "records of an event file whose checksum is wrong, or that hold no event; left out"
         notes.add("malformed_records", message, code, source.damaged)

@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from goodput_cli.events.formats.mldiagnostics import NAME
 from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import said
 
-NAME = "mldiagnostics"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
 _SILENT_NS = 60 * NS_PER_SECOND

@@ -8,10 +8,10 @@ process was alive, and where a line without a stamp lies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,11 @@ from goodput_cli.errors import SourceError
 from goodput_cli.events.json_lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.marks import Mark, Said
+from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError, Rule
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, candidates, stamp_of
 from goodput_cli.sources.base import RawBatch, Record
-
-if TYPE_CHECKING:
-    from goodput_cli.events.tensorboard.messages import Event
 
 LONGEST = 1 << 16
 """Longer lines are noise."""
@@ -34,7 +32,11 @@ SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
 _NEWLINE = ord("\n")
 _BRACE = ord("{")
-_PREFIX_CACHE = 1 << 12
+_OBJECT = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\]|\Z))")
+_PRIME = np.uint64(0x100000001B3)
+_COLLECTED, _NAMED = 20, 64
+_PREFIXED = 128
+"""A collector's stamp has at least so many characters; prefixes are told apart by so many."""
 
 
 @dataclass(frozen=True)
@@ -86,32 +88,12 @@ def linear() -> Any:
     return re2
 
 
-@dataclass(frozen=True)
-class TextPart:
-    """What a part of a text said."""
-
-    marks: Sequence[Mark] = ()
-    bad: Sequence[tuple[int, str]] = ()
-    """Lines that a rule knows and whose values are wrong: number and reason."""
-    noise: int = 0
-    """Lines that say nothing."""
-    modified_ns: int | None = None
-    """When the file was last written to."""
-    events: Sequence[tuple[int, Event]] = ()
-    """Of an event file, with their numbers."""
-    damaged: Sequence[int] = ()
-    """Numbers of events that cannot be read."""
-    broken: int | None = None
-    """The number of the event from which on nothing can be read."""
-
-
 @dataclass
 class TextLines:
     """Reads a document of text (see `DocumentReader`)."""
 
     rules: Ruleset
     by_line: bool = True
-    _streams: dict[bytes, str] = field(default_factory=dict)
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
@@ -156,19 +138,27 @@ class TextLines:
         keep = ~np.isin(lines, hits, assume_unique=True)
         lines, columns = lines[keep], columns[keep]
         gaps = np.searchsorted(hits, lines)
-        ends: dict[tuple[int, str], list[int]] = {}
-        for at, column, gap in zip(lines.tolist(), columns.tolist(), gaps.tolist(), strict=True):
-            key = (gap, self._stream(block, at, column))
-            place = ends.get(key)
-            if place is None:
-                ends[key] = [at]
-            else:
-                place[1:] = [at]
-        for (_, stream), places in ends.items():
-            for at in places:
-                stamp = self._clock(block, at)
-                if stamp is not None:
-                    yield Mark(first_line + at, stream, stamp)
+        streams, names = self._streams_of(block, lines, columns)
+        keys = gaps * (len(names) + 1) + streams
+        _, first = np.unique(keys, return_index=True)
+        _, last = np.unique(keys[::-1], return_index=True)
+        for at in np.union1d(first, len(keys) - 1 - last).tolist():
+            stamp = self._clock(block, int(lines[at]))
+            if stamp is not None:
+                yield Mark(first_line + int(lines[at]), names[int(streams[at])], stamp)
+
+    def _streams_of(self, block: _Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
+        """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
+        a block is the same on most lines, and is taken apart once."""
+        prefixes, kind = np.unique(block.prefixes(lines, columns), return_inverse=True)
+        names: dict[str, int] = {}
+        codes = np.zeros(len(prefixes), dtype=np.int64)
+        _, examples = np.unique(kind, return_index=True)
+        for at, example in enumerate(examples.tolist()):
+            name = self._stream(block, int(lines[example]), int(columns[example]))
+            codes[at] = names.setdefault(name, len(names))
+        found: I64 = codes[kind.reshape(-1)] if len(prefixes) else codes
+        return found, list(names)
 
     def _clock(self, block: _Lines, at: int) -> Stamp | None:
         line = bare(block.text(at))
@@ -179,17 +169,10 @@ class TextLines:
         return stamp if stamp is not None and (stamp.zone is not Zone.YEARLESS or _is_early(line.text)) else None
 
     def _stream(self, block: _Lines, at: int, column: int) -> str:
-        """The stream of a line; what stands before its stamp is mostly the same."""
-        prefix = block.bytes_of(at, max(column, 0) if column > 1 else LONGEST)
-        if column <= 1:  # a collector's stamp comes first: what names the stream is behind it
-            prefix = prefix[:1] + prefix[30:70] if prefix[10:11] == b"T" else b""
-            return bare(prefix[1:].decode(errors="replace").lstrip()).stream if prefix else ""
-        stream = self._streams.get(prefix)
-        if stream is None:
-            if len(self._streams) >= _PREFIX_CACHE:
-                self._streams.clear()
-            stream = self._streams[prefix] = bare(prefix.decode(errors="replace") + "2000-01-01").stream
-        return stream
+        """The stream of a line whose date begins at a column."""
+        if column > 1:
+            return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
+        return bare(block.text(at)[:_PREFIXED]).stream
 
 
 def _is_early(text: str) -> bool:
@@ -235,6 +218,20 @@ class _Lines:
         near = column < 2 * 96
         return line[near], np.maximum(column[near], 0)
 
+    def prefixes(self, lines: I64, columns: I64) -> I64:
+        """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
+        of a collector, which comes first, what follows it counts too."""
+        collected = columns <= 1
+        start = self.start[lines] + np.where(collected, _COLLECTED, 0)
+        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start)
+        total = np.zeros(len(lines), dtype=np.uint64)
+        longest = int(length.max(initial=0))
+        for at in range(min(longest, _NAMED)):
+            inside = length > at
+            value = self._bytes[np.where(inside, start + at, 0)].astype(np.uint64) + np.uint64(1)
+            total = np.where(inside, total * _PRIME + value, total)
+        return total.view(np.int64)
+
     def braces(self) -> I64:
         """int64[n]: the lines that begin with a brace."""
         full = np.flatnonzero(self.end > self.start)
@@ -262,9 +259,7 @@ def is_text(head: bytes, rules: Ruleset) -> bool:
     lines = [line for line in head.split(b"\n") if line.strip()]
     if not lines:
         return False
-    others = [line for line in lines if not line.lstrip().startswith((b"{", b"["))]
-    objects = len(lines) - len(others)
-    others += [line for line in lines if line.lstrip().startswith(b"[") and line.lstrip()[1:2] not in (b"{", b"]", b"")]
-    if 2 * objects < len(lines):
+    others = [line for line in lines if not _OBJECT.match(line)]
+    if 2 * len(others) > len(lines):
         return True
     return rules.knows(b"\n".join(others))

@@ -1,0 +1,250 @@
+"""`goodput fleet` with real worker processes: one answer however it is worked out, and nothing left behind.
+
+`make test-fleet` runs these: each starts several processes, which takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from distributed import Client
+
+from goodput_cli.fleet.dask_engine import open_dask
+from goodput_cli.fleet.engine import Workers
+from tests.support.fleets import make_fleet
+
+JOBS = 60
+PATIENCE = 120.0
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of other packages, in other processes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cluster")
+    make_fleet(folder / "logs", JOBS)
+    (folder / "labels.csv").write_text("job,team,accelerators\njob-00*,search,8\njob-*,vision,512\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> dict[str, bytes]:
+    """What one process answers, by format."""
+    return answers(folder, "one", "--workers", "1")
+
+
+def command(folder: Path, name: str, *more: str) -> list[str]:
+    outputs = [argument for ending in ("json", "csv", "txt") for argument in ("-o", f"{name}.{ending}")]
+    return [
+        sys.executable, "-m", "goodput_cli", "fleet", "logs", "--labels", "labels.csv", "--by", "team", "-q", "--force",
+        *outputs, *more,
+    ]  # fmt: skip
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Its own folder for temporary files, which is to be empty afterwards."""
+    temporary = folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+    paths = [str(Path(__file__).parent.parent.parent), str(folder / "plugins")]
+    return {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def start(folder: Path, name: str, *more: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command(folder, name, *more), cwd=folder, env=environment(folder), stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+def read(folder: Path, name: str) -> dict[str, bytes]:
+    return {ending: (folder / f"{name}.{ending}").read_bytes() for ending in ("json", "csv", "txt")}
+
+
+def answers(folder: Path, name: str, *more: str) -> dict[str, bytes]:
+    process = start(folder, name, *more)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said) == (0, b"")
+    return read(folder, name)
+
+
+def workers_of(process: subprocess.Popen[bytes], least: int = 1) -> list[psutil.Process]:
+    """The worker processes, once there are so many that have done something."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and process.poll() is None:
+        children = [one for one in psutil.Process(process.pid).children(recursive=True) if _works(one)]
+        if len(children) >= least:
+            return children
+        time.sleep(0.05)
+    return []
+
+
+def _works(process: psutil.Process) -> bool:
+    try:
+        return "spawn_main" in " ".join(process.cmdline()) and process.memory_info().rss > 60 << 20
+    except psutil.Error:
+        return False
+
+
+def left_behind(folder: Path, group: int) -> list[str]:
+    """Processes of a session, and temporary files."""
+    processes = []
+    for one in psutil.process_iter():
+        try:
+            if os.getsid(one.pid) == group and one.status() != psutil.STATUS_ZOMBIE:
+                processes.append(" ".join(one.cmdline()))
+        except (psutil.Error, OSError):
+            continue
+    return [*processes, *(str(path) for path in (folder / "temporary").iterdir())]
+
+
+@pytest.mark.parametrize("workers", ["2", "3"])
+def test_any_number_of_workers_gives_the_same_bytes(folder: Path, expected: dict[str, bytes], workers: str) -> None:
+    assert answers(folder, "several", "--workers", workers) == expected
+    assert list((folder / "temporary").iterdir()) == []
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture
+def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Somebody's scheduler with two workers without nannies."""
+    address = f"tcp://127.0.0.1:{free_port()}"
+    dask = [sys.executable, "-m", "distributed.cli"]
+    common = {"cwd": folder, "env": environment(folder), "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+    name, _, port = address.removeprefix("tcp://").partition(":")
+    head = subprocess.Popen(
+        [*dask[:2], "distributed.cli.dask_scheduler", "--host", name, "--port", port, "--no-dashboard"], **common
+    )  # type: ignore[call-overload]
+    workers = [
+        subprocess.Popen(
+            [*dask[:2], "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
+            **common,
+        )  # type: ignore[call-overload]
+        for _ in range(2)
+    ]
+    with Client(address, timeout=PATIENCE) as client:
+        client.wait_for_workers(2, timeout=PATIENCE)
+    yield address, head
+    for process in (*workers, head):
+        process.terminate()
+        process.wait(PATIENCE)
+    for path in (folder / "temporary").iterdir():
+        subprocess.run(["rm", "-rf", str(path)], check=True)
+
+
+def test_somebodys_cluster_gives_the_same_bytes_and_its_loss_is_said(
+    folder: Path, expected: dict[str, bytes], scheduler: tuple[str, subprocess.Popen[bytes]]
+) -> None:
+    address, head = scheduler
+    cluster = ("--scheduler", address, "--insecure-scheduler")
+    assert answers(folder, "cluster", *cluster, "--store", "shared") == expected
+    lost = start(folder, "lost", *cluster, "--store", "shared-2")
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and not list((folder / "shared-2").glob("results/*")):
+        time.sleep(0.05)
+    head.kill()
+    _, said = lost.communicate(timeout=PATIENCE)
+    assert lost.returncode in (0, 1)
+    if lost.returncode == 1:
+        assert b"run again with --store to go on" in said
+    assert answers(folder, "again", "--workers", "1", "--store", "shared-2") == expected
+
+
+def test_workers_of_this_machine_refuse_who_has_no_certificate(tmp_path: Path) -> None:
+    with open_dask(1, Workers(), tmp_path) as engine:
+        assert engine.address.startswith("tls://127.0.0.1:")
+        with pytest.raises((OSError, ValueError, TypeError)):
+            Client(engine.address, timeout=3)
+        with pytest.raises((OSError, ValueError)):
+            Client(engine.address.replace("tls://", "tcp://"), timeout=3)
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.2, 0.5, 1.0, 1.5])
+def test_a_worker_that_is_killed_costs_nothing(folder: Path, expected: dict[str, bytes], moment: float) -> None:
+    process = start(folder, "killed", "--workers", "2")
+    found = workers_of(process, 2)
+    time.sleep(moment)
+    victim = random.Random(moment).choice(found)
+    if victim.is_running():
+        victim.kill()
+    _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said) == (0, b"")
+    assert read(folder, "killed") == expected
+
+
+KILLER = """
+import os
+
+class Killer:
+    name = "killer"
+    keys = frozenset({"job_name", "kill"})
+
+    def recognises(self, record):
+        if "kill" in record:
+            os._exit(9)
+        return False
+
+    def translate(self, records, output):
+        return ~records.every()
+"""
+
+
+def test_a_document_that_kills_its_worker_is_listed_and_the_others_are_in(
+    folder: Path, expected: dict[str, bytes]
+) -> None:
+    about = folder / "plugins" / "killer-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: killer\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[goodput_cli.formats]\nkiller = killer_format:Killer\n")
+    (folder / "plugins" / "killer_format.py").write_text(KILLER)
+    (folder / "logs" / "zz-killer.jsonl").write_text('{"job_name": "x", "kill": 1}\n')
+    try:
+        found = answers(folder, "killer", "--workers", "2")
+    finally:
+        (folder / "logs" / "zz-killer.jsonl").unlink()
+        subprocess.run(["rm", "-rf", str(folder / "plugins")], check=True)
+    assert b"zz-killer.jsonl: killed its worker (out of memory?)" in found["json"]
+    assert found["csv"] == expected["csv"]
+
+
+def test_a_driver_that_is_killed_leaves_a_store_that_can_be_used(folder: Path, expected: dict[str, bytes]) -> None:
+    process = start(folder, "driver", "--workers", "1", "--store", "cut")
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline and not list((folder / "cut").glob("results/*")):
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    both = [start(folder, f"both-{number}", "--workers", "1", "--store", "cut") for number in range(2)]
+    for number, one in enumerate(both):
+        _, said = one.communicate(timeout=PATIENCE)
+        assert (one.returncode, said) == (0, b"")
+        assert read(folder, f"both-{number}") == expected
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.4, 0.8])
+def test_ctrl_c_ends_everything(folder: Path, moment: float) -> None:
+    (folder / "temporary").mkdir(exist_ok=True)
+    process = start(folder, "interrupted", "--workers", "2")
+    assert workers_of(process, 1 if moment == 0 else 2)
+    time.sleep(moment)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=PATIENCE)
+    if process.returncode != 0:  # it may have been done
+        assert (process.returncode, said.strip()) == (130, b"Interrupted.")
+    deadline = time.monotonic() + 5
+    while (left := left_behind(folder, process.pid)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert left == []
