@@ -111,7 +111,7 @@ recorder.record_job_start_time()
 threads = threading.active_count()
 monitor.start_goodput_uploader()
 monitor.start_step_deviation_uploader()
-assert threading.active_count() == threads
+assert threading.active_count() <= threads  # the one that syncs the start may have ended
 for step in range(20):
     recorder.record_step_start_time(step)
     time.sleep(0.01)
