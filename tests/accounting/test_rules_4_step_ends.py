@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from goodput_cli.events.formats import registry
-from tests.support.step_end_lines import StepEndLines
 from tests.support.story import (
     account,
     crashed,
@@ -21,6 +17,7 @@ from tests.support.story import (
     ledger,
     loaded,
     prep,
+    reinit,
     restore,
     save,
     start,
@@ -29,12 +26,7 @@ from tests.support.story import (
     terminated,
 )
 
-
-@pytest.fixture(autouse=True, scope="module")
-def step_end_lines() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "BUILT_IN", (StepEndLines, *registry.BUILT_IN))
-        yield
+pytestmark = pytest.mark.usefixtures("step_end_lines")
 
 
 def test_the_first_span_runs_from_the_start_and_has_the_start_up() -> None:
@@ -158,6 +150,13 @@ def test_the_steps_of_an_answer_are_numbered_as_in_the_log() -> None:
         40,
         (1, 40),
     )
+
+
+def test_a_span_behind_a_gap_is_the_first_after_a_re_initialisation() -> None:
+    # The gap from 30.5 to 38.5 holds the re-initialisation: the step behind it is a start-up, and in no median.
+    later = done(4, 50.5, 12), done(5, 60.5), done(6, 70.5)
+    story = account(start(0), done(1, 10), done(2, 20), done(3, 30.5), reinit(31, 37), *later)
+    assert story.seconds == ledger(productive=60.5, startup=2, reinit=6, other=2)
 
 
 def test_a_step_start_is_no_step_end() -> None:
