@@ -86,6 +86,8 @@ class Texts:
             sources[code] = replace(sources[code], marks=marks)
         for code, whole in sources.items():
             source = replace(whole, marks=[mark for mark in whole.marks if not _is_run(mark)])
+            if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
+                source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
