@@ -33,7 +33,7 @@ test-prometheus: $(INSTALLED_DEV) ## Run the tests that need Prometheus (Debian:
 test-fleet: $(INSTALLED_DEV) ## Run the tests of fleets on several processes and a dask cluster (3 minutes)
 	$(BIN)/python -m pytest tests/cluster
 
-test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (2 GB, in a venv of its own)
+test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (5 GB, in a venv of its own)
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
 screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
