@@ -22,6 +22,8 @@ from goodput_cli.vocabulary.text import safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
+MAPPINGS = "mapping"
+"""The table of tables that declare log formats, by name."""
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
 ONLY_TYPED = (
@@ -78,7 +80,7 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     reader = _Reader(settings, context)
     tables = {key: value for key, value in settings.table.items() if isinstance(value, dict)}
     top = {key: value for key, value in settings.table.items() if key not in tables}
-    jobs = tables.pop(JOBS, {})
+    jobs, mappings = tables.pop(JOBS, {}), tables.pop(MAPPINGS, {})
     reader.check_names(tables)
     analyze = _analyze_command(context)
     shared = _sharing(command, analyze)
@@ -86,6 +88,8 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     own = tables.get(command.name or "", {})
     defaults |= reader.read(own, f"{command.name}.", command, lambda _: True)
     defaults |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
+    if mappings and any(option.name == MAPPINGS for option in _options(command)):
+        defaults[MAPPINGS] = [settings.shown]  # the file itself declares them
     several = {option.name for option in _options(command) if option.multiple}
     return {
         name: [value] if name in several and not isinstance(value, list) else value for name, value in defaults.items()

@@ -218,6 +218,12 @@ _TEXT = {
         "Wasted time may be longer, and recovery shorter, by up to two minutes each.",
         "Nothing; a log of the launcher beside it shows when the process died.",
     ),
+    "no_time_in_log": Code(
+        "warning",
+        "A file that trainers write holds steps and no time.",
+        "It says nothing about where time went, and does not count.",
+        "Use what the message names instead.",
+    ),
     "runs_grouped": Code(
         "info",
         "Runs of ML Diagnostics whose names differ only in the time when they started.",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
@@ -21,9 +21,11 @@ from goodput_cli.events.columnar.templates import Columns, Wrapping
 from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.envelope import (
     INSERT_ID,
+    MESSAGE,
     NO_STAMP,
     PAYLOAD,
     SAYS_NOTHING,
+    TEXT_PAYLOAD,
     EnvelopeReader,
     Identity,
     Writer,
@@ -173,6 +175,12 @@ class Decoder:
         """Decode a group unless it is one of envelopes."""
         if PAYLOAD in group.keys:
             return False
+        if TEXT_PAYLOAD in group.keys:
+            stamps = self._envelopes.stamps(group.records)
+            codes = self._codes_of_entries(group.records, stamps)
+            read = self._decode_text(group, group.records, TEXT_PAYLOAD, stamps, codes)
+            self._unrecognised(group, np.flatnonzero(~read))
+            return True
         self._decode_shape(group)
         return True
 
@@ -190,19 +198,33 @@ class Decoder:
         self._unrecognised(group, np.flatnonzero(~is_object))
         group = _take(group, np.flatnonzero(is_object), group.keys)
         stamps = self._envelopes.stamps(group.records)
-        names = self._envelopes.identities(group.records, stamps)
-        codes = [NONE if name is None else self._entries.code(name) for name in names]
+        codes = self._codes_of_entries(group.records, stamps)
         writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
         writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
-        origin = replace(group.origin, entry=np.array(codes, dtype=np.int32), writer=writer)
+        origin = replace(group.origin, entry=codes, writer=writer)
         payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
+
+    def _codes_of_entries(self, entries: Sequence[Record], stamps: I64) -> NDArray[np.int32]:
+        names = self._envelopes.identities(entries, stamps)
+        return np.array([NONE if name is None else self._entries.code(name) for name in names], dtype=np.int32)
+
+    def _decode_text(
+        self, group: Records, entries: Sequence[Entry], key: str, stamps: I64, codes: NDArray[np.int32]
+    ) -> Mask:
+        """Collect the lines of text in entries; bool[n]: those that some format knows."""
+        from goodput_cli.events.text.entries import collect  # few logs hold text
+
+        return collect(group, entries, key, stamps, codes, self._output, self._asked.mappings.ruleset)
 
     def _decode_shape(self, group: Records) -> None:
         for log_format, records in self._by_format(group):
             if log_format is None:
-                if not records.keys & SAYS_NOTHING:
-                    self._unrecognised(records, np.arange(len(records)))
+                unknown = np.full(len(records), not records.keys & SAYS_NOTHING)
+                if records.entries is not None and MESSAGE in records.keys:
+                    codes = records.origin.entry
+                    unknown &= ~self._decode_text(records, records.entries, MESSAGE, records.stamp, codes)
+                self._unrecognised(records, np.flatnonzero(unknown))
                 continue
             named = self._with_jobs(records, log_format)
             if not len(named):

@@ -12,7 +12,7 @@ import numpy as np
 
 from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.templates import Templates
-from goodput_cli.events.formats import sacct
+from goodput_cli.events.formats import sacct, timeless
 from goodput_cli.events.json_lines import JsonLines
 from goodput_cli.events.json_objects import JsonObjects
 from goodput_cli.events.parsed import DocumentReader, Parsed
@@ -54,8 +54,10 @@ def _of_text(batch: RawBatch, asked: Asked) -> DocumentReader | None:
     by_delimiter = mappings.delimiters
 
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
+        if columns >= sacct.HEADER or columns >= timeless.COLUMNS:
+            return True
         row = dict.fromkeys(columns, "1")
-        return columns >= sacct.HEADER or any(has_keys(rule, row) for rule in by_delimiter.get(delimiter, ()))
+        return any(has_keys(rule, row) for rule in by_delimiter.get(delimiter, ()))
 
     delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*sacct.DELIMITERS, *by_delimiter)))
     if delimiter is not None:

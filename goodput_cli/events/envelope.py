@@ -13,6 +13,8 @@ from goodput_cli.arrays import I64, Characters
 from goodput_cli.events.timestamps import Instants, TimestampReader
 
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
+TEXT_PAYLOAD, MESSAGE = "textPayload", "message"
+"""Where a line of text stands: an entry's own payload, or what a logger wrote as JSON."""
 SAYS_NOTHING = frozenset({"logging.googleapis.com/diagnostic"})
 """Keys of records that a writer's own library adds, and that say nothing about a job: Google's client library writes
 its name and version once a process."""

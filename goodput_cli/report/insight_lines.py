@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
@@ -45,7 +46,7 @@ def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
 
 def _title(analysis: Analysis, lost: int, remark: str) -> Text:
     share = percent(100 * lost / analysis.window.counted_ns)
-    parts = (("LOST", "bold"), "     ", (share, "bold red"), _GAP, _lost(analysis, lost), (remark, "dim"))
+    parts = (("LOST", "bold"), "     ", (share, "bold red"), _GAP, amount_text(analysis.price, lost), (remark, "dim"))
     return Text.assemble(*parts)
 
 
@@ -98,9 +99,8 @@ def _commands(insights: tuple[Insight, ...], width: int) -> list[str]:
     return [safe(one.command_line(_LOGS)) for one in insights]
 
 
-def _lost(analysis: Analysis, ns: int) -> str:
-    """The time that was lost, and what it cost."""
-    price = analysis.price
+def amount_text(price: Price | None, ns: int) -> str:
+    """A time that was lost, and what it cost as far as that is known."""
     parts = [duration(ns)]
     if price is not None:
         parts.append(f"{number(round(price.hours(ns), 2))} accelerator hours")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.events.formats import registry
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account
 from tests.strategies import BASE, any_logs, entry_logs, messy_logs, step_end_logs
-from tests.support.step_end_lines import StepEndLines
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
@@ -70,14 +68,6 @@ def test_engine_and_oracle_agree(lines: Lines, question: dict[str, Any]) -> None
 @given(entry_logs(), questions())
 def test_they_agree_on_who_wrote_the_lines(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
-
-
-@pytest.fixture(scope="module")
-def step_end_lines() -> Iterator[None]:
-    """The format that says how many steps were done."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "BUILT_IN", (StepEndLines, *registry.BUILT_IN))
-        yield
 
 
 @slowly

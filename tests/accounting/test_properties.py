@@ -15,7 +15,7 @@ import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.vocabulary.categories import Category
-from tests.strategies import JOB, any_logs, messy_logs, shifted, unchanged_answers
+from tests.strategies import JOB, any_logs, messy_logs, shifted, step_end_logs, unchanged_answers
 
 slowly = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 Lines = Sequence[str]
@@ -116,6 +116,21 @@ def test_the_same_events_give_the_same_answer_however_they_arrive(
 ) -> None:
     changed = data.draw(unchanged_answers(list(lines)))
     assert answer(analyse(*changed, **question)) == answer(analyse(lines, **question))
+
+
+@settings(slowly, max_examples=40)
+@given(st.data(), step_end_logs(), questions(), st.integers(1, 10**8))
+@pytest.mark.usefixtures("step_end_lines")
+def test_step_ends_give_the_same_answer_however_and_whenever(
+    data: st.DataObject, lines: Lines, question: dict[str, object], seconds: int
+) -> None:
+    here = analyse(lines, **question)
+    assert answer(analyse(*data.draw(unchanged_answers(list(lines))), **question)) == answer(here)
+    there = analyse(shifted(list(lines), seconds), **question)
+    assert (here is None) == (there is None)
+    if here is not None and there is not None:
+        assert sum(amounts(here)) == here.window.counted_ns
+        assert list(amounts(there)) == list(amounts(here))
 
 
 @slowly

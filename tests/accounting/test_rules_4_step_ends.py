@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from pathlib import Path
 
 import pytest
 
-from goodput_cli.events.formats import registry
-from tests.support.step_end_lines import StepEndLines
+from goodput_cli.cli.main import run
 from tests.support.story import (
     account,
     crashed,
@@ -21,20 +21,17 @@ from tests.support.story import (
     ledger,
     loaded,
     prep,
+    reinit,
     restore,
     save,
     start,
     step,
     steps,
     terminated,
+    told,
 )
 
-
-@pytest.fixture(autouse=True, scope="module")
-def step_end_lines() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "BUILT_IN", (StepEndLines, *registry.BUILT_IN))
-        yield
+pytestmark = pytest.mark.usefixtures("step_end_lines")
 
 
 def test_the_first_span_runs_from_the_start_and_has_the_start_up() -> None:
@@ -158,6 +155,26 @@ def test_the_steps_of_an_answer_are_numbered_as_in_the_log() -> None:
         40,
         (1, 40),
     )
+
+
+def test_a_span_behind_a_gap_is_the_first_after_a_re_initialisation() -> None:
+    # The gap from 30.5 to 38.5 holds the re-initialisation: the step behind it is a start-up, and in no median.
+    later = done(4, 50.5, 12), done(5, 60.5), done(6, 70.5)
+    story = account(start(0), done(1, 10), done(2, 20), done(3, 30.5), reinit(31, 37), *later)
+    assert story.seconds == ledger(productive=60.5, startup=2, reinit=6, other=2)
+
+
+def test_every_question_has_an_answer(tmp_path: Path) -> None:
+    log = tmp_path / "ends.jsonl"
+    first = start(0), *dones((10, 60), (20, 100)), save(100, 5, 20), *dones((30, 145), (40, 185)), crashed(200)
+    again = start(300), restore(310, 8, 20), *dones((30, 396), (40, 436), (50, 476)), job_finished(480)
+    log.write_text("\n".join(told(*first, *again)) + "\n", encoding="utf-8")
+    for command in ("analyze", "advise", "disruptions", "steps", "timeline", "check"):
+        written = tmp_path / f"{command}.json"
+        assert run([command, str(log), "-q", "-o", str(written)]) in (0, 5)
+        assert json.loads(written.read_text(encoding="utf-8"))["schema_version"] == 1
+    (slowest, *_) = json.loads((tmp_path / "steps.json").read_text(encoding="utf-8"))["slowest"]
+    assert (slowest["step"], slowest["steps"]) == (21, 10)
 
 
 def test_a_step_start_is_no_step_end() -> None:

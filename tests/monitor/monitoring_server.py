@@ -3,7 +3,8 @@ in Google's documents that they refuse; that the real service does the same was 
 
     python tests/monitor/monitoring_server.py    prints its port
 
-POST /control orders a fault (JSON) or forgets everything, GET /control tells what was received.
+POST /control orders a fault (JSON) or forgets everything, GET /control tells what was received. It is
+the metadata server of a machine too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,15 @@ TYPES = {
     "interval_badput": ("DOUBLE", {"badput_source", "rolling_window_size"}),
     "stepping_slice_efficiency": ("DOUBLE", {"window_type", "rolling_window_size"}),
     "available_slice_efficiency": ("DOUBLE", {"window_type", "rolling_window_size"}),
+}
+METADATA = {
+    "": "",
+    "project/project-id": "meta-project",
+    "instance/zone": "projects/1/zones/europe-west4-a",
+    "instance/machine-type": "projects/1/machineTypes/ct5p-hightpu-4t",
+    "universe/universe-domain": "googleapis.com",
+    "instance/service-accounts/default": '{"email": "m@x.iam", "scopes": ["https://www.googleapis.com/auth/cloud-platform"]}',
+    "instance/service-accounts/default/token": '{"access_token": "t", "expires_in": 3600, "token_type": "Bearer"}',
 }
 COMMON = {"accelerator_type", "cluster_name"}
 RESOURCES = {
@@ -62,6 +72,10 @@ class Server:
         """As if it had just been started."""
         self._ask({"forget": True})
 
+    def projects(self) -> list[str]:
+        """To which projects points were sent."""
+        return list(self._ask(None)["projects"])
+
     def points(self) -> list[dict[str, Any]]:
         """Every point that was taken: metric, labels, resource, end (s), value."""
         return list(self._ask(None)["points"])
@@ -92,6 +106,7 @@ class _State:
         self.last: dict[str, float] = {}
         self.kinds: dict[str, str] = {}
         self.requests = 0
+        self.projects: set[str] = set()
         self.fault: dict[str, Any] = {"kind": "", "times": 0}
 
     def take(self, series: list[dict[str, Any]]) -> list[str]:
@@ -177,8 +192,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         state = self.state
+        if not self.path.startswith("/control"):
+            self._metadata(self.path.partition("?")[0].removeprefix("/computeMetadata/v1").strip("/"))
+            return
         with state.lock:
-            self._answer(200, {"points": state.points, "refusals": state.refusals, "requests": state.requests})
+            self._answer(
+                200,
+                {
+                    "points": state.points,
+                    "refusals": state.refusals,
+                    "requests": state.requests,
+                    "projects": sorted(state.projects),
+                },
+            )
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -188,6 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._order(body)
                 return
             kind = self._fault()
+            state.projects.add(self.path.split("/")[3])
             refused = [] if kind not in ("", "lose") else state.take(body["timeSeries"])
             state.refusals += refused
         if kind == "hang":
@@ -200,6 +227,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(400, {"error": {"message": "; ".join(refused)[:1000]}})
         else:
             self._answer(200, {})
+
+    def _metadata(self, what: str) -> None:
+        """What the metadata server of a machine of Google's says."""
+        body = METADATA.get(what, "").encode()
+        self.send_response(200 if what in METADATA else 404)
+        self.send_header("Metadata-Flavor", "Google")
+        self.send_header("Content-Type", "application/json" if body.startswith(b"{") else "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def _order(self, order: dict[str, Any]) -> None:
         if order.get("forget"):

@@ -21,7 +21,7 @@ from goodput_cli.monitor.targets.base import Place, TargetFailed, parse_target
 from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of
 from goodput_cli.monitor.targets.gcm_series import step_time_deviation
 from tests.monitor.monitoring_server import Server
-from tests.monitor.monitors import Job, ended, monitor
+from tests.monitor.monitors import Job, ended, monitor, started
 from tests.support.recorder_log import EPOCH, Recorder
 
 NS = 10**9
@@ -189,6 +189,20 @@ def test_a_server_that_hangs_delays_no_other_target(server: Server, folder: Path
     assert monitor("run.jsonl", *targets, "--grace", "0.2") == 1
     assert len(Path("m.json").read_bytes().splitlines()) > 1
     assert server.requests() == 1
+
+
+def test_project_zone_and_accelerator_are_those_of_the_machine(server: Server, folder: Path) -> None:
+    ended(folder / "run.jsonl")
+    host = server.url.removeprefix("http://")
+    place = {"GCE_METADATA_HOST": host, "GCE_METADATA_IP": host, "NO_PROXY": "*", "CLOUDSDK_CONFIG": str(folder)}
+    with started("run.jsonl", "--publish", "gcm:", cwd=folder, **place) as process:
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert server.projects() == ["meta-project"]
+    assert server.refusals() == []
+    point = server.points()[0]
+    assert point["resource"]["labels"]["location"] == "europe-west4-a"
+    assert point["labels"]["accelerator_type"] == "TPU-v5p"
 
 
 def test_without_a_zone_it_says_which_option_names_one(

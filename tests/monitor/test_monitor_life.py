@@ -231,6 +231,20 @@ def test_a_clock_that_was_set_back_hides_nothing(folder: Path) -> None:
     watched.close()
 
 
+def test_a_history_that_says_the_same_counts_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = ended(folder / "run.jsonl")
+    entries = [
+        {"insertId": str(at), "timestamp": "2026-01-01T00:00:00Z", "logName": "l", "jsonPayload": json.loads(line)}
+        for at, line in enumerate(log.read_text().splitlines())
+    ]
+    Path("history.json").write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
+    assert monitor(log, "--publish", "json:m.json") == 0
+    assert monitor(log, "--publish", "json:m.json", "--history", "history.json") == 0
+    one, other = updates(folder / "m.json")
+    assert one["goodput"] == other["goodput"]
+    assert one["job"]["attempts"] == other["job"]["attempts"] == 1
+
+
 def test_another_job_that_begins_there_changes_nothing(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()

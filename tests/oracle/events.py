@@ -24,7 +24,8 @@ TIE_ORDER = (
 CLEAN = {"user_terminated", "job_finished", "job_end"}
 TERMINATIONS = {"terminated", "crashed"} | CLEAN
 BEGINNINGS = set(TIE_ORDER[TIE_ORDER.index("start") : TIE_ORDER.index("step") + 1])
-"""A start at the instant of an end follows it. Chosen: and so do the lines of that instant that follow a start."""
+"""A start at the instant of an end follows it. Chosen: and so do the lines of that instant that follow a start, but
+not the end lines of phases, unless one begins there too: they close what the old life left open."""
 CHECKPOINTS = {"load", "finished", "saved"}
 START_UP = {"tpu_init", "prep", "restore", "elastic_down", "elastic_up", "elastic_reinit"}
 NO_LIFE = {"scheduled", "slices"}
@@ -247,10 +248,12 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     distinct = one_kind_of_steps({event.identity: event for event in by_writer}.values())
     last_breaths = {event.time for event in distinct if event.kind in TERMINATIONS}
     reborn = last_breaths & {event.time for event in distinct if event.kind == "start"}
+    begun = {(event.kind, event.label, event.time) for event in distinct if event.edge == "begin"}
 
     def key(event: Event) -> tuple[Any, ...]:
         tie = TIE_ORDER.index(event.kind)
-        if event.time in reborn and event.kind in BEGINNINGS and (event.kind, event.edge) != ("step", "end"):
+        stays = event.edge == "end" and (event.kind, event.label, event.time) not in begun
+        if event.time in reborn and event.kind in BEGINNINGS and not stays:
             tie += len(TIE_ORDER)
         edge = ("end", "begin", "interval", "point").index(event.edge)
         step, mean, rank = (-1 if number is None else number for number in (event.step, event.mean, event.rank))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.errors import UsageError
+from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.mappings.registry import load_mappings
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
@@ -185,3 +185,36 @@ def test_a_mistake_in_a_mapping_has_its_place(
         load_mappings([str(path)])
     assert sentence in str(error.value)
     assert str(error.value).startswith(f"{path}:{place}: ")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_what_pods_print_is_read_from_cloud_logging(tmp_path: Path, wrapped: bool) -> None:
+    """MaxText on GKE: the entries' own times count, whatever zone the lines are in."""
+    entries = []
+    for number, line in enumerate(MAXTEXT.splitlines()):
+        minutes, rest = line[9:11], line[12:21]
+        body = {"jsonPayload": {"message": line}} if wrapped else {"textPayload": line}
+        entries.append(body | {
+            "insertId": f"i{number}",
+            "timestamp": f"2026-03-01T18:{minutes}:{rest}Z",
+            "labels": {"k8s-pod/jobset_sigs_k8s_io/jobset-name": "llm-7b"},
+            "resource": {"type": "k8s_container", "labels": {"pod_name": "llm-7b-0"}},
+        })  # fmt: skip
+    text = "".join(f"{json.dumps(entry)}\n" for entry in entries[::-1])
+    analysis = analysed(written(tmp_path / "pods", entries_jsonl=text))
+    assert seconds(analysis) == MAXTEXT_SECONDS
+    assert analysis.job.name == "llm-7b"
+    assert codes(analysis).isdisjoint({"stamps_go_back", "naive_timestamps", "assumed_year"})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "instead"),
+    [
+        ("trainer__state_json", json.dumps({"global_step": 20, "log_history": [{"step": 10}]}, indent=2), "runs/"),
+        ("metrics_csv", "epoch,step,train_loss\n0,49,2.5\n0,99,2.4\n", "lightning_logs/"),
+    ],
+)
+def test_what_has_no_time_is_answered_with_what_to_use(tmp_path: Path, name: str, text: str, instead: str) -> None:
+    (path,) = written(tmp_path / "a", **{name: text}).iterdir()
+    with pytest.raises(NotEnoughData, match=f"holds no time; name its TensorBoard folder instead \\({instead}"):
+        analysed(path)

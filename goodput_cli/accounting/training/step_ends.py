@@ -37,16 +37,16 @@ def end_spans(
     owner = np.insert(records.owner, before, shown.astype(owner_type(records.attempts)))
     bounds = np.searchsorted(owner, np.arange(records.attempts + 1)).astype(np.intp)
     last = bounds[1:][records.has] - 1
-    opening = np.zeros(len(rows), dtype=bool)
-    opening[bounds[:-1][records.has]] = True
-    opening[first_behind(time, bounds, reinitialised)] = True
-    opening[last] = False
     end, stop = np.append(time[1:], time[-1:]), np.append(number[1:], number[-1:])
     end[last], stop[last] = time[last], number[last]
     start = time.copy()
     measured = np.ones(len(rows), dtype=bool)
     measured[bounds[:-1][shown[beginnings.started[shown]]]] = False
     _leave_gaps(table, rows, start, end, stop - number, measured)
+    opening = np.zeros(len(rows), dtype=bool)
+    opening[bounds[:-1][records.has]] = True
+    opening[first_behind(start, bounds, reinitialised)] = True
+    opening[last] = False
     return TrainingSpans(start, end, number, stop, owner, rows, None, opening, ending), last
 
 

@@ -14,9 +14,10 @@ from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.events.formats.sacct import Sacct
+from goodput_cli.events.formats.timeless import Timeless
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
-BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct)
+BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Timeless)
 """A row each; of two that recognise a record, the first reads it."""
 
 

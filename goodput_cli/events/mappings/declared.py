@@ -100,11 +100,18 @@ def read_mapping(text: str, file: str) -> Declared:
     return declared(document, _Places(file, text))
 
 
-def mappings_in(settings: Keys[str, Any], text: str, file: str) -> list[Declared]:
-    """The tables `[tool.goodput.mapping.NAME]` of a pyproject.toml. settings: what stands under `mapping`."""
+def mappings_in(text: str, file: str, above: Sequence[str]) -> list[Declared]:
+    """The tables such as `[tool.goodput.mapping.NAME]` in the settings of a project. above: the keys before the name.
+    Raises UsageError with file, line and column."""
+    try:
+        settings = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _toml_error(file, str(error)) from None
+    for key in above:
+        settings = settings.get(key, {}) if isinstance(settings, dict) else {}
     found = []
-    for name, table in settings.items():
-        places = _Places(file, text, f"tool.goodput.mapping.{name}.")
+    for name, table in settings.items() if isinstance(settings, dict) else ():
+        places = _Places(file, text, f"{'.'.join(above)}.{name}.")
         if not isinstance(table, dict):
             raise places.of_top("name").error(f"mapping.{name} is no table")
         found.append(declared({"name": name, **table}, places))

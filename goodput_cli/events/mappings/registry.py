@@ -16,7 +16,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.mappings.declared import Declared, mappings_in, read_mapping
 from goodput_cli.events.mappings.rules import Mapped, RecordRule, mapped
-from goodput_cli.events.text import launcher, megatron
+from goodput_cli.events.text import launcher, megatron, mllog
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.rules import BadValueError
@@ -28,6 +28,8 @@ SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
 SHIPPED_OF_RECORDS = ("one-logger", "wandb")
 """Mappings of JSON objects and rows of tables."""
 _MOST_BYTES = 1 << 20
+_ABOVE = {"pyproject.toml": ("tool", "goodput", "mapping"), "goodput.toml": ("mapping",)}
+"""Where settings of a project declare mappings."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,12 @@ class Mappings:
     @cached_property
     def ruleset(self) -> Ruleset:
         """Every rule for lines of text, in the order in which they are tried."""
-        ours = (*megatron.RULES, *launcher.RULES, *(rule for one in _shipped(SHIPPED) for rule in one.lines))
+        ours = (
+            *megatron.RULES,
+            *launcher.RULES,
+            *mllog.RULES,
+            *(rule for one in _shipped(SHIPPED) for rule in one.lines),
+        )
         return Ruleset((*(rule for one in self.named for rule in one.lines), *ours))
 
     @property
@@ -82,15 +89,8 @@ def _declared_in(path: str) -> Sequence[Declared]:
         raise UsageError(f"--mapping {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise UsageError(f"--mapping {path}: is no text in UTF-8") from None
-    if Path(path).name != "pyproject.toml":
-        return [read_mapping(text, path)]
-    import tomllib
-
-    try:
-        settings = tomllib.loads(text).get("tool", {}).get("goodput", {}).get("mapping", {})
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: {error}") from None
-    return mappings_in(settings, text, path)
+    above = _ABOVE.get(Path(path).name)
+    return [read_mapping(text, path)] if above is None else mappings_in(text, path, above)
 
 
 @cache

@@ -15,7 +15,7 @@ from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind, Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
-from goodput_cli.events.text import launcher, megatron, scheduler
+from goodput_cli.events.text import launcher, megatron, mllog, scheduler
 from goodput_cli.events.text.jobs import Named, TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
@@ -32,6 +32,7 @@ TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
     megatron.NAME: megatron.translate,
     megatron.PROGRESS: megatron.translate_progress,
     launcher.NAME: launcher.translate,
+    mllog.NAME: mllog.translate,
 }
 """By format: what its lines mean together, where a line alone does not say it."""
 ONE_STORY = frozenset({megatron.NAME})
@@ -85,11 +86,13 @@ class Texts:
             sources[code] = replace(sources[code], marks=marks)
         for code, whole in sources.items():
             source = replace(whole, marks=[mark for mark in whole.marks if not _is_run(mark)])
+            if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
+                source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(sources[code].marks)) for code, part in events]
+        files = [_file(names[code], part, _own_job(sources[code].marks, names[code])) for code, part in events]
         named = name_jobs(files, question.job_name)
         _note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
@@ -223,8 +226,11 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     return TextFile(name, own, min(times), max(times), steps, numbers)
 
 
-def _own_job(marks: Sequence[Mark]) -> str:
+def _own_job(marks: Sequence[Mark], source: str) -> str:
     """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
+    of_mllog = [mark for mark in marks if mark.said is not None and mark.said.format == mllog.NAME]
+    if of_mllog:
+        return mllog.job_of(of_mllog, source)
     names = {one.name: one.job for one in (mark.said for mark in marks) if one is not None and one.job}
     names.pop("log_interval", None)
     return names.get("wandb_exp_name") or next(iter(names.values()), "")

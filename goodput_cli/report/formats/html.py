@@ -11,7 +11,7 @@ from goodput_cli.analysis.picture.picture import picture_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.base import Page
-from goodput_cli.report.html.charts import library
+from goodput_cli.report.html.charts import moving_library, unchecked
 from goodput_cli.report.html.columns import chart_columns
 from goodput_cli.report.html.figures import STILL_COLUMNS, figures
 from goodput_cli.report.html.page import document, resource, script_data
@@ -20,7 +20,9 @@ from goodput_cli.report.html.sections import (
     diagnostics,
     disruptions,
     find_steps,
+    insights,
     key_facts,
+    lost,
     method,
     rolling_windows,
     step_tables,
@@ -39,10 +41,11 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     picture = picture_of(analysis, MOVING_COLUMNS)
     fine, coarse = chart_columns(picture), chart_columns(picture_of(analysis, STILL_COLUMNS))
     steps = find_steps(analysis)
-    shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
+    with unchecked():
+        shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
     return document(
         "analysis.html",
-        scripts=[library(), resource("report.js")],
+        scripts=[moving_library(), resource("report.js")],
         title=f"Goodput of {analysis.job.name}: {share}",
         job=analysis.job.name,
         share=share,
@@ -50,6 +53,8 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
         facts=key_facts(analysis),
+        insights=insights(analysis),
+        lost=lost(analysis),
         waterfall=waterfall(analysis),
         beside=list(facts.beside_ledger(analysis)),
         not_recorded=analysis.not_recorded,

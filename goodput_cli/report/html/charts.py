@@ -11,14 +11,16 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import altair as alt
 import vl_convert
+from altair.utils.schemapi import debug_mode
 
 from goodput_cli.report.html.columns import ChartColumns
+from goodput_cli.report.html.library import library
 from goodput_cli.vocabulary.categories import Category
 
 WIDTH = 860
@@ -177,11 +179,16 @@ def painted(spec: Spec, columns: ChartColumns | None) -> bytes:
     return png
 
 
-@cache
-def library() -> str:
-    """The JavaScript of the chart library, to be held by a page: it defines `vegaEmbed`."""
-    bundle: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=_vl_version())
-    return bundle
+def moving_library() -> str:
+    """The JavaScript that the charts of a page need to move."""
+    return library(_vl_version())
+
+
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Charts are made without Altair's validation of each part, which takes a second; tests make them with it."""
+    with debug_mode(False):
+        yield
 
 
 def _vl_version() -> str:

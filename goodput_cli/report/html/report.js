@@ -297,6 +297,15 @@
     }), 200);
   });
 
+  // A link to what is folded unfolds it.
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+    if (target && location.hash) target.scrollIntoView();
+  };
+  window.addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
+
   // On paper nothing can be opened: it is open already.
   let opened = [];
   window.addEventListener("beforeprint", () => {

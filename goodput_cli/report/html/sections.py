@@ -18,11 +18,12 @@ from goodput_cli.analysis.steps.statistics import StepReport, step_report
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
+from goodput_cli.report.insight_lines import amount_text, cost_text
 from goodput_cli.report.sheets.html import HtmlTable, html_table
 from goodput_cli.vocabulary.categories import BY_NAME, Category, Look
 from goodput_cli.vocabulary.definitions import DEFINITIONS
 from goodput_cli.vocabulary.option import declared
-from goodput_cli.vocabulary.text import clock, duration, iso, number, period, plural, seconds_text
+from goodput_cli.vocabulary.text import clock, duration, iso, number, percent, period, plural, seconds_text
 
 MOST_ROWS = 500
 """How many rows a table of the report holds; the pages of the single commands hold more."""
@@ -31,6 +32,7 @@ MOST_DETAILS = 100
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
 _LOOKS_OF_VERDICTS = {"failed": "bad", "passed": "good"}
+_MARKS_OF_VERDICTS = {"failed": "\N{BALLOT X}", "passed": "\N{CHECK MARK}", "warning": "!"}
 _EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last sign of life",
@@ -62,6 +64,7 @@ class Bar:
 class Details:
     """One disruption with everything that is known of it, and the lines that show it."""
 
+    number: int
     title: str
     facts: list[tuple[str, str]]
     evidence: list[tuple[str, str]]
@@ -79,10 +82,11 @@ class Disruptions:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A threshold in words. look: a class of the style sheet."""
+    """A threshold in words. look: a class of the style sheet. mark: says without a colour what it says."""
 
     expression: str
     look: str
+    mark: str
     verdict: str
     value: str
     limit: str
@@ -97,6 +101,52 @@ class Finding:
     more: int
     effect: str
     advice: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """An insight in words. target: the id of what shows more in the page, None where nothing does."""
+
+    time: str
+    share: str
+    cost: str
+    text: str
+    advice: str
+    command: str
+    target: str | None
+    evidence: tuple[str, ...]
+
+
+def insights(analysis: Analysis) -> list[Told]:
+    """All insights, the most costly first."""
+    return [
+        Told(
+            duration(one.ns),
+            percent(one.percent),
+            cost_text(one),
+            one.text,
+            f"{one.advice[:1].upper()}{one.advice[1:]}.",
+            one.command_line(),
+            _target(one.command),
+            one.evidence,
+        )
+        for one in analysis.insights
+    ]
+
+
+_SECTIONS = {"disruptions": "disruptions", "steps": "step-time", "timeline": "steps-and-clock", "rolling": "over-time"}
+
+
+def _target(command: tuple[str, ...]) -> str | None:
+    """Where in the page the same can be seen as by the command."""
+    around = command[-1].partition("disruption:")[2] if "--around" in command else ""
+    return f"disruption-{around}" if around.isdigit() and int(around) <= MOST_DETAILS else _SECTIONS.get(command[0])
+
+
+def lost(analysis: Analysis) -> tuple[str, str]:
+    """What was lost: share, and amount with its cost."""
+    ns = sum(row.ns for row in analysis.badput)
+    return percent(100 * ns / analysis.window.counted_ns), amount_text(analysis.price, ns)
 
 
 def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
@@ -187,6 +237,7 @@ def _details(row: Disruption) -> Details:
     places = asdict(row.evidence)
     down_since = " ".join(clock(row.last_sign_of_life_ns))
     return Details(
+        number=row.number,
         title=f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}",
         facts=list(_disruption_facts(row)),
         evidence=[(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None],
@@ -228,6 +279,7 @@ def thresholds(analysis: Analysis) -> list[Judgement]:
         Judgement(
             threshold.expression,
             _LOOKS_OF_VERDICTS.get(threshold.verdict, "warn"),
+            _MARKS_OF_VERDICTS.get(threshold.verdict, "?"),
             facts.threshold_verdict(threshold),
             facts.threshold_value(threshold),
             facts.threshold_limit(threshold),

@@ -148,6 +148,7 @@ class _Reader:
         usual = median_share(count, plain, True) or median_share(count, plain, False) or self._training.unit
         some = extra > 0
         followed = place + 1 < len(self._job.lived)
+        steps = np.maximum(count, 1)  # step-end logs have spans without a step
         return Life(
             attempt=attempt,
             first=int(self._job.began[attempt]),
@@ -163,7 +164,7 @@ class _Reader:
             clean=bool(self._job.timeline.endings.how[attempt] == End.CLEAN) and followed,
             resumed=int(self._job.began[self._job.lived[place + 1]]) if followed else None,
             began_at=self._began_at(attempt),
-            kept=int((plain * own.kept[rows] // count + extra * own.kept[rows] // count).sum()),
+            kept=int((plain * own.kept[rows] // steps + extra * own.kept[rows] // steps).sum()),
         )
 
     def _began_at(self, attempt: int) -> str | None:

@@ -101,7 +101,8 @@ def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:
     that are rounded down one after the other. skip_first: without the very first step. None of nothing."""
     if len(count) == 0:
         return None
-    low, more = amount // count, amount % count
+    steps = np.maximum(count, 1)  # step-end logs have spans without a step
+    low, more = amount // steps, amount % steps
     value, weight = np.concatenate((low, low + 1)), np.concatenate((count - more, more))
     if skip_first:
         weight = weight.copy()
