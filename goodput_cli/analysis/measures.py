@@ -8,6 +8,7 @@ was nothing to average.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -311,3 +312,15 @@ FACTS = (*_OF_JOB, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
 """What a comparison shows beside the categories, in this order."""
 MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in (*_SHARES, *FACTS)}
 """Every measure by name."""
+_LESS_IS_BETTER = re.compile(r"disruptions|mean_|longest_unproductive|steps\.(?!count)|saves\.time|at_risk")
+_MORE_IS_BETTER = re.compile(r"mtbf|elastic\.")
+_NEITHER = ("disruptions.scale_up",)
+
+
+def change_is_better(name: str, change: Fraction) -> bool | None:
+    """Whether a change of a fact is for the better; None where there is none, or more is as good as less."""
+    if change == 0 or name in _NEITHER:
+        return None
+    if _LESS_IS_BETTER.match(name):
+        return change < 0
+    return change > 0 if _MORE_IS_BETTER.match(name) else None

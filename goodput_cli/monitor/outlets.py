@@ -31,7 +31,7 @@ class Outlet:
         self._change = threading.Condition()
         self._waiting: Snapshot | None = None
         self._final = False
-        self._delivered = False
+        self._delivered = self._closed = False
         self._failures = 0
         self._retry_at = 0.0
         self._said_at = float("-inf")
@@ -53,12 +53,14 @@ class Outlet:
             return self._delivered
 
     def _run(self) -> None:
-        while not self._delivered:
+        while not (self._delivered or self._closed):
             self._try()  # in a call of its own: no update is held while the next one is waited for
 
     def _try(self) -> None:
         """Publish the newest update, once it is time for it."""
         snapshot, final = self._next()
+        if snapshot is None:
+            return
         failure = self._publish(snapshot, final)
         with self._change:
             if failure is not None:
@@ -72,12 +74,12 @@ class Outlet:
                 self._delivered = final
                 self._change.notify_all()
 
-    def _next(self) -> tuple[Snapshot, bool]:
-        """The newest update, once it is time for it."""
+    def _next(self) -> tuple[Snapshot | None, bool]:
+        """The newest update, once it is time for it; None once this is closed."""
         with self._change:
-            while self._waiting is None or time.monotonic() < self._retry_at:
+            while not self._closed and (self._waiting is None or time.monotonic() < self._retry_at):
                 self._change.wait(None if self._waiting is None else self._retry_at - time.monotonic())
-            return self._waiting, self._final
+            return None if self._closed else self._waiting, self._final
 
     def _publish(self, snapshot: Snapshot, final: bool) -> TargetFailed | None:
         try:
@@ -102,7 +104,11 @@ class Outlet:
 
     def close(self) -> None:
         """Let go of what the target holds; one that hangs is left to the end of the process."""
-        if self._delivered or self._waiting is None:
+        with self._change:
+            idle = self._delivered or self._waiting is None
+            self._closed = True
+            self._change.notify_all()
+        if idle:
             self._target.close()
 
 

@@ -12,8 +12,9 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goodput_cli.analysis.compare.chart import change_chart
 from goodput_cli.analysis.compare.compare import Contribution, Pair, Side, compare_sides
-from goodput_cli.analysis.compare.phrases import fact_words
+from goodput_cli.analysis.compare.phrases import fact_is_better, fact_words, length_line, moved_lines
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
 from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.thresholds import parse_change
@@ -42,6 +43,8 @@ from tests.support.story import (
     terminated,
 )
 
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
+NIGHT_LOG, SECOND_LOG = SAMPLES / "llm-pretrain.jsonl", SAMPLES / "llm-pretrain-r2.jsonl"
 SECOND = 10**9
 SAVE = "unproductive_checkpoint_save_time"
 PREP = "training_prep"
@@ -278,3 +281,24 @@ def test_from_files_and_from_a_saved_analysis_comes_the_same(lines: list[str]) -
         assert made.points == 0
         assert {found.points for found in made.contributions} <= {0}
         assert (made.baseline.saved, made.side.saved) == (True, False)
+
+
+def test_it_reads_forward_the_largest_first() -> None:
+    """What got worse and better, in words, by how much of what."""
+    pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
+    worse, better = moved_lines(pair)
+    assert worse.startswith("worse: recovery by 4.05, custom:EVAL_STEP by 3.79, program startup by 1.10 points, and ")
+    assert better.startswith("better: wasted progress by 9.34, elastic reinit by 0.64, ")
+    (said,) = length_line(pair)
+    assert said.startswith("very different lengths, 11 h 11 min and 2 h 15 min")
+    words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
+    assert (words["mean_downtime"], words["mean_steps_lost"], words["mtbf"]) == ("worse", "better", "worse")
+    assert (words["disruptions"], words["saves.count"], words["window"]) == ("", "", "")
+
+
+def test_the_chart_shows_the_largest_changes_first() -> None:
+    chart = change_chart(compare([NIGHT_LOG, SECOND_LOG]).pairs[0])
+    assert chart is not None
+    assert [name for name, _ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
+    assert "worse: recovery by 4.05" in chart.words
+    assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None

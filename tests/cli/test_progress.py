@@ -119,11 +119,11 @@ def test_all_bytes_and_lines_are_told_and_the_sum_before(tmp_path: Path) -> None
     assert (told.bytes, told.expected, told.lines, told.finished) == (size, size, 202, True)
 
 
-def test_jobs_are_counted_once_everything_is_read(tmp_path: Path) -> None:
+def test_check_counts_jobs_once_everything_is_read(tmp_path: Path) -> None:
     """One line after the other: the terminal has one place for them."""
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(70_000)))
-    terminal = Terminal("jobs", str(path), "--format", "json")
-    assert terminal.code() == 0
+    terminal = Terminal("check", str(path), "--format", "json")
+    assert terminal.code() in (0, 5)
     assert terminal.shown.index("reading") < terminal.shown.index("jobs ━")
     assert "accounting" not in terminal.shown

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
+from goodput_cli.analysis.measures import change_is_better
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
@@ -26,6 +27,9 @@ from goodput_cli.vocabulary.text import (
 
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40
+_MOST_MOVED = 3
+_ROUND_FROM = 10
+_VERY_DIFFERENT = 2
 
 
 def side_name(side: Side) -> str:
@@ -42,6 +46,43 @@ def verdict(pair: Pair) -> str:
     worth = duration(abs(round(pair.worth_ns(pair.points))))
     of = duration(pair.side.summary.window.counted_ns)
     return f"goodput {moved} by {points(float(abs(pair.points)))[1:]} points: {was} to {now}, {worth} of its {of}"
+
+
+def moved_lines(pair: Pair) -> Iterator[str]:
+    """What got worse and what got better, the most first: `worse: recovery by 4.05 points, custom:EVAL by 3.79`."""
+    moved = [(one.points, contribution_name(one)) for one in pair.contributions if one.points]
+    for word, some in (
+        ("worse", sorted(one for one in moved if one[0] < 0)),
+        ("better", sorted((one for one in moved if one[0] > 0), reverse=True)),
+    ):
+        if some:
+            named = [f"{shorten(name, _LONGEST_NAME, '...')} by {_size(by)}" for by, name in some[:_MOST_MOVED]]
+            rest = len(some) - len(named)
+            yield f"{word}: {', '.join(named)} points{f', and {rest} more' if rest else ''}"
+
+
+def _size(by: Fraction) -> str:
+    return points(float(abs(by)))[1:]
+
+
+def length_line(pair: Pair) -> Iterator[str]:
+    """That the two runs are of very different length, where they are: shares then compare unlike things."""
+    if _differ_in_length(pair):
+        was, now = (duration(side.summary.window.counted_ns) for side in (pair.baseline, pair.side))
+        yield f"very different lengths, {was} and {now}: what comes once a run weighs more in the shorter one"
+
+
+def _differ_in_length(pair: Pair) -> bool:
+    lengths = [side.summary.window.counted_ns for side in (pair.baseline, pair.side)]
+    return max(lengths) >= _VERY_DIFFERENT * min(lengths)
+
+
+def fact_is_better(pair: Pair, fact: Change) -> str:
+    """`better`, `worse`, or nothing; nothing as well for counts of runs of very different length."""
+    if fact.measure.name.startswith("disruptions") and _differ_in_length(pair):
+        return ""
+    better = None if fact.change is None else change_is_better(fact.measure.name, fact.change)
+    return "" if better is None else "better" if better else "worse"
 
 
 def contribution_name(contribution: Contribution) -> str:
@@ -69,7 +110,12 @@ def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
     moved = _moved(fact, fact.change)
     share = fact.percent
     known = share is not None and share != 0 and fact.measure.dimension in ("time", "count")
-    return was, now, f"{moved} ({float(share):+.1f} %)" if known and share is not None else moved
+    return was, now, f"{moved} ({_rounded(float(share))} %)" if known and share is not None else moved
+
+
+def _rounded(share: float) -> str:
+    """With a decimal where it is small: `-3.7`, `-59`."""
+    return f"{share:+.1f}" if abs(share) < _ROUND_FROM else f"{share:+.0f}"
 
 
 def _value(fact: Change, value: Fraction | None, side: Side) -> str:

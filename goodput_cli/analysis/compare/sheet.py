@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from goodput_cli.analysis.compare.chart import change_chart
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.compare.phrases import (
     contribution_name,
+    fact_is_better,
     fact_words,
+    length_line,
     limit_text,
+    moved_lines,
     one_sided_lines,
     side_name,
     threshold_value,
@@ -62,10 +66,17 @@ def compare_sheet(found: Comparison) -> Sheet:
         columns=(*_PEOPLE, *_TABLES),
         rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in found.pairs for cells in _data_rows(pair)),
         grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(found)),
-        summary=tuple(f"{side_name(pair.side)}: {verdict(pair)}" for pair in found.pairs),
+        summary=tuple(line for pair in found.pairs for line in _summary(pair)),
+        chart=change_chart(found.pairs[0]),
         sections=tuple(part for pair in found.pairs for part in _parts(pair)),
         answer=lambda: _answer(found),
     )
+
+
+def _summary(pair: Pair) -> Iterator[str]:
+    yield f"{side_name(pair.side)}: {verdict(pair)}"
+    yield from moved_lines(pair)
+    yield from length_line(pair)
 
 
 def _answer(found: Comparison) -> Answer:
@@ -104,8 +115,8 @@ def _waterfall(pair: Pair) -> Sheet:
             Column("category", "text"),
             Column("points", "points"),
             Column("time", "change"),
-            Column("lost", "share"),
-            Column("gained", "share"),
+            Column("worse", "share"),
+            Column("better", "share"),
             Column("was", "percent"),
             Column("is", "percent"),
         ),
@@ -167,8 +178,14 @@ def _facts(pair: Pair) -> Sheet:
     unknown = [name for name in unknown if name not in {one.measure.name for one in shown}]
     return Sheet(
         title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
-        columns=(Column("", "text"), Column("was", "text"), Column("is", "text"), Column("change", "text")),
-        rows=tuple((one.measure.name, *fact_words(pair, one)) for one in shown),
+        columns=(
+            Column("", "text"),
+            Column("was", "text"),
+            Column("is", "text"),
+            Column("change", "text"),
+            Column("", "text"),
+        ),
+        rows=tuple((one.measure.name, *fact_words(pair, one), fact_is_better(pair, one)) for one in shown),
         notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
     )
 

@@ -77,7 +77,7 @@ def compare(
     The first SOURCE is the baseline. Goodput's rise or fall is told category by category, in points that add up.
     """
     named = line.sources if baseline is None or baseline in line.sources else (*line.sources, baseline)
-    session = open_sheet_session(replace(line, sources=named), job_name)
+    session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart",))
     from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
     from goodput_cli.analysis.compare.sheet import compare_sheet
     from goodput_cli.api.compare import compare as compare_sides

@@ -19,10 +19,10 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0,
 TIME_FORMATS = ("epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "iso", "glog")
 _EDGES = ("point", "begin", "end")
 _AMOUNTS = ("each", "took")
-_TOP = {"name", "job", "zone", "steps", "split", "rule", "sample", "csv"}
+_TOP = {"name", "job", "zone", "steps", "rule", "sample", "csv"}
 _RULE = {
     "event", "line", "regex", "keys", "where", "step", "each", "took", "time", "edge", "begins", "label", "also",
-    "slow", "once", "rank", "name",
+    "slow", "once",
 }  # fmt: skip
 _SAMPLE = {"line", "gives"}
 _GIVES = {"event", "step", "each", "took", "time", "label", "rank", "edge", "job"}
@@ -84,10 +84,8 @@ class Declared:
     place: Place
     job: str = ""
     job_field: str = ""
-    job_path: str = ""
     zone: str = ""
     steps: str = "done"
-    split: str = ""
     delimiter: str = ""
 
 
@@ -174,7 +172,7 @@ def declared(document: Keys[str, Any], places: _Places) -> Declared:
         raise places.of_top("rule").error(
             "no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for"
         )
-    job, job_field, job_path = _job(document.get("job", ""), places)
+    job, job_field = _job(document.get("job", ""), places)
     return Declared(
         name,
         rules,
@@ -182,10 +180,8 @@ def declared(document: Keys[str, Any], places: _Places) -> Declared:
         places.of_top("name"),
         job,
         job_field,
-        job_path,
         _text(document, "zone", places.of_top("zone")),
         _one_of(document, "steps", STEPS, places.of_top("steps")),
-        _text(document, "split", places.of_top("split")),
         _delimiter(document.get("csv"), places),
     )
 
@@ -201,23 +197,13 @@ def _delimiter(csv: Any, places: _Places) -> str:
     return delimiter
 
 
-def _job(value: Any, places: _Places) -> tuple[str, str, str]:
+def _job(value: Any, places: _Places) -> tuple[str, str]:
+    """The name of the job, or the field that holds it."""
     if isinstance(value, str):
-        return value, "", ""
-    if isinstance(value, dict) and len(value) == 1:
-        key, text = next(iter(value.items()))
-        if key in ("field", "path") and isinstance(text, str):
-            if key == "path":
-                _compiled(text, places.of_top("job"))
-            return ("", text, "") if key == "field" else ("", "", text)
-    raise places.of_top("job").error("`job` is a name, { field = … } or { path = a regex with a group `job` }")
-
-
-def _compiled(text: str, place: Place) -> None:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise place.error(f"no regular expression: {error}") from None
+        return value, ""
+    if isinstance(value, dict) and set(value) == {"field"} and isinstance(value["field"], str):
+        return "", value["field"]
+    raise places.of_top("job").error("`job` is a name, or { field = … }")
 
 
 def _rule(table: Keys[str, Any], number: int, places: _Places) -> DeclaredRule:

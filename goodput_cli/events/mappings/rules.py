@@ -215,7 +215,7 @@ def _reader(declared: Declared, rule: DeclaredRule) -> Callable[[Any], Said | No
             return None
         fields = {name: value for name, value in found.groupdict().items() if value is not None}
         said, stamp = _said(declared, rule, fields)
-        said.at = stamp
+        said.at = _zoned(found.string, declared.zone) if stamp is None and declared.zone else stamp
         return said
 
     return read
@@ -296,6 +296,12 @@ def _parsed(text: str, time_format: str) -> Stamp:
     since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.fromtimestamp(0, UTC)
     ns = (since.days * 86_400 + since.seconds) * NS_PER_SECOND + since.microseconds * 1000
     return Stamp(ns, zone, moment.microsecond == 0 and "%f" not in time_format)
+
+
+def _zoned(line: str, zone: str) -> Stamp | None:
+    """The stamp of a line without a zone, in one; None where the line says its zone, or no time."""
+    stamp = stamp_of(line)
+    return _in_zone(stamp, zone) if stamp is not None and stamp.zone is Zone.NAIVE else None
 
 
 def _in_zone(stamp: Stamp, zone: str) -> Stamp:

@@ -14,6 +14,8 @@ from goodput_cli.events.text.rules import Rule, pattern
 from goodput_cli.events.text.stamps import read_dated
 
 NAME = "launcher"
+OUTLIVED = "workers alive"
+"""The name of signs of life that a launcher did not write: its workers went on."""
 
 
 def _plain(what: What, name: str) -> Any:
@@ -87,6 +89,26 @@ RULES = (
                  r"(?P<how>Killed|Exited with exit code \d+|Segmentation fault|Out Of Memory)"),
          _plain(What.CRASHED, "task"), "srun task"),
 )  # fmt: skip
+
+
+def outlive(marks: Sequence[Mark]) -> list[Mark]:
+    """Signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the same
+    start. marks: of one source, in any order."""
+    alive: list[Mark] = []
+    launched: Mark | None = None
+    joined = False
+    for mark in sorted((mark for mark in marks if mark.said is not None), key=lambda mark: (mark.time, mark.line)):
+        said = mark.said
+        assert said is not None
+        if said.format == NAME:
+            launched, joined = (mark, False) if said.what is What.START else (None, False)
+        elif launched is not None and said.what is What.START:
+            joined = True
+        elif launched is not None and joined and mark.time > launched.time:
+            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=launched.said.rank if launched.said else "")
+            alive.append(Mark(mark.line, launched.stream, None, beat, mark.end, mark.end))
+            launched = None
+    return alive
 
 
 def translate(marks: Sequence[Mark]) -> list[Mark]:

@@ -10,6 +10,7 @@ import contextlib
 import os
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import vl_convert
@@ -35,8 +36,8 @@ def _cache_file(vl_version: str) -> Path | None:
     from goodput_cli.sources.cache import cache_folder
 
     try:
-        return cache_folder() / "charts" / f"vega-{vl_version}-{vl_convert.__version__}.js"
-    except (OSError, RuntimeError):
+        return cache_folder() / "charts" / f"vega-{vl_version}-{version('vl-convert-python')}.js"
+    except (OSError, RuntimeError, PackageNotFoundError):
         return None
 
 

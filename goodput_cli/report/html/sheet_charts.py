@@ -6,12 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from goodput_cli.analysis.advice.chart import IntervalChart
+from goodput_cli.analysis.compare.chart import ChangeChart
 from goodput_cli.analysis.sheet import Chart, Sheet
 from goodput_cli.errors import UsageError
+from goodput_cli.report.html.change_chart import change_spec
 from goodput_cli.report.html.charts import Spec, drawn, drawn_inside, painted
 from goodput_cli.report.html.interval_chart import interval_spec
 
-_SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {IntervalChart: interval_spec}
+_SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {
+    ChangeChart: change_spec,
+    IntervalChart: interval_spec,
+}
 
 
 def inside_a_page(chart: Chart, name: str) -> str:
