@@ -247,3 +247,7 @@ time to initialize megatron (seconds): 12.000
     analysis = analysed(written(tmp_path / "run", a_log=log))
     assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
     assert analysis.disruptions[0].ended == "crashed"
+    errors = [line for line in log.splitlines() if "torch/distributed" in line]
+    output = [line for line in log.splitlines() if "torch/distributed" not in line]
+    folder = written(tmp_path / "apart", slurm__1_err="\n".join(errors), slurm__1_out="\n".join(output))
+    assert seconds(analysed(folder, year=2026)) == seconds(analysis)

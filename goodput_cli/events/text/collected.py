@@ -102,6 +102,7 @@ class Texts:
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             started_by_scheduler(parts)
+            launcher.outlive(parts)
             one_start_each(parts)
             if may_lose_tails(parts):
                 code = next(code for code, part in events if part is parts[0])
@@ -189,7 +190,7 @@ def _meant(marks: Sequence[Mark]) -> list[Mark]:
         translator = TRANSLATORS.get(name)
         translated += translator(own) if translator is not None else own
     events = [mark for mark in meant(translated) if said(mark).what is not What.IGNORE]
-    return [*events, *launcher.outlive(events), *_signs_of_life(events, alive)]
+    return [*events, *_signs_of_life(events, alive)]
 
 
 def _first_begin(marks: Sequence[Mark]) -> list[Mark]:

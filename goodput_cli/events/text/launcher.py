@@ -91,24 +91,25 @@ RULES = (
 )  # fmt: skip
 
 
-def outlive(marks: Sequence[Mark]) -> list[Mark]:
-    """Signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the same
-    start. marks: of one source, in any order."""
-    alive: list[Mark] = []
-    launched: Mark | None = None
+def outlive(parts: Sequence[list[Mark]]) -> None:
+    """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
+    same start. parts: the marks of one job by source, in any order."""
+    every = [(mark, part) for part in parts for mark in part if mark.said is not None]
+    launched: tuple[Mark, list[Mark]] | None = None
     joined = False
-    for mark in sorted((mark for mark in marks if mark.said is not None), key=lambda mark: (mark.time, mark.line)):
+    for mark, part in sorted(every, key=lambda one: (one[0].time, one[0].line)):
         said = mark.said
-        assert said is not None
+        if said is None or (said.what is What.ALIVE and said.format == NAME):
+            continue
         if said.format == NAME:
-            launched, joined = (mark, False) if said.what is What.START else (None, False)
+            launched, joined = ((mark, part), False) if said.what is What.START else (None, False)
         elif launched is not None and said.what is What.START:
             joined = True
-        elif launched is not None and joined and mark.time > launched.time:
-            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=launched.said.rank if launched.said else "")
-            alive.append(Mark(mark.line, launched.stream, None, beat, mark.end, mark.end))
+        elif launched is not None and joined and mark.time > launched[0].time:
+            start, of = launched
+            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=start.said.rank if start.said else "")
+            of.append(Mark(start.line, start.stream, None, beat, mark.end, mark.end))
             launched = None
-    return alive
 
 
 def translate(marks: Sequence[Mark]) -> list[Mark]:
