@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Result, compare
-from benchmarks.setup import PEERS, calm_log, checkpoint_log, peers_python, recorder_log
+from benchmarks.setup import PEERS, calm_log, checkpoint_log, fleet, peers_python, recorder_log
 from benchmarks.text_log import literals, stdout_log
 
 GOODPUT = str(Path(sys.executable).with_name("goodput"))
@@ -66,12 +66,19 @@ def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
     commands = {OURS: analyze(path), "bad": analyze(bad)}
     if python:
         commands["pyarrow"] = peer(python, "read_json.py", path)
+        commands["polars"] = peer(python, "read_polars.py", path)
+        commands["orjson loop"] = peer(python, "loads_each.py", path)
     found = compare(commands, repeat)
     ours, size = found[OURS], path.stat().st_size / (1 << 20)
     if python:
         theirs = found["pyarrow"]
         detail = _against(f"{lines} lines", ours, theirs, "pyarrow")
         yield Row("time / pyarrow.json.read_json", detail, ours.seconds / theirs.seconds, 1.3)
+        name = min(("polars", "orjson loop"), key=lambda one: found[one].seconds)
+        detail = _against(f"{lines} lines", ours, found[name], name)
+        yield Row(
+            "time / the better of polars.read_ndjson and orjson.loads", detail, ours.seconds / found[name].seconds, 2
+        )
     yield Row("0.01 % malformed / clean", _shown(found["bad"]), found["bad"].seconds / ours.seconds, 1.15)
     yield Row("peak memory / file", f"{ours.peak_mb:.0f} MB of {size:.0f} MB", ours.peak_mb / size, 1.5)
 
@@ -183,6 +190,20 @@ def process(repeat: int) -> Iterator[Row]:
     yield Row("without ending at once / with", detail, ratio, 1.03, more=True)
 
 
+def fleets(jobs: int, repeat: int) -> Iterator[Row]:
+    """A fleet on one processor and on two, and `goodput jobs` beside it."""
+    folder = fleet(jobs)
+    command = [GOODPUT, "fleet", str(folder), "--accelerators", "8", "--format", "csv", "-q", "--workers"]
+    listed = [GOODPUT, "jobs", str(folder), "--format", "csv", "-q"]
+    found = compare({"one": [*command, "1"], "two": [*command, "2"], "jobs": listed}, repeat)
+    one, two, listing = found["one"], found["two"], found["jobs"]
+    work = f"{jobs} logs"
+    detail = f"{work}: one process {_shown(one)}, two workers {_shown(two)}"
+    yield Row("fleet, one process / two workers", detail, one.seconds / two.seconds, 1.5, more=True)
+    yield Row("fleet / jobs, in the process", f"{work}: jobs {_shown(listing)}", one.seconds / listing.seconds, 1.15)
+    yield Row("peak memory of jobs / 150 MB", f"{work}: {listing.peak_mb:.0f} MB", listing.peak_mb / 150, 1)
+
+
 def rows(full: bool) -> Iterator[Row]:
     """All that is measured, the quick things first."""
     python = peers_python()
@@ -199,6 +220,7 @@ def rows(full: bool) -> Iterator[Row]:
     yield from text(1024 if full else 256, 5 if full else 3)
     yield from insights(1_000_000, 5 if full else 3)
     yield from monitoring(1_000_000)
+    yield from fleets(2000 if full else 300, 3)
     yield from reading(python, 5_000_000, 5 if full else 3)
     if full:
         yield from memory(100_000_000)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from loggen.scenario import Model, Scenario
@@ -12,7 +14,7 @@ from loggen.write import write_log
 
 FOLDER = Path(".benchmarks")
 PEERS = Path(__file__).parent / "peers"
-_REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "pyarrow", "python-dateutil")
+_REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "polars", "pyarrow", "python-dateutil")
 _RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50)
 _CALM = Scenario(seed=7, disruption_every=20_000, eval_every=1000)
 _CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, save_every=100)
@@ -33,6 +35,19 @@ def checkpoint_log(lines: int) -> Path:
     return _log(f"checkpoints-{lines}", replace(_CHECKPOINTS, lines=lines))
 
 
+def fleet(jobs: int) -> Path:
+    """A folder of logs, one job each, of some 1100 lines at the median and 40 000 at the most."""
+    folder = FOLDER / f"fleet-{jobs}"
+    sizes = random.Random(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(jobs):
+        lines = int(min(max(1100 * sizes.lognormvariate(0, 0.9), 60), 40_000))
+        start = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=number * 1080 / jobs)
+        name = f"fleet-{jobs}/job-{number:05d}"
+        _log(name, replace(_RECORDER, seed=number, lines=lines, job_name=f"job-{number:05d}", start=start))
+    return folder
+
+
 def _log(name: str, scenario: Scenario) -> Path:
     path = FOLDER / f"{name}.jsonl"
     if not path.exists():
@@ -48,7 +63,7 @@ def peers_python() -> str | None:
     """The interpreter of the peers' venv, made if it is not there; None if it cannot be made (no network)."""
     venv = FOLDER / "peers"
     python = venv / "bin" / "python"
-    if (venv / ".installed").exists():
+    if (venv / ".installed").exists() and (venv / ".installed").read_text() == " ".join(_REQUIREMENTS):
         return str(python)
     FOLDER.mkdir(exist_ok=True)
     try:
@@ -58,5 +73,5 @@ def peers_python() -> str | None:
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"the peers could not be installed, so nothing is compared with them: {error}", file=sys.stderr)
         return None
-    (venv / ".installed").touch()
+    (venv / ".installed").write_text(" ".join(_REQUIREMENTS))
     return str(python)

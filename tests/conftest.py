@@ -25,6 +25,12 @@ settings.register_profile(
 settings.load_profile("goodput")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who explores waits as long as it takes."""
+    for item in items if _explore else ():
+        item.add_marker(pytest.mark.timeout(0))
+
+
 OF_WHO_RUNS_THEM = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR")
 FOR_THE_TESTS = ("GOODPUT_EXPLORE", "GOODPUT_CHROMIUM")
 

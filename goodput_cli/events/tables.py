@@ -44,7 +44,7 @@ class Table:
         records: list[Record] = []
         lines: list[int] = []
         bad: list[tuple[int, str]] = []
-        for number, line in enumerate(batch.data.decode(errors="replace").splitlines(), batch.first_line):
+        for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
             if not line.strip():
                 continue
             cells = _cells(line, self._delimiter)
@@ -65,4 +65,7 @@ class Table:
 def _cells(line: str, delimiter: str) -> list[str]:
     if len(line) > _LONGEST_FIELD:
         return []
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), [])]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line.replace("\r", "")], delimiter=delimiter), [])]
+    except csv.Error:  # quotes without an end, control characters
+        return []

@@ -46,7 +46,13 @@ class RunRow:
     size: str
     disruptions: int
     failures: int
-    sums: Sums
+    ns: int
+    counted_ns: int
+    """Time without exclusions."""
+    productive_ns: int
+    chip_ns: int
+    """Chip time without exclusions."""
+    lost_chip_ns: int
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,12 @@ class Fleet:
         self._add_to_groups(run, whole, weekly)
         failed = [one for one in run.disruptions if one.ended in self.grouping.failing]
         counted = sum(one.ended != "scale_up" for one in run.disruptions)
-        self.runs.append(RunRow(_without_spans(result), run.labels, run.most, run.size, counted, len(failed), whole))
+        self.runs.append(
+            RunRow(
+                _without_spans(result), run.labels, run.most, run.size, counted, len(failed), whole.time.total(),
+                whole.time_counted, whole.time[_PRODUCTIVE], whole.counted, whole.lost,
+            )
+        )  # fmt: skip
         self.worst += run.worst()
         if len(self.worst) > 8 * self.grouping.top + 1000:
             self._keep_worst()

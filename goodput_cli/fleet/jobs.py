@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import JobOptions, Reading, Source, addresses, spelled_out, split
+from goodput_cli.api.options import JobOptions, Reading, Source, addresses, readable, spelled_out, split
 from goodput_cli.errors import SourceError
 
 if TYPE_CHECKING:
@@ -42,8 +42,12 @@ def jobs(
     the jobs.
     """
     reading, question = split(options)
+    from goodput_cli.analysis.each_job import job_list, list_jobs
+
+    if not all(isinstance(one, str) for one in readable(sources)):  # events that a program has are there already
+        log = reading.read(sources, question.timezone)
+        return list_jobs(log, question, job_name=reading.job_name, sort=sort, limit=limit, jobs_done=jobs_done)
     outcome, of_listing = _both_passes(reading, question, addresses(sources), jobs_done)
-    from goodput_cli.analysis.each_job import job_list
     from goodput_cli.fleet.passes import reading_diagnostics
     from goodput_cli.fleet.work import Failed
 

@@ -48,6 +48,14 @@ def read_part(path: Path, wanted: set[bytes]) -> Iterator[tuple[bytes, RunResult
                 yield from ((key, _result(table, row)) for row, key in enumerate(keys) if key in wanted)
 
 
+def read_extents(path: Path, wanted: set[bytes]) -> list[tuple[str, int, int, int]]:
+    """Job, number, start and end (ns) of the analysed runs of some jobs in a part. Errors as in `read_part`."""
+    with pq.ParquetFile(path) as file:
+        columns = file.read(columns=[_KEY, "job", "run", "start_ns", "end_ns", "reason"]).to_pydict()
+    rows = zip(*columns.values(), strict=True)
+    return [(job, run, start, end) for key, job, run, start, end, reason in rows if key in wanted and reason is None]
+
+
 def part_keys(path: Path) -> list[bytes]:
     """The keys of the jobs in a part. Errors as in `read_part`."""
     with pq.ParquetFile(path) as file:

@@ -26,6 +26,15 @@ from goodput_cli.fleet.work import Accounted, Local, Origin, Task
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Document
 
+
+def _plural(name: str) -> str:
+    return "entries" if name == "entry" else f"{name}s"
+
+
+_CODED = tuple(
+    name for name in COLUMNS if name not in ("job", "source") and _plural(name) in EventTable.__dataclass_fields__
+)
+"""Columns that hold positions in a tuple of the table."""
 _STORED = tuple(name for name in COLUMNS if name not in ("job", "source"))
 _SCHEMA = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
 _ABOUT = b"about"
@@ -99,7 +108,7 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
 def _about(job: EventLog) -> bytes:
     table = job.table
     formats = [[one.name, one.restores_are_inferred, one.other_system] for one in job.formats[0]]
-    values = {"sources": table.sources, "labels": table.labels, "details": table.details, "entries": table.entries}
+    values = {_plural(name): getattr(table, _plural(name)) for name in ("source", *_CODED)}
     return json.dumps({**values, "formats": formats}).encode("utf-8", "surrogatepass")
 
 
@@ -116,7 +125,7 @@ def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
-    interners: dict[str, Interner[Any]] = {name: Interner() for name in ("source", "label", "detail", "entry")}
+    interners: dict[str, Interner[Any]] = {name: Interner() for name in ("source", *_CODED)}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
     for path, place in shared.pieces:
@@ -124,7 +133,7 @@ def join_pieces(shared: SharedJob) -> EventLog:
         formats.update(LogFormat(*one) for one in about["formats"])
         for name in _STORED:
             columns[name].append(arrow.column(batch.column(name), COLUMNS[name]))
-        for name in ("label", "detail", "entry"):
+        for name in _CODED:
             codes = interners[name].codes([_hashable(value) for value in about[_plural(name)]])
             columns[name][-1] = np.append(codes, np.int32(NONE))[columns[name][-1]].astype(np.int32)
         (source,) = set(about["sources"]) if about["sources"] else {""}
@@ -140,10 +149,6 @@ def _read_piece(path: str, place: int) -> tuple[Any, dict[str, Any]]:
     with pa.memory_map(path) as source:
         batch = pa.ipc.open_file(source).get_batch_with_custom_metadata(place)
         return batch.batch, json.loads(batch.custom_metadata[_ABOUT].decode("utf-8", "surrogatepass"))
-
-
-def _plural(name: str) -> str:
-    return "entries" if name == "entry" else f"{name}s"
 
 
 def _hashable(value: Any) -> Any:

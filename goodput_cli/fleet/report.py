@@ -548,8 +548,7 @@ def _disruption_row(one: WorstDisruption) -> DisruptionRow:
 
 
 def _run_line(row: RunRow) -> RunLine:
-    result, sums, texts = row.result, row.sums, row.labels.texts
-    productive, counted = sums.shares[0]
+    result, texts = row.result, row.labels.texts
     known = row.accelerators is not None
     return RunLine(
         job=result.job,
@@ -557,7 +556,7 @@ def _run_line(row: RunRow) -> RunLine:
         runs=result.runs,
         start_ns=result.start_ns,
         end_ns=result.end_ns,
-        ns=sums.time.total(),
+        ns=row.ns,
         team=texts.get("team"),
         cluster=texts.get("cluster"),
         accelerator=texts.get("accelerator"),
@@ -568,9 +567,9 @@ def _run_line(row: RunRow) -> RunLine:
         disruptions=row.disruptions,
         failures=row.failures,
         ending=result.ending,
-        goodput_ns=productive,
-        goodput_percent=100 * productive / counted if counted > 0 else None,
-        chip_ns=str(sums.counted) if known else None,
-        lost_hours=hours(sums.lost) if known else None,
+        goodput_ns=row.productive_ns,
+        goodput_percent=100 * row.productive_ns / row.counted_ns if row.counted_ns > 0 else None,
+        chip_ns=str(row.chip_ns) if known else None,
+        lost_hours=hours(row.lost_chip_ns) if known else None,
         documents=list(result.documents),
     )

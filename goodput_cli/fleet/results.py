@@ -128,6 +128,10 @@ def account_runs(
     What cannot be analysed has a reason; whatever else goes wrong is one too, and never ends the work on a fleet.
     """
     ordered = in_order(job.table)
+    if as_of is None:  # mostly there is one run, and its timeline says so
+        whole = _account(job, ordered, question, None, documents, (0, 1))
+        if whole.reason is None and (runs == "all" or whole.runs == 1):
+            return [whole if runs == "all" else replace(whole, run=1)]
     count = _count_runs(ordered)
     chosen = {"each": list(range(1, count + 1)), "last": [count], "all": [0]}[runs]
     return [_account(job, ordered, question, as_of, documents, (run, count)) for run in chosen]
@@ -170,6 +174,7 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
     last = timeline.end - 1
     return replace(
         bare,
+        runs=bare.runs if bare.run else len(timeline.runs),
         start_ns=timeline.start,
         end_ns=timeline.end,
         attempts=attempts,

@@ -201,7 +201,7 @@ class _Asked:
             for (name, _), key in outcome.answers.items()
             if isinstance(key, Failed)
         ]
-        extents = [(one.job, one.run, one.start_ns, one.end_ns) for _, one in store.results(keys) if one.reason is None]
+        extents = store.extents(keys)
         if not extents:
             raise self._nothing(outcome, store, keys)
         start, end = self._window(extents)

@@ -148,7 +148,7 @@ def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
 def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     partial = [week.week for week in report.weeks if week.partial]
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
-    yield rows_sheet("Weeks", WeekRow, report.weeks, weeks)
+    yield rows_sheet("Weeks", WeekRow, [week for week in report.weeks if week.runs], weeks)
     ends = ", ".join(report.grouping.failing)
     yield rows_sheet("Sizes", SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
     if report.disruptions:

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError
 from goodput_cli.fleet import arrow
-from goodput_cli.fleet.parts import part_keys, read_part, write_part
+from goodput_cli.fleet.parts import part_keys, read_extents, read_part, write_part
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.work import DocumentRow, JobPart
 from goodput_cli.sources.base import Document
@@ -100,6 +100,14 @@ class Store:
         if whole:
             listed = [(row.document.uri, row.document.version, reader, _about(row, read_ns)) for row in whole]
             _write(self.folder, _DOCUMENTS, lambda path: _write_rows(path, listed))
+
+    def extents(self, keys: Mapping[bytes, Any]) -> list[tuple[str, int, int, int]]:
+        """Job, number, start and end (ns) of the analysed runs of these jobs, in any order."""
+        wanted = set(keys)
+        found: list[tuple[str, int, int, int]] = []
+        for path in self.parts():
+            found += self.readable(path, lambda path: read_extents(path, wanted), [])
+        return found
 
     def results(self, keys: Mapping[bytes, Any]) -> Iterator[tuple[bytes, RunResult]]:
         """The results of the runs of these jobs, in any order, each once. Raises GoodputError where two parts say

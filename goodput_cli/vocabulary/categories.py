@@ -241,8 +241,8 @@ class Category(IntEnum):
         name="queued",
         brief="scheduled and waiting",
         meaning=(
-            "from a user_scheduled line to the next start, if nothing of the job happens in between; to T1 while no "
-            "start has come"
+            "from a user_scheduled line to the next start, if nothing of the job happens in between (a heartbeat "
+            "behind the end of its attempt is nothing); to T1 while no start has come"
         ),
         look=Look("#a6a6a6", "white", "q"),
         evidence=("SCHEDULED",),

@@ -230,3 +230,25 @@ def test_the_pages_of_other_commands(browser: Any, command: str, tmp_path: Path)
             assert tab.page.locator("table").first.is_visible()
             assert tab.evaluate("document.documentElement.scrollWidth") == width
             tab.is_quiet()
+
+
+def test_the_first_screen_says_what_cost_most_and_shows_the_picture(browser: Any, report: Path) -> None:
+    with opened(browser, report) as tab:
+        assert "step 1503 hung for 25 min 08 s" in tab.page.locator("section.insights").inner_text()
+        assert tab.evaluate("document.querySelector('#progress .live').getBoundingClientRect().top") < 800
+        tab.page.locator("section.insights a", has_text="Show").first.click()
+        tab.until("document.getElementById('disruption-4').open")
+        assert tab.is_quiet()
+
+
+@pytest.mark.parametrize("width", [DESKTOP, PHONE])
+def test_names_are_whole_and_the_page_is_not_endless(browser: Any, report: Path, width: int) -> None:
+    """Categories stand in one line each, and no part of the waterfall is cut."""
+    with opened(browser, report, width=width) as tab:
+        heights = "[...document.querySelectorAll('.waterfall .named bdi')].map((one) => one.getClientRects().length)"
+        assert {*tab.evaluate(heights)} == {1}
+        wide = (
+            "[...document.querySelectorAll('.waterfall tr > *')].filter((one) => one.scrollWidth > innerWidth).length"
+        )
+        assert tab.evaluate(wide) == 0
+        assert tab.evaluate("document.documentElement.scrollHeight") < 12_000

@@ -147,3 +147,9 @@ def test_lines_of_a_launcher_alone_give_attempts_and_downtime(tmp_path: Path) ->
     lines = [line for line in text.splitlines() if "ft_launcher@" in line]
     analysis = analysed(written(tmp_path / "run", a_log="\n".join(lines)))
     assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
+
+
+def test_bytes_with_quotes_and_control_characters_are_no_table() -> None:
+    noise = bytes(random.Random(3).randrange(256) for _ in range(200_000))
+    for data in (noise, noise.replace(b"\0", b","), b'a,"b\r\n' * 50):
+        assert len(read(data).table) == 0

@@ -226,3 +226,28 @@ def test_a_year_comes_from_the_stamps_around_or_the_last_change(tmp_path: Path) 
     assert "assumed_year" in codes(analysis)
     assert seconds(analysis) == {"productive": 300}
     assert str(np.datetime64(analysed(folder, year=2019).job.start_ns, "ns"))[:4] == "2019"
+
+
+def test_a_trainer_that_starts_behind_its_launcher_is_one_start(tmp_path: Path) -> None:
+    """The launcher writes no more after it has restarted the workers: its job is killed."""
+    log = """\
+I0301 10:00:00.200000 140 torch/distributed/elastic/agent/server/api.py:845] [default] starting workers for entrypoint: python
+I0301 10:00:01.000000 140 torch/distributed/elastic/agent/server/api.py:670] [default] Starting worker group
+time to initialize megatron (seconds): 12.000
+[after megatron is initialized] datetime: 2026-03-01 10:00:25
+[before the start of training step] datetime: 2026-03-01 10:00:45
+[rank15]: [2026-03-01 10:01:45] iteration       10/     100 | elapsed time per iteration (ms): 6000.0 |
+E0301 10:02:40.500000 140 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 2 (pid: 7) of binary: python
+I0301 10:02:40.700000 140 torch/distributed/elastic/agent/server/api.py:670] [default] Starting worker group
+time to initialize megatron (seconds): 12.000
+[after megatron is initialized] datetime: 2026-03-01 10:03:05
+[before the start of training step] datetime: 2026-03-01 10:03:25
+[rank15]: [2026-03-01 10:04:25] iteration       10/     100 | elapsed time per iteration (ms): 6000.0 |
+"""  # noqa: E501 - as torchrun writes them
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
+    assert analysis.disruptions[0].ended == "crashed"
+    errors = [line for line in log.splitlines() if "torch/distributed" in line]
+    output = [line for line in log.splitlines() if "torch/distributed" not in line]
+    folder = written(tmp_path / "apart", slurm__1_err="\n".join(errors), slurm__1_out="\n".join(output))
+    assert seconds(analysed(folder, year=2026)) == seconds(analysis)

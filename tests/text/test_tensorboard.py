@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tensorboardX import SummaryWriter
 
+from goodput_cli.errors import UsageError
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 T0 = 1_772_359_200
@@ -81,6 +82,8 @@ def test_an_evaluation_takes_the_gap_that_the_mean_leaves(megatron: Path) -> Non
 
 def test_another_scalar_can_be_named(megatron: Path) -> None:
     assert analysed(megatron, tensorboard_tag="lm loss vs samples").job.last_step == 400
+    with pytest.raises(UsageError, match="no event file has this scalar; there are iteration-time, lm_loss"):
+        analysed(megatron, tensorboard_tag="loss")
 
 
 def test_random_bytes_with_the_name_of_an_event_file(tmp_path: Path) -> None:

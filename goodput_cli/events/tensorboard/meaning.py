@@ -9,11 +9,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
+from goodput_cli.vocabulary.text import safe
 
 NAME = "tensorboard"
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ _MEANS = ("iteration-time", "train_step_timing_in_s", "time_metrics/end_to_end_s
 """Plain tags that hold the mean time of one step, in seconds."""
 _COUNTED_FROM_0 = "perf/step_time_seconds"
 _EVAL_SECONDS, _END = "eval/runtime", "train/train_runtime"
+_NAMED = 12
 _ONE_START = 600 * NS_PER_SECOND
 _DATED = re.compile(
     r"version_\d+|[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d(?:_.+)?|\d{8}-\d{4,6}|\d{10}\.\d+|train|validation|eval"
@@ -43,8 +46,13 @@ def plain(tag: str) -> str:
 
 
 def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -> list[str | None]:
-    """The tag of each file of a job whose steps are those of training: mostly that of the longest file."""
+    """The tag of each file of a job whose steps are those of training: mostly that of the longest file.
+    Raises UsageError where none of them has the one that was asked for."""
     if asked is not None:
+        known = {plain(scalar.tag) for events in files for _, event in events for scalar in event.scalars}
+        if plain(asked) not in known:
+            some = ", ".join(safe(tag) for tag in sorted(known)[:_NAMED])
+            raise UsageError(f"--tensorboard-tag {asked}: no event file has this scalar; there are {some or 'none'}")
         return [plain(asked)] * len(files)
     longest = max(files, key=len)
     usual = _step_tag(longest)

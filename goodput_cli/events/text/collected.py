@@ -102,6 +102,7 @@ class Texts:
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             started_by_scheduler(parts)
+            launcher.outlive(parts)
             one_start_each(parts)
             if may_lose_tails(parts):
                 code = next(code for code, part in events if part is parts[0])
@@ -189,7 +190,7 @@ def _meant(marks: Sequence[Mark]) -> list[Mark]:
         translator = TRANSLATORS.get(name)
         translated += translator(own) if translator is not None else own
     events = [mark for mark in meant(translated) if said(mark).what is not What.IGNORE]
-    return events + list(_signs_of_life(events, alive))
+    return [*events, *_signs_of_life(events, alive)]
 
 
 def _first_begin(marks: Sequence[Mark]) -> list[Mark]:
@@ -273,7 +274,7 @@ def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
     """The rows of a mark: two of a phase of which begin and end are known."""
     one = said(mark)
     kind, edge, time, end = _KINDS[one.what], one.edge, mark.time, mark.end
-    if one.format == launcher.NAME and one.what is What.ALIVE:
+    if one.format == launcher.NAME and one.what is What.ALIVE and one.name != launcher.OUTLIVED:
         return []
     if one.what is What.STEP:
         edge, time = Edge.END, mark.end

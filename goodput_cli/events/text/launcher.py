@@ -14,6 +14,8 @@ from goodput_cli.events.text.rules import Rule, pattern
 from goodput_cli.events.text.stamps import read_dated
 
 NAME = "launcher"
+OUTLIVED = "workers alive"
+"""The name of signs of life that a launcher did not write: its workers went on."""
 
 
 def _plain(what: What, name: str) -> Any:
@@ -87,6 +89,27 @@ RULES = (
                  r"(?P<how>Killed|Exited with exit code \d+|Segmentation fault|Out Of Memory)"),
          _plain(What.CRASHED, "task"), "srun task"),
 )  # fmt: skip
+
+
+def outlive(parts: Sequence[list[Mark]]) -> None:
+    """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
+    same start. parts: the marks of one job by source, in any order."""
+    every = [(mark, part) for part in parts for mark in part if mark.said is not None]
+    launched: tuple[Mark, list[Mark]] | None = None
+    joined = False
+    for mark, part in sorted(every, key=lambda one: (one[0].time, one[0].line)):
+        said = mark.said
+        if said is None or (said.what is What.ALIVE and said.format == NAME):
+            continue
+        if said.format == NAME:
+            launched, joined = ((mark, part), False) if said.what is What.START else (None, False)
+        elif launched is not None and said.what is What.START:
+            joined = True
+        elif launched is not None and joined and mark.time > launched[0].time:
+            start, of = launched
+            beat = Said(NAME, What.ALIVE, name=OUTLIVED, rank=start.said.rank if start.said else "")
+            of.append(Mark(start.line, start.stream, None, beat, mark.end, mark.end))
+            launched = None
 
 
 def translate(marks: Sequence[Mark]) -> list[Mark]:

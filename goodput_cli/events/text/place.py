@@ -49,7 +49,7 @@ def place(
     naive = tuple(
         mark.line
         for mark, stamp in zip(marks, dated, strict=True)
-        if stamp is not None and stamp.zone is not Zone.EXACT and mark.said is not None
+        if stamp is not None and stamp.zone is not Zone.EXACT and mark.said is not None and not _is_exact(mark.said.at)
     )
     without_year = tuple(
         mark.line for mark in marks if mark.said and mark.stamp is not None and mark.stamp.zone is Zone.YEARLESS
@@ -81,6 +81,10 @@ def place(
         if mark.said is not None and mark.said.at is not None:
             _own_time(mark, year, local)
     return Placed(no_clock, without_year, naive, tuple(back), tuple(missing))
+
+
+def _is_exact(stamp: Stamp | None) -> bool:
+    return stamp is not None and stamp.zone is Zone.EXACT
 
 
 def _own_time(mark: Mark, year: int | None, local: Callable[[int], int]) -> None:

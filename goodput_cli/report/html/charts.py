@@ -17,7 +17,7 @@ from typing import Any
 
 import altair as alt
 import vl_convert
-from altair.utils.schemapi import debug_mode
+from altair.utils import schemapi
 
 from goodput_cli.report.html.columns import ChartColumns
 from goodput_cli.report.html.library import library
@@ -187,7 +187,7 @@ def moving_library() -> str:
 @contextmanager
 def unchecked() -> Iterator[None]:
     """Charts are made without Altair's validation of each part, which takes a second; tests make them with it."""
-    with debug_mode(False):
+    with schemapi.debug_mode(False):
         yield
 
 
@@ -208,7 +208,7 @@ def finished(chart: alt.TopLevelMixin, *, zoom: bool = True) -> Spec:
     """The specification of a chart in our style. zoom: whether its time axis moves."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # panels share one parameter, on purpose
-        spec: Spec = (chart.add_params(_zoom()) if zoom else chart).to_dict()
+        spec: Spec = (chart.add_params(_zoom()) if zoom else chart).to_dict(validate=schemapi.DEBUG_MODE)
     return {**spec, "config": _CONFIG}
 
 

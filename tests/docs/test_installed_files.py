@@ -1,0 +1,55 @@
+"""What is installed beside the code is what the program says; `UPDATE_DOCS=1` writes it anew."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import COMMANDS
+from tests.support.installed_files import COMPLETIONS, MAN_PAGE, PICTURE, completion, man_page, terminal_picture
+from tests.support.markdown_docs import ROOT, updating
+
+
+def same(name: str, text: str) -> None:
+    path = ROOT / name
+    if updating():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == text, f"{name}: UPDATE_DOCS=1 writes it anew"
+
+
+def test_the_man_page_says_what_help_says() -> None:
+    text = man_page()
+    same(MAN_PAGE, text)
+    assert [name for name in COMMANDS if f'.SH "goodput {name}"' not in text] == []
+
+
+def test_man_reads_it(tmp_path: Path) -> None:
+    groff = shutil.which("groff")
+    if groff is None:
+        pytest.skip("no groff here")
+    done = subprocess.run([groff, "-man", "-Tutf8", "-ww", str(ROOT / MAN_PAGE)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_completions_are_those_of_the_command(shell: str) -> None:
+    same(COMPLETIONS[shell], completion(shell))
+
+
+def test_the_picture_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    svg = terminal_picture("sample_logs/llm-pretrain.jsonl")
+    same(PICTURE, svg)
+    assert "restored&#160;step&#160;1400" in svg
+    assert "url(http" not in svg
+
+
+def test_they_are_installed() -> None:
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    installed = {name for names in tools["setuptools"]["data-files"].values() for name in names}
+    assert installed == {MAN_PAGE, *COMPLETIONS.values()}

@@ -1,0 +1,77 @@
+"""Files that are made from the program: a man page and completions, installed with it; a picture of the terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from textwrap import dedent
+
+from click.shell_completion import get_completion_class
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+import goodput_cli
+from goodput_cli.cli.main import goodput
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.table import render
+from tests.support.generated_docs import commands
+
+COMPLETIONS = {
+    "bash": "share/bash-completion/completions/goodput",
+    "zsh": "share/zsh/site-functions/_goodput",
+    "fish": "share/fish/vendor_completions.d/goodput.fish",
+}
+"""Where each shell looks, below the folder that the package is installed into."""
+MAN_PAGE = "share/man/man1/goodput.1"
+PICTURE = "docs/images/terminal.svg"
+_WIDTH = 80
+_THEME = TerminalTheme(
+    (15, 20, 25),
+    (230, 233, 236),
+    [(40, 46, 54), (255, 123, 114), (76, 214, 166), (242, 189, 102), (124, 192, 255), (210, 168, 255), (118, 227, 234),
+     (230, 233, 236)],
+    [(110, 118, 129), (255, 154, 143), (126, 231, 190), (255, 214, 140), (160, 210, 255), (226, 196, 255),
+     (160, 240, 245), (255, 255, 255)],
+)  # fmt: skip
+_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+
+
+def completion(shell: str) -> str:
+    """The script that completes in a shell."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(goodput, {}, "goodput", "_GOODPUT_COMPLETE").source()
+
+
+def man_page() -> str:
+    """All commands with their help, as troff."""
+    return "\n".join(_man_lines()) + "\n"
+
+
+def _man_lines() -> Iterator[str]:
+    yield '.TH GOODPUT 1 "" "goodput-cli" "User Commands"'
+    yield from (".SH NAME", "goodput \\- where the time of a training job went")
+    yield from (".SH SYNOPSIS", ".B goodput", "[OPTIONS] COMMAND [ARGS]...", ".br", ".B goodput", "LOG")
+    for name, command, context in commands():
+        yield f'.SH "{name.upper()}"' if name == "goodput" else f'.SH "{_troff(name)}"'
+        yield from (".nf", *map(_troff, dedent(command.get_help(context)).splitlines()), ".fi")
+    yield from (".SH EXIT STATUS", ".nf")
+    yield from ("0 fine, 1 could not do it, 2 wrong usage, 3 a threshold failed, 4 not enough data,",)
+    yield from ("5 \\-\\-strict or goodput check found problems, 130 interrupted", ".fi")
+
+
+def _troff(line: str) -> str:
+    escaped = line.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    escaped = "".join(char if char.isascii() else f"\\[u{ord(char):04X}]" for char in escaped)
+    return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped
+
+
+def terminal_picture(log: str) -> str:
+    """What the command prints of a log, in colour, as SVG without fonts from elsewhere."""
+    text = render(goodput_cli.analyze(log), Page(_WIDTH, colour=True, depth="truecolor"))
+    console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(Text.from_ansi(text.rstrip("\n")), soft_wrap=True)
+    svg = console.export_svg(title=f"$ goodput {log}", theme=_THEME, unique_id="goodput")
+    return _FONT.sub("", svg).rstrip("\n") + "\n"
