@@ -160,6 +160,7 @@ def test_json_is_as_the_contract_shows_it() -> None:
             "unit": "%",
             "fails": True,
             "verdict": "failed",
+            "hint": None,
         }
     ]
     assert value["goodput"] == {"seconds": 6000.0, "ns": 6_000_000_000_000, "percent": 50.0}
