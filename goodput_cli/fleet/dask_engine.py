@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import islice
@@ -41,6 +42,9 @@ _SETTINGS = {
 }
 _LOOK_SECONDS = 2.0
 """How often to look whether the scheduler is still there."""
+_PATIENCE_SECONDS = 60.0
+"""How long a worker of this machine that died may take to be there again. A cluster of somebody else may have to wait
+for its machines."""
 _KILLED = "killed its worker (out of memory?)"
 _MOST_BYTES = 4 << 30
 _STARTS = 3
@@ -53,9 +57,12 @@ class Dask:
 
     here = False
 
-    def __init__(self, client: Client, address: str) -> None:
+    def __init__(self, client: Client, address: str, patience: float | None = None) -> None:
+        """patience: seconds without any worker after which none is to be hoped for; None: wait for ever."""
         self._client = client
         self.address = address
+        self._patience = patience
+        self._alone_since: float | None = None
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
@@ -105,9 +112,20 @@ class Dask:
         except TimeoutError:
             if self._client.status != "running":
                 raise self._gone() from None
+            self._look_for_workers()
             return []
         except CancelledError as error:
             raise self._gone() from error
+
+    def _look_for_workers(self) -> None:
+        """Raises GoodputError where there has been none for too long."""
+        if self._patience is None or self._client.scheduler_info(n_workers=-1)["workers"]:
+            self._alone_since = None
+            return
+        now = time.monotonic()
+        self._alone_since = now if self._alone_since is None else self._alone_since
+        if now - self._alone_since > self._patience:
+            raise GoodputError("no worker process is left, and none starts again; --workers 1 does without")
 
     def _result(self, future: Future) -> Any:
         """What a task gave; `Failed` where it killed its workers. Other errors are raised."""
@@ -151,7 +169,7 @@ def _local_cluster(count: int, memory: str | None) -> Iterator[Dask]:
             with _ctrl_c_ignored(), dask.config.set({"temporary-directory": folder}):
                 started += _started(count, memory, folder, security)
             client, cluster = started
-            yield Dask(client, cluster.scheduler_address)
+            yield Dask(client, cluster.scheduler_address, _PATIENCE_SECONDS)
             client.close(timeout=2)
             cluster.close(timeout=5)
         except BaseException:

@@ -19,6 +19,8 @@ import psutil
 import pytest
 from distributed import Client
 
+from goodput_cli.errors import GoodputError
+from goodput_cli.fleet import dask_engine
 from goodput_cli.fleet.dask_engine import open_dask
 from goodput_cli.fleet.engine import Workers
 from tests.support.fleets import make_fleet
@@ -248,3 +250,12 @@ def test_ctrl_c_ends_everything(folder: Path, moment: float) -> None:
     while (left := left_behind(folder, process.pid)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
+
+
+def test_workers_that_are_all_gone_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask_engine, "_LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(dask_engine, "_PATIENCE_SECONDS", 0.5)
+    with open_dask(1, Workers(), tmp_path) as engine:
+        engine._client.cluster.scale(0)
+        with pytest.raises(GoodputError, match="no worker process is left"):
+            list(engine.run(sum, iter([[1, 2]])))
