@@ -52,8 +52,12 @@ def analyze(
     expressions = [parse_threshold(one) if isinstance(one, str) else one for one in named]
     from goodput_cli.analysis.account import analyze_log
 
-    said = asked(sources, reading, question)
     # No name for the log here: its table is large, and is let go once the events are in order.
     return analyze_log(
-        reading.read(sources, question.timezone), question, reading.job_name, expressions, price=price, asked=said
+        reading.read(sources, question.timezone),
+        question,
+        reading.job_name,
+        expressions,
+        price=price,
+        asked=asked(sources, reading, question),
     )
