@@ -22,6 +22,7 @@ from uuid import uuid4
 
 import dask
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, wait
+from distributed.comm import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from goodput_cli import __version__
@@ -139,7 +140,11 @@ class Dask:
             future.release()
 
     def _gone(self) -> GoodputError:
-        return GoodputError(f"the scheduler at {self.address} is gone; run again with --store to go on")
+        return _is_gone(self.address)
+
+
+def _is_gone(address: str) -> GoodputError:
+    return GoodputError(f"the scheduler at {address} is gone; run again with --store to go on")
 
 
 @contextlib.contextmanager
@@ -259,6 +264,8 @@ def _somebodys_cluster(workers: Workers, store: Path) -> Iterator[Dask]:
     try:
         _shake_hands(client, store)
         yield Dask(client, address)
+    except CommClosedError as error:  # any call may be the one that meets the closed connection
+        raise _is_gone(address) from error
     finally:
         client.close(timeout=2)
 
