@@ -264,7 +264,7 @@ def _somebodys_cluster(workers: Workers, store: Path) -> Iterator[Dask]:
     try:
         _shake_hands(client, store)
         yield Dask(client, address)
-    except CommClosedError as error:  # any call may be the one that meets the closed connection
+    except (CommClosedError, ConnectionError) as error:  # any call may be the one that meets the closed connection
         raise _is_gone(address) from error
     finally:
         client.close(timeout=2)
