@@ -149,12 +149,15 @@ def test_continuous_integration_takes_the_oldest_and_the_newest_python(
     assert done.stdout.splitlines() == [str(tmp_path / name) for name in chosen]
 
 
+LEFT_BEHIND = ("goodput-logs", "elsewhere", ".benchmarks", ".hypothesis")
+"""What recorders of tests before wrote where they ended, benchmarks and generated examples."""
+
+
 def test_the_source_distribution_runs_its_tests(tmp_path: Path) -> None:
     """Everything that is under version control is in it, and tests run where it is unpacked."""
     tree, built = tmp_path / "tree", tmp_path / "dist"
-    shutil.copytree(
-        ROOT, tree, ignore=shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "*.egg-info")
-    )
+    made = (".git", ".venv*", ".*_cache", "__pycache__", "*.egg-info", *LEFT_BEHIND)
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*made))
     make = "import sys; from setuptools.build_meta import build_sdist; build_sdist(sys.argv[1])"
     python(tree, "-W", "ignore", "-c", make, str(built))
     (archive,) = built.glob("*.tar.gz")
