@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput_cli.record import writer
 from tests.record.record_server import Server
 
 
@@ -56,3 +57,12 @@ def outside_of_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on(outside_of_everything: None) -> Iterator[None]:
+    """Recorders that a test left open end with it, where it wrote: at the exit of the process they would write
+    elsewhere."""
+    yield
+    for left in list(writer._live):
+        left.close(0)
