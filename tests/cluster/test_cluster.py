@@ -20,8 +20,8 @@ import pytest
 from distributed import Client
 
 from goodput_cli.errors import GoodputError
-from goodput_cli.fleet.passes import dask_engine
-from goodput_cli.fleet.passes.dask_engine import open_dask
+from goodput_cli.fleet.passes import dask_engine, local_cluster
+from goodput_cli.fleet.passes.clusters import open_dask
 from goodput_cli.fleet.passes.engine import Workers
 from tests.support.fleets import make_fleet
 
@@ -254,7 +254,7 @@ def test_ctrl_c_ends_everything(folder: Path, moment: float) -> None:
 
 def test_workers_that_are_all_gone_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_engine, "_LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(dask_engine, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(local_cluster, "_PATIENCE_SECONDS", 0.5)
     with open_dask(1, Workers(), tmp_path) as engine:
         engine._client.cluster.scale(0)
         with pytest.raises(GoodputError, match="no worker process is left"):

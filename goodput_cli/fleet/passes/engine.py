@@ -82,7 +82,7 @@ def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> 
         return
     if not find_spec("distributed"):
         raise UsageError(f"several workers need dask.distributed; install it with {to_install('fleet')}")
-    from goodput_cli.fleet.passes.dask_engine import open_dask
+    from goodput_cli.fleet.passes.clusters import open_dask
 
     with open_dask(count, workers, store) as engine:
         yield engine
