@@ -19,7 +19,7 @@ from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
 from goodput_cli.report.formats.html import render
-from goodput_cli.report.html.charts import moving_library
+from goodput_cli.report.html.drawing import moving_library
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
