@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from goodput_cli.fleet.jobs import jobs
-    from goodput_cli.fleet.report import FleetReport
+    from goodput_cli.fleet.report.report import FleetReport
     from goodput_cli.fleet.run import fleet_report
     from goodput_cli.sources.snapshot import Manifest
 

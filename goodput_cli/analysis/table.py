@@ -17,7 +17,7 @@ import numpy as np
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Lazy
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
-from goodput_cli.events.timestamp_text import isos
+from goodput_cli.events.timestamps.text import isos
 from goodput_cli.vocabulary.text import iso
 
 UNKNOWN = NO_STEP

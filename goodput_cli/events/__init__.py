@@ -3,7 +3,7 @@
 The order of reading, from bytes to rows:
 
 1. `read` (or `live`, for logs that grow) opens the sources and passes their batches on.
-2. `documents` chooses what reads each document: `json_lines` or `json_objects`. Each gives `Parsed` records.
+2. `documents` chooses what reads each document: `json/`, `text/`, `tensorboard/` ... Each gives `Parsed`.
    `columnar/` is the fast path of JSON lines: lines of a known shape become columns without being parsed.
 3. `decode` takes the envelope off (`envelope`), groups records of the same keys, asks `formats/registry` which format
    reads them, finds their jobs, and lets the format translate a group at a time.

@@ -18,7 +18,6 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.templates import Columns, Wrapping
-from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.envelope import (
     INSERT_ID,
     MESSAGE,
@@ -40,7 +39,8 @@ from goodput_cli.events.growing import constant
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
-from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.events.timestamps.entry_zones import EntryZones
+from goodput_cli.events.timestamps.iso import TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 

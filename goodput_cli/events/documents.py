@@ -13,8 +13,8 @@ import numpy as np
 from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.templates import Templates
 from goodput_cli.events.formats import sacct, timeless
-from goodput_cli.events.json_lines import JsonLines
-from goodput_cli.events.json_objects import JsonObjects
+from goodput_cli.events.json.lines import JsonLines
+from goodput_cli.events.json.objects import JsonObjects
 from goodput_cli.events.parsed import DocumentReader, Parsed
 from goodput_cli.sources.base import Batch, RawBatch
 from goodput_cli.sources.endings import is_event_file

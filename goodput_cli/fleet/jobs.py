@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.question import Question
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
-    from goodput_cli.fleet.passes import Outcome
-    from goodput_cli.fleet.work import Origin
+    from goodput_cli.fleet.passes.plan import Outcome
+    from goodput_cli.fleet.passes.work import Origin
 
 
 @spelled_out(JobOptions)
@@ -48,8 +48,8 @@ def jobs(
         log = reading.read(sources, question.timezone)
         return list_jobs(log, question, job_name=reading.job_name, sort=sort, limit=limit, jobs_done=jobs_done)
     outcome, of_listing = _both_passes(reading, question, addresses(sources), jobs_done)
-    from goodput_cli.fleet.passes import reading_diagnostics
-    from goodput_cli.fleet.work import Failed
+    from goodput_cli.fleet.passes.plan import reading_diagnostics
+    from goodput_cli.fleet.passes.work import Failed
 
     for failed in (answer for answer in outcome.answers.values() if isinstance(answer, Failed)):
         raise SourceError(failed.reason)
@@ -79,9 +79,9 @@ def _both_passes(
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
     from goodput_cli.events.documents import says_something
-    from goodput_cli.fleet.engine import InProcess
-    from goodput_cli.fleet.passes import Plan, run_passes
-    from goodput_cli.fleet.work import Local, Task
+    from goodput_cli.fleet.passes.engine import InProcess
+    from goodput_cli.fleet.passes.plan import Plan, run_passes
+    from goodput_cli.fleet.passes.work import Local, Task
     from goodput_cli.sources.base import ReadContext, list_documents
 
     of_listing: list[Diagnostic] = []

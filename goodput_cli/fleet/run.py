@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from goodput_cli.api.options import Reading, Source, addresses, split
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
-from goodput_cli.fleet.engine import Workers, expected_seconds, worker_count
 from goodput_cli.fleet.grouping import DIMENSIONS, Grouping
+from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
 from goodput_cli.vocabulary.option import declared
 from goodput_cli.vocabulary.text import plural, rough_duration
 from goodput_cli.vocabulary.when import Anchors, When
@@ -29,11 +29,11 @@ from goodput_cli.vocabulary.zones import load_zone
 if TYPE_CHECKING:
     from goodput_cli.analysis.question import Question
     from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.fleet.aggregate import Fleet
-    from goodput_cli.fleet.passes import Outcome
-    from goodput_cli.fleet.report import FleetReport, NotAnalysed
-    from goodput_cli.fleet.results import AsOf
-    from goodput_cli.fleet.store import Store
+    from goodput_cli.fleet.passes.plan import Outcome
+    from goodput_cli.fleet.report.report import FleetReport, NotAnalysed
+    from goodput_cli.fleet.store.results import AsOf
+    from goodput_cli.fleet.store.store import Store
+    from goodput_cli.fleet.totals.aggregate import Fleet
     from goodput_cli.sources.base import Document
 
 _WAYS = ("attempt", "before_end", "after_start")
@@ -77,7 +77,7 @@ def fleet_report(
 
 def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str]:
     """What there is to read, and how long that takes by the cost model: sentences. Nothing is read."""
-    from goodput_cli.fleet.read import batches_of
+    from goodput_cli.fleet.passes.read import batches_of
     from goodput_cli.sources.base import ReadContext, list_documents
 
     documents = list_documents(addresses(sources), ReadContext(lambda _: None))
@@ -120,16 +120,16 @@ class _Asked:
 
     @property
     def as_of(self) -> AsOf | None:
-        from goodput_cli.fleet.results import AsOf
+        from goodput_cli.fleet.store.results import AsOf
 
         when = self._resolved(self.question.as_of)
         return None if when is None else AsOf(when, self.grouping.alive_within)
 
     def answer(self, uris: Sequence[str], workers: Workers, store: Path | None) -> FleetReport:
         """Both passes, and the sums."""
-        from goodput_cli.fleet.allocations import read_allocations, read_capacity
-        from goodput_cli.fleet.labels import Labels
-        from goodput_cli.fleet.store import Store
+        from goodput_cli.fleet.inventory.allocations import read_allocations, read_capacity
+        from goodput_cli.fleet.inventory.labels import Labels
+        from goodput_cli.fleet.store.store import Store
 
         labels = Labels.read(self.tables.labels, self.zone)
         allocations = read_allocations(self.tables.allocations, self.tables.sacct, self.zone)
@@ -153,10 +153,10 @@ class _Asked:
     def _passes(
         self, documents: list[Document], store: Store, remembers: bool, workers: Workers, cluster_of: Any
     ) -> Outcome:
-        from goodput_cli.fleet.accounting import AccountRuns, code_version
-        from goodput_cli.fleet.engine import open_engine
-        from goodput_cli.fleet.passes import Plan, run_passes
-        from goodput_cli.fleet.work import Local, Task
+        from goodput_cli.fleet.passes.accounting import AccountRuns, code_version
+        from goodput_cli.fleet.passes.engine import open_engine
+        from goodput_cli.fleet.passes.plan import Plan, run_passes
+        from goodput_cli.fleet.passes.work import Local, Task
 
         question = replace(self.question, start=None, end=None, as_of=None)
         reader = self._reader(code_version())
@@ -191,9 +191,9 @@ class _Asked:
         self, outcome: Outcome, store: Store, labels: Any, allocations: Mapping[str, Any], capacity: Any
     ) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
-        from goodput_cli.fleet.aggregate import Fleet
-        from goodput_cli.fleet.report import NotAnalysed
-        from goodput_cli.fleet.work import Failed
+        from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.report.report import NotAnalysed
+        from goodput_cli.fleet.totals.aggregate import Fleet
 
         keys = {key: job for job, key in outcome.answers.items() if not isinstance(key, Failed)}
         lost = [
@@ -238,7 +238,7 @@ class _Asked:
     def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[bytes, Any]) -> GoodputError:
         """What to say where no job could be analysed."""
         from goodput_cli.analysis.pick import no_events
-        from goodput_cli.fleet.passes import reading_diagnostics
+        from goodput_cli.fleet.passes.plan import reading_diagnostics
 
         reasons = [f"{one.job}: {one.reason}" for _, one in store.results(keys)]
         reasons += [row.problem for row in outcome.rows if row.problem is not None]
@@ -252,8 +252,8 @@ class _Asked:
     def _report(
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
     ) -> FleetReport:
-        from goodput_cli.fleet.passes import reading_diagnostics, two_clusters
-        from goodput_cli.fleet.report import NotAnalysed, report_of
+        from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
+        from goodput_cli.fleet.report.report import NotAnalysed, report_of
 
         unread = [NotAnalysed("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
         empty = [

@@ -22,7 +22,7 @@ from goodput_cli.analysis.reconcile.answer import ReconcileAnswer, ReconcileChec
 from goodput_cli.analysis.rolling.answer import RollingAnswer
 from goodput_cli.analysis.steps.answer import StepsAnswer
 from goodput_cli.analysis.timeline.answer import TimelineAnswer
-from goodput_cli.fleet.answer import FleetAnswer
+from goodput_cli.fleet.report.answer import FleetAnswer
 
 Schema = dict[str, Any]
 ANSWERS: tuple[type[Answer], ...] = (

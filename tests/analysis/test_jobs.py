@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import goodput_cli.events.read
-import goodput_cli.fleet.read
+import goodput_cli.fleet.passes.read
 from goodput_cli import analyze
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.analysis.each_job import list_jobs
@@ -186,7 +186,7 @@ def test_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(arguments)
         return original(*arguments)
 
-    monkeypatch.setattr(goodput_cli.fleet.read, "decode_batches", counted)
+    monkeypatch.setattr(goodput_cli.fleet.passes.read, "decode_batches", counted)
     assert run(["jobs", written(many(50))]) == 0
     assert len(calls) == 1
 

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_cli.events.formats import registry as formats
-from goodput_cli.events.json_lines import JsonLines, _one_by_one
+from goodput_cli.events.json.lines import JsonLines, _one_by_one
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.base import RawBatch
 from tests.support.readers import codes, found, lines, log_file, read_lines, rows, step, steps, where

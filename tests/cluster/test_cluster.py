@@ -20,9 +20,9 @@ import pytest
 from distributed import Client
 
 from goodput_cli.errors import GoodputError
-from goodput_cli.fleet import dask_engine
-from goodput_cli.fleet.dask_engine import open_dask
-from goodput_cli.fleet.engine import Workers
+from goodput_cli.fleet.passes import dask_engine
+from goodput_cli.fleet.passes.dask_engine import open_dask
+from goodput_cli.fleet.passes.engine import Workers
 from tests.support.fleets import make_fleet
 
 JOBS = 60

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import goodput_cli.fleet.read
+import goodput_cli.fleet.passes.read
 from goodput_cli.analysis.disruptions.reliability import poisson_interval
 from goodput_cli.cli.main import run
 from tests.support.fleets import fleet, make_fleet, of_job, put
@@ -104,15 +104,15 @@ def test_the_order_of_sources_makes_no_difference(logs: Path, capsys: Output) ->
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The documents that are read, and by `account` the jobs that are accounted for."""
     names: list[str] = []
-    original = goodput_cli.fleet.read.read_one
+    original = goodput_cli.fleet.passes.read.read_one
 
     def counted(task: Any, document: Any, *more: Any) -> Any:
         names.append(document.name)
         return original(task, document, *more)
 
-    monkeypatch.setattr(goodput_cli.fleet.read, "read_one", counted)
-    monkeypatch.setattr("goodput_cli.fleet.pieces.read_one", counted)
-    monkeypatch.setattr("goodput_cli.fleet.store._RACY_NS", 0)
+    monkeypatch.setattr(goodput_cli.fleet.passes.read, "read_one", counted)
+    monkeypatch.setattr("goodput_cli.fleet.passes.pieces.read_one", counted)
+    monkeypatch.setattr("goodput_cli.fleet.store.store._RACY_NS", 0)
     return names
 
 

@@ -19,7 +19,7 @@ from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, column, columns_of, people_columns, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
-from goodput_cli.events.timestamp_text import isos
+from goodput_cli.events.timestamps.text import isos
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,10 +14,10 @@ from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, Decorated, GroupedCommand, declared_option, option
 from goodput_cli.cli.session import open_session
 from goodput_cli.errors import ProblemsFound
-from goodput_cli.fleet.engine import Workers
 from goodput_cli.fleet.grouping import LABELS, RUN, Grouping
+from goodput_cli.fleet.passes.engine import Workers
 from goodput_cli.fleet.run import Tables
-from goodput_cli.fleet.thresholds import FleetThreshold, parse_fleet_fail_under, parse_fleet_threshold
+from goodput_cli.fleet.totals.thresholds import FleetThreshold, parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.option import declared, in_order
@@ -107,8 +107,8 @@ def fleet(line: CommandLine, job_name: tuple[str, ...], plan: bool, store: str |
     if plan:
         put("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
-    from goodput_cli.fleet.sheet import fleet_sheet
-    from goodput_cli.fleet.thresholds import evaluate_fleet
+    from goodput_cli.fleet.report.sheet import fleet_sheet
+    from goodput_cli.fleet.totals.thresholds import evaluate_fleet
 
     with session.reading(then="adding up") as options:
         report = fleet_report(

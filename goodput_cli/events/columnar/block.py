@@ -10,7 +10,7 @@ import orjson
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Words
-from goodput_cli.events.eight_digits import DIGITS
+from goodput_cli.events.columnar.eight_digits import DIGITS
 from goodput_cli.sources.base import Record
 
 _NEWLINE = ord("\n")

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from goodput_cli.events.columnar.block import LONGEST
+from goodput_cli.events.columnar.eight_digits import DIGITS
 from goodput_cli.events.columnar.numbers import FRACTION_DIGITS, MAX_DIGITS
-from goodput_cli.events.eight_digits import DIGITS
 from goodput_cli.events.envelope import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
 
 _STRING = rb'"[^"\\\x00-\x1f]*"'

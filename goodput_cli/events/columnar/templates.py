@@ -16,9 +16,9 @@ import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask, Words
 from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.eight_digits import DIGITS, KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.columnar.line_shapes import LineShape, Slot, learn_shape
 from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, FRACTION_DIGITS, Numerals
-from goodput_cli.events.eight_digits import DIGITS, KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.envelope import INSERT_ID, TIMESTAMP
 
 _SIX, _TOP = 0x06, 0xF0

@@ -17,12 +17,12 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
 from goodput_cli.events.columnar.numbers import Numerals
 from goodput_cli.events.columnar.templates import Columns
-from goodput_cli.events.entry_zones import EntryZones
 from goodput_cli.events.growing import constant
 from goodput_cli.events.measured import Measurements
 from goodput_cli.events.rows import Interner, Origin, RowBuilder
 from goodput_cli.events.text.parts import Collector
-from goodput_cli.events.timestamps import TimestampReader
+from goodput_cli.events.timestamps.entry_zones import EntryZones
+from goodput_cli.events.timestamps.iso import TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import Record
 

@@ -9,7 +9,7 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats import named_events
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.timestamps import Instants
+from goodput_cli.events.timestamps.iso import Instants
 
 _TIMESTAMP, _STEP, _RANK = "timestamp", "step", "node_rank"
 

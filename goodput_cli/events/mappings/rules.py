@@ -160,7 +160,7 @@ def _same(given: Any, wanted: Any) -> bool:
 
 
 def _record_of(line: str) -> Record | None:
-    from goodput_cli.events.json_lines import BadLineError, parse
+    from goodput_cli.events.json.lines import BadLineError, parse
 
     try:
         return parse(line.encode())
@@ -305,7 +305,7 @@ def _zoned(line: str, zone: str) -> Stamp | None:
 
 
 def _in_zone(stamp: Stamp, zone: str) -> Stamp:
-    from goodput_cli.events.timestamps import TimestampReader
+    from goodput_cli.events.timestamps.iso import TimestampReader
     from goodput_cli.vocabulary.zones import load_zone
 
     return stamp._replace(ns=TimestampReader(load_zone(zone)).from_local(stamp.ns), zone=Zone.EXACT)

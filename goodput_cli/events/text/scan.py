@@ -17,7 +17,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.errors import SourceError
-from goodput_cli.events.json_lines import BadLineError, parse
+from goodput_cli.events.json.lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.marks import Mark, Said
 from goodput_cli.events.text.parts import TextPart

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.fleet.ratios import hours, percent
-from goodput_cli.fleet.report import CategoryRow, FleetReport, category_rows
-from goodput_cli.fleet.sheet import FleetSheet, hide_unknown, mpg_text, rows_sheet, runs_sheet, summary, title
+from goodput_cli.fleet.report.report import CategoryRow, FleetReport, category_rows
+from goodput_cli.fleet.report.sheet import FleetSheet, hide_unknown, mpg_text, rows_sheet, runs_sheet, summary, title
+from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.report.base import Page
 from goodput_cli.report.html import fleet_charts as charts
 from goodput_cli.report.html.page import document

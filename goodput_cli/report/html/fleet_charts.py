@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 from markupsafe import Markup
 
-from goodput_cli.fleet.ratios import HOUR_NS, hours
-from goodput_cli.fleet.report import FleetReport, category_name, short_title
-from goodput_cli.fleet.sums import Sums
+from goodput_cli.fleet.report.report import FleetReport, category_name, short_title
+from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
+from goodput_cli.fleet.totals.sums import Sums
 from goodput_cli.report.html.charts import drawn_alone
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.text import safe, shorten

@@ -12,7 +12,7 @@ from itertools import islice
 import pyarrow as pa
 
 from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
-from goodput_cli.fleet.sheet import FleetSheet, runs_sheet
+from goodput_cli.fleet.report.sheet import FleetSheet, runs_sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.parquet.file import INSTANT, ROWS, TEXT, program_version, write
 from goodput_cli.report.sheets.cells import table_columns

@@ -16,10 +16,10 @@ from typing import Any
 from goodput_cli.analysis.question import Question
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
 from goodput_cli.events.schema import EventLog
-from goodput_cli.fleet.parts import KEY_BYTES
-from goodput_cli.fleet.results import AsOf, RunResult, Runs, account_runs
-from goodput_cli.fleet.store import write_results
-from goodput_cli.fleet.work import Origin
+from goodput_cli.fleet.passes.work import Origin
+from goodput_cli.fleet.store.parts import KEY_BYTES
+from goodput_cli.fleet.store.results import AsOf, RunResult, Runs, account_runs
+from goodput_cli.fleet.store.store import write_results
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from goodput_cli.analysis.answer import (
     row_of,
 )
 from goodput_cli.analysis.table import json_rows
-from goodput_cli.fleet.ratios import hours, percent
-from goodput_cli.fleet.report import (
+from goodput_cli.fleet.report.report import (
     CategoryRow,
     DisruptionRow,
     FleetReport,
@@ -30,6 +29,7 @@ from goodput_cli.fleet.report import (
     WeekRow,
     declared_columns,
 )
+from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.vocabulary.text import iso
 
 ChipTime = Annotated[str, Meta(pattern="^-?[0-9]+$", description="accelerators x ns, as decimal text")]

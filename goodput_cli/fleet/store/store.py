@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError
-from goodput_cli.fleet import arrow
-from goodput_cli.fleet.parts import part_keys, read_extents, read_part, write_part
-from goodput_cli.fleet.results import RunResult
-from goodput_cli.fleet.work import DocumentRow, JobPart
+from goodput_cli.fleet.passes.work import DocumentRow, JobPart
+from goodput_cli.fleet.store import arrow
+from goodput_cli.fleet.store.parts import part_keys, read_extents, read_part, write_part
+from goodput_cli.fleet.store.results import RunResult
 from goodput_cli.sources.base import Document
 from goodput_cli.vocabulary.text import well_formed
 

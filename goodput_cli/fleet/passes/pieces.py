@@ -20,9 +20,9 @@ import pyarrow as pa
 from goodput_cli.errors import SourceError
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
-from goodput_cli.fleet import arrow
-from goodput_cli.fleet.read import HERE, DocumentRead, read_one
-from goodput_cli.fleet.work import Accounted, Local, Origin, Task
+from goodput_cli.fleet.passes.read import HERE, DocumentRead, read_one
+from goodput_cli.fleet.passes.work import Accounted, Local, Origin, Task
+from goodput_cli.fleet.store import arrow
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Document
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from goodput_cli.analysis.published import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
-from goodput_cli.fleet.ratios import hours, percent
-from goodput_cli.fleet.report import (
+from goodput_cli.fleet.report.report import (
     CategoryRow,
     DisruptionRow,
     FleetReport,
@@ -24,8 +23,9 @@ from goodput_cli.fleet.report import (
     WeekRow,
     declared_columns,
 )
-from goodput_cli.fleet.sums import Mpg, Sums
-from goodput_cli.fleet.thresholds import MEASURES
+from goodput_cli.fleet.totals.ratios import hours, percent
+from goodput_cli.fleet.totals.sums import Mpg, Sums
+from goodput_cli.fleet.totals.thresholds import MEASURES
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
 
@@ -225,6 +225,6 @@ def _families(report: FleetReport) -> Iterator[Family]:
 
 
 def _answer(report: FleetReport) -> Answer:
-    from goodput_cli.fleet.answer import fleet_answer  # msgspec: only where JSON is written
+    from goodput_cli.fleet.report.answer import fleet_answer  # msgspec: only where JSON is written
 
     return fleet_answer(report)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask, Words
-from goodput_cli.events.eight_digits import DIGITS, digit_values, mask_of
+from goodput_cli.events.columnar.eight_digits import DIGITS, digit_values, mask_of
 from goodput_cli.events.schema import NS_PER_SECOND
 
 _LAYOUT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|([+-])(\d\d):?(\d\d))?", re.ASCII)

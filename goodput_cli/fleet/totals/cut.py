@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.fleet.results import Spans
+from goodput_cli.fleet.store.results import Spans
 from goodput_cli.vocabulary.categories import Category
 
 Key = tuple[Category, str | None]

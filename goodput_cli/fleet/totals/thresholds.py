@@ -18,12 +18,12 @@ from goodput_cli.analysis.goodput.thresholds import (
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES
 from goodput_cli.analysis.results import Threshold
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.ratios import HOUR_NS, ratio
+from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 
 if TYPE_CHECKING:
-    from goodput_cli.fleet.report import FleetReport
-    from goodput_cli.fleet.sums import Mpg, Sums
+    from goodput_cli.fleet.report.report import FleetReport
+    from goodput_cli.fleet.totals.sums import Mpg, Sums
 
 _EXPRESSION = re.compile(
     rf"\s*(?:any\(([^)]*)\):)?\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL

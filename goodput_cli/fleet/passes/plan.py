@@ -16,10 +16,10 @@ from typing import Any
 
 from goodput_cli.diagnostics.collector import FEW_PLACES
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
-from goodput_cli.fleet.engine import Engine
-from goodput_cli.fleet.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
-from goodput_cli.fleet.read import HERE, DocumentRead, batches_of, read_batch
-from goodput_cli.fleet.work import DocumentRow, Failed, Local, Origin, Task
+from goodput_cli.fleet.passes.engine import Engine
+from goodput_cli.fleet.passes.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
+from goodput_cli.fleet.passes.read import HERE, DocumentRead, batches_of, read_batch
+from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import Document
 
 JobKey = tuple[str, str]

@@ -27,8 +27,8 @@ from distributed.diagnostics.plugin import WorkerPlugin
 
 from goodput_cli import __version__
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.fleet.engine import Workers
-from goodput_cli.fleet.work import Failed
+from goodput_cli.fleet.passes.engine import Workers
+from goodput_cli.fleet.passes.work import Failed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -296,7 +296,7 @@ def _introduce(path: str) -> tuple[str, ...]:
     import numpy as np
     import pyarrow as pa
 
-    from goodput_cli.fleet.accounting import code_version
+    from goodput_cli.fleet.passes.accounting import code_version
 
     try:
         token = Path(path).read_text()

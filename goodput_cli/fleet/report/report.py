@@ -13,11 +13,11 @@ from typing import Any
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import attribute, column, columns_of, people_columns
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import Fleet, RunRow, WorstDisruption
-from goodput_cli.fleet.cut import Key
 from goodput_cli.fleet.grouping import UNKNOWN_SIZE, Grouping, size_classes
-from goodput_cli.fleet.ratios import HOUR_NS, hours, percent, quantile, ratio
-from goodput_cli.fleet.sums import Mpg, Sums, mpg_of
+from goodput_cli.fleet.totals.aggregate import Fleet, RunRow, WorstDisruption
+from goodput_cli.fleet.totals.cut import Key
+from goodput_cli.fleet.totals.ratios import HOUR_NS, hours, percent, quantile, ratio
+from goodput_cli.fleet.totals.sums import Mpg, Sums, mpg_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 
 _CHIP: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.events.json_lines import CUT_OFF, BadLineError, parse
+from goodput_cli.events.json.lines import CUT_OFF, BadLineError, parse
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.sources.base import RawBatch, Record
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.events.schema import NS_PER_SECOND
-from goodput_cli.events.timestamp_columns import LayoutColumn, read_characters, read_layouts
+from goodput_cli.events.timestamps.columns import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.values import MAX_NS
 
 _EPOCH = datetime(1970, 1, 1)

@@ -11,7 +11,7 @@ from datetime import tzinfo
 from itertools import pairwise
 
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.tables import TableRow, instant, read_table, whole
+from goodput_cli.fleet.inventory.tables import TableRow, instant, read_table, whole
 
 _GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]+))?=(\d+)")
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 
 from goodput_cli.analysis.disruptions.reliability import poisson_interval
-from goodput_cli.fleet.cut import Key
-from goodput_cli.fleet.ratios import ratio
+from goodput_cli.fleet.totals.cut import Key
+from goodput_cli.fleet.totals.ratios import ratio
 from goodput_cli.vocabulary.categories import Category
 
 _PRODUCTIVE: Key = (Category.PRODUCTIVE, None)

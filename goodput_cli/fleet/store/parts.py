@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goodput_cli.fleet import arrow
-from goodput_cli.fleet.results import RunDisruption, RunResult, Spans
+from goodput_cli.fleet.store import arrow
+from goodput_cli.fleet.store.results import RunDisruption, RunResult, Spans
 from goodput_cli.vocabulary.categories import CATEGORIES
 
 KEY_BYTES = 16

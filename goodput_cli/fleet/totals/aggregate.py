@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.fleet.allocations import Allocation, Capacity
-from goodput_cli.fleet.cut import Key, PieceTime, cut_spans
 from goodput_cli.fleet.grouping import SIZE, WEEK, Grouping, size_class
-from goodput_cli.fleet.holdings import Holding, accelerators_at, cut_at, holdings
-from goodput_cli.fleet.labels import Labels, RunLabels
-from goodput_cli.fleet.ratios import HOUR_NS
-from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.sums import NOT_HELD, Sums
-from goodput_cli.fleet.weeks import Week, weeks_of
+from goodput_cli.fleet.inventory.allocations import Allocation, Capacity
+from goodput_cli.fleet.inventory.holdings import Holding, accelerators_at, cut_at, holdings
+from goodput_cli.fleet.inventory.labels import Labels, RunLabels
+from goodput_cli.fleet.store.results import RunDisruption, RunResult
+from goodput_cli.fleet.totals.cut import Key, PieceTime, cut_spans
+from goodput_cli.fleet.totals.ratios import HOUR_NS
+from goodput_cli.fleet.totals.sums import NOT_HELD, Sums
+from goodput_cli.fleet.totals.weeks import Week, weeks_of
 from goodput_cli.vocabulary.categories import Category
 
 NOBODY = "(none)"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from goodput_cli.errors import UsageError, to_install
 
 if TYPE_CHECKING:
-    from goodput_cli.fleet.work import Failed
+    from goodput_cli.fleet.passes.work import Failed
 
 _MOST_WORKERS = 8
 _LEAST_SECONDS = 10.0
@@ -82,7 +82,7 @@ def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> 
         return
     if not find_spec("distributed"):
         raise UsageError(f"several workers need dask.distributed; install it with {to_install('fleet')}")
-    from goodput_cli.fleet.dask_engine import open_dask
+    from goodput_cli.fleet.passes.dask_engine import open_dask
 
     with open_dask(count, workers, store) as engine:
         yield engine

@@ -12,7 +12,7 @@ from typing import Any
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.tables import TableRow, amount, instant, read_table, whole
+from goodput_cli.fleet.inventory.tables import TableRow, amount, instant, read_table, whole
 
 JOB, SOURCE, FROM, TO = "job", "source", "from", "to"
 NUMBERS: Mapping[str, Callable[[str], Any]] = {

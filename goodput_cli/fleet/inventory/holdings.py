@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from goodput_cli.fleet.allocations import Allocation
+from goodput_cli.fleet.inventory.allocations import Allocation
 
 
 @dataclass(frozen=True)

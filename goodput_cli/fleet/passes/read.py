@@ -13,7 +13,7 @@ from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.schema import EventLog
-from goodput_cli.fleet.work import Accounted, DocumentRow, JobPart, Local, Task
+from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Task
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
 

@@ -1,0 +1,1 @@
+"""Documents of JSON: a record a line, or objects over many lines."""

@@ -1,0 +1,1 @@
+"""What a person says beside the logs: labels, allocations, capacity."""

@@ -1,0 +1,1 @@
+"""What `goodput fleet` answers: rows, JSON, and the sheet that people see."""
