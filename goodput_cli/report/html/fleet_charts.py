@@ -10,7 +10,7 @@ from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.report.rows import short_title
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
-from goodput_cli.report.html.charts import drawn_alone
+from goodput_cli.report.html.drawing import drawn_alone
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.text import safe, shorten
 
