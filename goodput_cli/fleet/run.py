@@ -67,13 +67,14 @@ def fleet_report(
 
 def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str]:
     """What there is to read, and how long that takes by the cost model: sentences. Nothing is read."""
-    from goodput_cli.fleet.passes.read import batches_of
+    from goodput_cli.fleet.passes.read import batches_of, documents_at_once
     from goodput_cli.sources.base import ReadContext, list_documents
 
     documents = list_documents(addresses(sources), ReadContext(lambda _: None))
     size = sum(one.size or 0 for one in documents)
-    tasks = sum(1 for _ in batches_of([one for one in documents if one.apart]))
     count = worker_count(workers, len(documents), size)
+    apart = [one for one in documents if one.apart]
+    tasks = sum(1 for _ in batches_of(apart, documents_at_once(len(apart), count)))
     seconds = expected_seconds(len(documents), size) / count
     return [
         f"{plural(len(documents), 'document')}, {size / 1e6:,.1f} MB as stored, in {plural(tasks, 'task')}",

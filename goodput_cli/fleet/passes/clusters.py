@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import dask
+from dask.utils import parse_bytes
 from distributed import Client
 from distributed.comm import CommClosedError
 
@@ -17,6 +18,7 @@ from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.fleet.passes.dask_engine import Dask, is_gone
 from goodput_cli.fleet.passes.engine import Workers
 from goodput_cli.fleet.passes.local_cluster import local_cluster
+from goodput_cli.fleet.passes.memory import LEAST, of_this_machine
 
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -30,6 +32,7 @@ _SETTINGS = {
     "distributed.comm.timeouts.connect": "30s",
     "distributed.worker.daemon": True,
 }
+_MOST_BYTES = 4 << 30
 
 
 @contextlib.contextmanager
@@ -41,7 +44,7 @@ def open_dask(count: int, workers: Workers, store: Path) -> Iterator[Dask]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with dask.config.set(_SETTINGS):
         if workers.scheduler is None:
-            with local_cluster(count, workers.memory) as engine:
+            with local_cluster(count, _limit(count, workers.memory)) as engine:
                 yield engine
             return
         with _somebodys_cluster(workers, store) as engine:
@@ -64,7 +67,8 @@ def _somebodys_cluster(workers: Workers, store: Path) -> Iterator[Dask]:
         raise GoodputError(f"the scheduler at {address} cannot be reached: {error}") from error
     try:
         _shake_hands(client, store)
-        yield Dask(client, address)
+        limits = [one["memory_limit"] for one in client.scheduler_info(n_workers=-1)["workers"].values()]
+        yield Dask(client, address, len(limits), min((one for one in limits if one), default=None))
     except (CommClosedError, ConnectionError) as error:  # any call may be the one that meets the closed connection
         raise is_gone(address) from error
     finally:
@@ -110,3 +114,17 @@ def _introduce(path: str) -> tuple[str, ...]:
 
 def _words(answer: tuple[str, ...]) -> str:
     return "goodput {1}, Python {2}, numpy {3}, pyarrow {4}".format(*answer)
+
+
+def _limit(count: int, memory: str | None) -> int:
+    """What each of some workers of this machine may take (bytes): as a person says it, else its part of three quarters
+    of the machine, at most 4 GiB. Raises UsageError for what is no size, or too little for any document."""
+    if memory is None:
+        return min(of_this_machine() * 3 // 4 // count, _MOST_BYTES)
+    try:
+        limit = int(parse_bytes(memory))
+    except ValueError as error:
+        raise UsageError(f"--memory {memory}: is no size; write one such as 2GiB or 500MB") from error
+    if limit < LEAST:
+        raise UsageError(f"--memory {memory}: a worker takes {LEAST / 1e6:.0f} MB before it reads anything")
+    return limit

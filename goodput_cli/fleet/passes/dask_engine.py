@@ -30,11 +30,23 @@ class Dask:
 
     here = False
 
-    def __init__(self, client: Client, address: str, patience: float | None = None) -> None:
-        """patience: seconds without any worker after which none is to be hoped for; None: wait for ever."""
+    def __init__(
+        self,
+        client: Client,
+        address: str,
+        workers: int,
+        memory: int | None,
+        patience: float | None = None,
+        start_again: Callable[[], None] = lambda: None,
+    ) -> None:
+        """workers, memory: see `Engine`. patience: seconds without any worker after which none is to be hoped for;
+        None: wait for ever. start_again: starts workers that were lost while they started."""
         self._client = client
         self.address = address
+        self.workers = workers
+        self.memory = memory
         self._patience = patience
+        self._start_again = start_again
         self._alone_since: float | None = None
 
     def run(
@@ -43,7 +55,7 @@ class Dask:
         """See `Engine.run`. Raises GoodputError where the scheduler is gone."""
         window: dict[Future, list[Item]] = {}
         suspects: list[list[Item]] = []
-        most = 4 * max(len(self._client.scheduler_info(n_workers=-1)["workers"]), 1) + 64
+        most = 4 * self.workers + 64
         try:
             while True:
                 for batch in islice(batches, most - len(window)):
@@ -92,6 +104,7 @@ class Dask:
 
     def _look_for_workers(self) -> None:
         """Raises GoodputError where there has been none for too long."""
+        self._start_again()
         if self._patience is None or self._client.scheduler_info(n_workers=-1)["workers"]:
             self._alone_since = None
             return
