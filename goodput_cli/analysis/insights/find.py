@@ -68,5 +68,6 @@ def _made(analysis: Analysis, found: Found) -> Insight:
         end_ns=found.end_ns,
         count=found.count,
         evidence=tuple(table.where(row) for row in found.rows),
+        about=found.about,
         price=analysis.price,
     )
