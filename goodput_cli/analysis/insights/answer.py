@@ -34,11 +34,11 @@ class InsightPart(Part):
     """how many things it is about"""
     evidence: Sequence[str]
     """file:line or insertId of the first lines that show it"""
-    disruptions: Sequence[Count] = ()
+    disruptions: Sequence[Count]
     """numbers of the disruptions that show it, at most 100"""
-    steps: Sequence[int] = ()
+    steps: Sequence[int]
     """steps that show it: those that hung, or with which a slow regime began"""
-    categories: Sequence[str] = ()
+    categories: Sequence[str]
     """rows of badput that it is about, a custom event as custom_badput_events:LABEL"""
     command: str
     """the command that shows more"""
