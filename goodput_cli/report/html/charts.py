@@ -56,7 +56,7 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
     dashes = [[1, 0], *(_ROLLING_DASHES[number % len(_ROLLING_DASHES)] for number in range(len(windows)))]
     colours = [KEPT_COLOUR, *(_ROLLING_COLOURS[number % len(_ROLLING_COLOURS)] for number in range(len(windows)))]
     place = {
-        "x": _time(columns),
+        "x": time_axis(columns),
         "y": field("percent", axis=left_axis("goodput, %"), scale={"domain": _percents(columns), "nice": False}),
     }
     look = _line_look("name", names, colours, dashes)
@@ -68,7 +68,7 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
         "cumulative", "line", {"strokeWidth": 2.5, "clip": True}, calculated(name=texts(names[:1]) + "[0]"),
         **place, **look,
     )  # fmt: skip
-    return finished(_panel("goodput", columns, [_disruption_rules(columns), rolling, cumulative], 200), ["goodput"])
+    return finished(panel("goodput", columns, [_disruption_rules(columns), rolling, cumulative], 200), ["goodput"])
 
 
 def _line_look(column: str, names: Sequence[str], colours: Sequence[str], dashes: Sequence[Sequence[int]]) -> Spec:
@@ -88,34 +88,34 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
     if least > 0 and most / least > _LOG_SPREAD:
         scale = {"type": "log", "domain": [least / 1.15, most * 1.15], "nice": False}
         axis = left_axis("step time, s", values=round_numbers(least / 1.15, most * 1.15), format="~r")
-    x, y = _time(columns), field("low", scale=scale, axis=axis)
+    x, y = time_axis(columns), field("low", scale=scale, axis=axis)
     zero = columns.start_ns / 1e6
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
     spread = {"strokeWidth": 2, "strokeCap": "round", "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
     level = {"strokeWidth": 1.5, "color": INK, "opacity": 0.75, "clip": True}
     best = {"strokeDash": [6, 4], "strokeWidth": 1.5, "color": KEPT_COLOUR}
     layers = [
-        *_shades(columns, slow),
+        *shades(columns, slow),
         marks("steps", "rule", spread, x=x, y=y, y2="high"),
         marks("steps", "line", level, x=x, y=field("level")),
         marks([{"ideal": ideal}], "rule", best, y=field("ideal")),
     ]
-    return finished(_panel("times", columns, layers, 200), ["times"])
+    return finished(panel("times", columns, layers, 200), ["times"])
 
 
-def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[Spec]:
+def shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[Spec]:
     """Slow regimes behind the step times, and what they are called."""
     if not slow:
         return []
     shade = {"color": Category.STALL.look.colour, "opacity": 0.16, "clip": True}
     words = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": INK, "clip": True}
     return [
-        marks(slow, "rect", shade, x=_time(columns), x2="u"),
-        marks(slow, "text", words, x=_time(columns), y={"value": 0}, text=field("text", "N")),
+        marks(slow, "rect", shade, x=time_axis(columns), x2="u"),
+        marks(slow, "text", words, x=time_axis(columns), y={"value": 0}, text=field("text", "N")),
     ]
 
 
-def _time(columns: ChartColumns, *, labels: bool = True) -> Spec:
+def time_axis(columns: ChartColumns, *, labels: bool = True) -> Spec:
     """The time axis, in UTC."""
     words = _clock(columns.start_ns / 1e6, columns.end_ns / 1e6)
     axis = {"title": None, "grid": True, "tickCount": 9, "labelOverlap": True, "labelExpr": words}
@@ -132,7 +132,7 @@ def _clock(start: float, end: float) -> str:
 
 
 def _steps_panel(columns: ChartColumns) -> Spec:
-    x = _time(columns, labels=False)
+    x = time_axis(columns, labels=False)
     y = field("step", axis=left_axis("step", tickCount=6, format=",d"), scale={"zero": False, "nice": True})
     line = {"strokeWidth": 2.5, "clip": True, "strokeJoin": "round"}
     look = _line_look("state", _STATES, [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]])
@@ -145,13 +145,13 @@ def _steps_panel(columns: ChartColumns) -> Spec:
         marks("disruptions", "text", {**number, "clip": True}, only("datum.text != ''"),
               x=x, y={"value": 0}, text=field("text", "N")),
     ]  # fmt: skip
-    return _panel("steps", columns, layers, 280, labels=False)
+    return panel("steps", columns, layers, 280, labels=False)
 
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
     opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), 0.12))
     look = {"strokeWidth": 1, "color": INK, "opacity": opacity, "clip": True}
-    return marks("disruptions", "rule", look, x=_time(columns, labels=labels))
+    return marks("disruptions", "rule", look, x=time_axis(columns, labels=labels))
 
 
 def _lanes_panel(columns: ChartColumns) -> Spec:
@@ -162,7 +162,7 @@ def _lanes_panel(columns: ChartColumns) -> Spec:
         grid=False, ticks=False, domain=False, labelLimit=LEFT - 8,
     )  # fmt: skip
     place: Spec = {
-        "x": _time(columns),
+        "x": time_axis(columns),
         "y": field("high", axis=axis, scale={"domain": [count, 0], "nice": False, "zero": False}),
         "y2": "low",
     }
@@ -176,14 +176,14 @@ def _lanes_panel(columns: ChartColumns) -> Spec:
         marks("bands", "rect", {"clip": True, "strokeWidth": 0.8}, **place, x2="u", color=kind, stroke=kind),
         marks("saves", "rule", tick, saves, **place),
     ]
-    return _panel("lanes", columns, layers, _LANE * count)
+    return panel("lanes", columns, layers, _LANE * count)
 
 
-def _panel(name: str, columns: ChartColumns, layers: Sequence[Spec], height: int, *, labels: bool = True) -> Spec:
+def panel(name: str, columns: ChartColumns, layers: Sequence[Spec], height: int, *, labels: bool = True) -> Spec:
     """Layers over one time axis, those that have something to show. One that shows nothing holds both ends of the
     window, so that the axis does too; it has the name."""
     shown = [layer for layer in layers if columns.has(layer["data"].get("name"))]
-    window = {"name": name, **marks("window", "rule", {"opacity": 0}, x=_time(columns, labels=labels))}
+    window = {"name": name, **marks("window", "rule", {"opacity": 0}, x=time_axis(columns, labels=labels))}
     return layered(*shown, window, width=WIDTH, height=height)
 
 
