@@ -23,7 +23,10 @@ from goodput_cli.events.text.measured import metrics_of
 from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.runs import Grouped, group_runs, run_events, silent_hosts
+from goodput_cli.events.text.running import settle
 from goodput_cli.events.text.scheduler import allocations, started_by_scheduler
+from goodput_cli.events.timestamps.iso import TimestampReader
+from goodput_cli.vocabulary.zones import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
@@ -88,11 +91,12 @@ class Texts:
             source = replace(whole, marks=[mark for mark in whole.marks if not _is_run(mark)])
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
+            settle(source.marks)
             placed = self._placed(source, question, output)
             _note(names[code], code, source, placed, output)
             meaning = _meant(source.marks) + (_first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(sources[code].marks, names[code])) for code, part in events]
+        files = [_file(names[code], part, _own_job(sources[code].marks, names[code], question)) for code, part in events]
         named = name_jobs(files, question.job_name)
         _note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
@@ -173,7 +177,10 @@ class Texts:
     @staticmethod
     def _placed(source: CollectedSource, question: Asked, output: Output) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
-        return place(source.marks, modified, question.year, output.clock.from_local, ONE_STORY)
+        zone = question.mappings.zone_of(_formats(source.marks)) if question.mapping and output.zones else ""
+        clock = TimestampReader(load_zone(zone)) if zone else output.clock
+        placed = place(source.marks, modified, question.year, clock.from_local, ONE_STORY)
+        return replace(placed, naive=()) if zone else placed
 
 
 def _meant(marks: Sequence[Mark]) -> list[Mark]:
@@ -227,14 +234,19 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     return TextFile(name, own, min(times), max(times), steps, numbers)
 
 
-def _own_job(marks: Sequence[Mark], source: str) -> str:
+def _own_job(marks: Sequence[Mark], source: str, question: Asked) -> str:
     """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
     of_mllog = [mark for mark in marks if mark.said is not None and mark.said.format == mllog.NAME]
     if of_mllog:
         return mllog.job_of(of_mllog, source)
     names = {one.name: one.job for one in (mark.said for mark in marks) if one is not None and one.job}
     names.pop("log_interval", None)
-    return names.get("wandb_exp_name") or next(iter(names.values()), "")
+    of_path = question.mappings.job_in(source, _formats(marks)) if question.mapping else ""
+    return of_path or names.get("wandb_exp_name") or next(iter(names.values()), "")
+
+
+def _formats(marks: Sequence[Mark]) -> frozenset[str]:
+    return frozenset(one.format for one in (mark.said for mark in marks) if one is not None)
 
 
 def _add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark], output: Output, name: str) -> None:

@@ -36,7 +36,7 @@ def collect(
             continue
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
         collected = Stamp(stamp, Zone.EXACT, False)
-        found = [said for part in text[:LONGEST].splitlines() for said in _read(part, rules)]
+        found = [said for part in text[:LONGEST].split("\n") for said in _read(part, rules)]
         for said in found:
             used[at] = True
             said.job = said.job or job
@@ -56,9 +56,10 @@ def _time(mark: Mark) -> int:
 
 
 def _read(line: str, rules: Ruleset) -> list[Said]:
-    found, _, _ = (
-        rules.read(bare(line).text) if rules.anchors.search(line.encode(errors="replace")) else ([], False, "")
-    )
+    if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
+        return []
+    parts = [part for part in line.split("\r") if part.strip()] if rules.splits else [line]
+    found = [said for at, part in enumerate(parts, 1) for said in rules.read(bare(part).text, at < len(parts))[0]]
     return [said for said in found if said.what is not What.IGNORE]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.errors import SourceError
 from goodput_cli.events.json.lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
@@ -30,7 +30,7 @@ LONGEST = 1 << 16
 """Longer lines are noise."""
 SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
-_NEWLINE = ord("\n")
+_NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 _BRACE = ord("{")
 _OBJECT = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\]|\Z))")
 _PRIME = np.uint64(0x100000001B3)
@@ -46,23 +46,36 @@ class Ruleset:
     rules: tuple[Rule, ...]
 
     @cached_property
+    def reads_all(self) -> bool:
+        """Whether some rule has no literal, and is tried on every line."""
+        return any(not rule.anchor for rule in self.rules)
+
+    @cached_property
+    def splits(self) -> bool:
+        """Whether some rule reads what a carriage return overwrote."""
+        return any(rule.split for rule in self.rules)
+
+    @cached_property
     def anchors(self) -> Any:
         """Finds any of the literals in bytes."""
-        literals = sorted({rule.anchor for rule in self.rules}, key=len, reverse=True)
+        literals = sorted({rule.anchor for rule in self.rules if rule.anchor}, key=len, reverse=True)
         return linear().compile("|".join(map(re.escape, literals)).encode())
 
     def knows(self, head: bytes) -> bool:
         """Whether a rule knows some line of a text that begins like this."""
+        rows = re.split(rb"[\r\n]", head) if self.splits else head.split(b"\n")
+        if self.reads_all or self.splits:
+            return any(self.read(bare(row[:LONGEST].decode(errors="replace")).text)[1] for row in rows)
         lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
-        rows = head.split(b"\n")
         return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
 
-    def read(self, text: str) -> tuple[list[Said], bool, str]:
-        """What a line says, whether a rule knows it, and why it is wrong ("": it is not)."""
+    def read(self, text: str, overwritten: bool = False) -> tuple[list[Said], bool, str]:
+        """What a line says, whether a rule knows it, and why it is wrong ("": it is not). overwritten: whether a
+        carriage return let something else stand in its place."""
         said: list[Said] = []
         known = False
         for rule in self.rules:
-            if rule.anchor not in text:
+            if rule.anchor not in text or (overwritten and not rule.split):
                 continue
             found = rule.pattern.search(text)
             if found is None:
@@ -98,22 +111,23 @@ class TextLines:
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r\n" in batch.data else batch.data
-        block = _Lines(data)
-        hits = block.found(self.rules.anchors)
+        block = _Lines(data, split=self.rules.splits)
+        hits = block.short() if self.rules.reads_all else block.found(self.rules.anchors)
         marks: list[Mark] = []
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
         for at in hits.tolist():
-            more, reason = self._read(block, at, batch.first_line + at)
+            number = batch.first_line + int(block.number[at])
+            more, reason = self._read(block, at, number)
             if reason:
-                bad.append((batch.first_line + at, reason))
+                bad.append((number, reason))
             if more or reason:
                 marks += more
                 meant.append(at)
         marks += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
         marks.sort(key=lambda mark: mark.line)
         records, lines = _objects(block, batch.first_line)
-        noise = len(block) - len(meant) - len(records)
+        noise = block.count - len(np.unique(block.number[meant])) - len(records)
         part = TextPart(marks, bad, noise, batch.modified_ns)
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
@@ -123,14 +137,17 @@ class TextLines:
 
     def _read(self, block: _Lines, at: int, number: int) -> tuple[list[Mark], str]:
         line = bare(block.text(at))
-        said, known, reason = self.rules.read(line.text)
+        overwritten = bool(block.overwritten[at])
+        said, known, reason = self.rules.read(line.text, overwritten)
         if not known:
             return [], ""
+        first = int(block.first[at])
+        before = line if first == at else bare(block.text(first))
         try:
-            stamp = line.collected or stamp_of(line.text)
+            stamp = (None if overwritten else before.collected) or stamp_of(line.text)
         except StampError as error:
             return [], reason or str(error)
-        return [Mark(number, line.stream, stamp, one) for one in said], reason
+        return [Mark(number, before.stream, stamp or one.at, one) for one in said], reason
 
     def _clocks(self, block: _Lines, hits: I64, first_line: int) -> Iterator[Mark]:
         """The first and the last stamped line of each stream between two hits."""
@@ -145,7 +162,7 @@ class TextLines:
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
             stamp = self._clock(block, int(lines[at]))
             if stamp is not None:
-                yield Mark(first_line + int(lines[at]), names[int(streams[at])], stamp)
+                yield Mark(first_line + int(block.number[int(lines[at])]), names[int(streams[at])], stamp)
 
     def _streams_of(self, block: _Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
@@ -180,20 +197,44 @@ def _is_early(text: str) -> bool:
 
 
 class _Lines:
-    """The lines of a block."""
+    """The lines of a block; where they are split, each part between carriage returns is a row of its own."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, split: bool = False) -> None:
         self._data = data
         self._bytes = np.frombuffer(data, dtype=np.uint8)
-        ends = np.flatnonzero(self._bytes == _NEWLINE)
+        split = split and b"\r" in data
+        ends = np.flatnonzero((self._bytes == _NEWLINE) | (self._bytes == _RETURN if split else False))
         if data and not data.endswith(b"\n"):
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
         self.end: I64 = ends
+        rows = np.arange(len(ends), dtype=np.int64)
+        self.number: I64 = rows
+        """Of the line that a row is of, from 0."""
+        self.first: I64 = rows
+        """The first row of its line."""
+        self.overwritten: Mask = np.zeros(len(ends), dtype=np.bool_)
+        """Whether another row of its line, behind it, is not blank."""
+        if split:
+            begins = np.append(True, self._bytes[ends[:-1]] == _NEWLINE)
+            self.number = np.cumsum(begins) - 1
+            self.first = np.flatnonzero(begins)[self.number]
+            self.overwritten = self._overwritten(rows)
+        self.count = int(self.number[-1]) + 1 if len(ends) else 0
 
-    def __len__(self) -> int:
-        return len(self.start)
+    def _overwritten(self, rows: I64) -> Mask:
+        black = np.append(0, np.cumsum(self._bytes > _BLANK))
+        last = np.full(self.number[-1] + 1, -1, dtype=np.int64)
+        full = rows[black[self.end] > black[self.start]]
+        last[self.number[full]] = full  # the last one counts
+        found: Mask = rows < last[self.number]
+        return found
+
+    def short(self) -> I64:
+        """int64[n]: the lines that are not too long."""
+        found: I64 = np.flatnonzero(self.end - self.start <= LONGEST)
+        return found
 
     def text(self, at: int) -> str:
         return self.bytes_of(at, LONGEST).decode(errors="replace")
@@ -246,7 +287,7 @@ def _objects(block: _Lines, first_line: int) -> tuple[list[Record], list[int]]:
     for at in block.braces().tolist():
         try:
             records.append(parse(block.bytes_of(at, 1 << 24)))
-            lines.append(first_line + at)
+            lines.append(first_line + int(block.number[at]))
         except BadLineError:
             continue
     return records, lines
