@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
@@ -17,13 +17,17 @@ from goodput_cli.cli.settings import find_settings
 from goodput_cli.errors import GoodputError, to_install
 
 State = Literal["ok", "missing", "none", "broken"]
-_EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
+EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "fleet": (("distributed",), "goodput fleet in several processes and on a dask cluster"),
     "s3": (("boto3",), "logs in Amazon S3"),
+    "tensorboard": (("tensorboardX",), "goodput monitor --publish tensorboard:DIR"),
     "zst": (("compression.zstd", "backports.zstd"), "logs packed with zstd"),
     "reconcile": (("ml_goodput_measurement",), "goodput reconcile with recorder logs"),
 }
 """By extra: modules of which one must be there, and what it is for."""
 _DISTRIBUTIONS = ("numpy", "pandas", "pyarrow", "rich", "google-cloud-logging", "google-cloud-storage")
+GOOGLE, AMAZON = "Google credentials", "Amazon credentials"
+_NOT_TRIED = "(not tried: --online)"
 _AWS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 
 
@@ -41,15 +45,20 @@ def examine(*, online: bool) -> Iterator[Finding]:
     yield Finding("ok", "goodput-cli", f"{__version__}, {Path(__file__).parent.parent}")
     yield Finding("ok", "python", f"{platform.python_version()}, {platform.platform()}")
     yield from map(_distribution, _DISTRIBUTIONS)
-    for extra, (modules, what_for) in _EXTRAS.items():
+    for extra, (modules, what_for) in EXTRAS.items():
         there = any(map(_is_there, modules))
         detail = what_for if there else f"{what_for}: {to_install(extra)}"
         yield Finding("ok" if there else "missing", f"extra {extra}", detail)
-    yield _google(online)
-    yield _amazon(online)
+    yield from _online() if online else (google(), amazon())
     yield _settings()
     size = shutil.get_terminal_size()
     yield Finding("ok", "terminal", f"{size.columns} columns, colours: {os.environ.get('TERM', 'not known')}")
+
+
+def _online() -> Iterator[Finding]:
+    from goodput_cli.cli.doctor_online import online_findings  # only where something is connected to
+
+    return online_findings()
 
 
 def _distribution(name: str) -> Finding:
@@ -66,50 +75,27 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def _google(online: bool) -> Finding:
-    what, named = "Google credentials", os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+def google() -> Finding:
+    """Where the credentials for Google Cloud would be read from."""
+    named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     usual = Path(os.environ.get("CLOUDSDK_CONFIG", Path.home() / ".config" / "gcloud"))
     file = Path(named) if named else usual / "application_default_credentials.json"
     if named and not file.is_file():
-        return Finding("broken", what, f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which is no file")
-    if online:
-        return _tried(what, _try_google)
+        return Finding("broken", GOOGLE, f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which is no file")
     if file.is_file():
-        return Finding("ok", what, f"{file} (not tried: --online)")
-    return Finding("none", what, "no file; gcloud auth application-default login makes one. A machine may have its own")
+        return Finding("ok", GOOGLE, f"{file} {_NOT_TRIED}")
+    return Finding("none", GOOGLE, "no file; gcloud auth application-default login makes one; machines have their own")
 
 
-def _amazon(online: bool) -> Finding:
-    what, file = "Amazon credentials", Path.home() / ".aws" / "credentials"
+def amazon() -> Finding:
+    """Where those for Amazon would be read from."""
+    file = Path.home() / ".aws" / "credentials"
     if not _is_there("boto3"):
-        return Finding("none", what, "not looked for without the extra s3")
-    if online:
-        return _tried(what, _try_amazon)
+        return Finding("none", AMAZON, "not looked for without the extra s3")
     variables = [name for name in _AWS if os.environ.get(name)]
     if variables or file.is_file():
-        return Finding("ok", what, f"{', '.join(variables) or file} (not tried: --online)")
-    return Finding("none", what, "neither variables nor ~/.aws/credentials; a machine may have its own")
-
-
-def _tried(what: str, attempt: Callable[[], str]) -> Finding:
-    try:
-        return Finding("ok", what, attempt())
-    except Exception as error:
-        return Finding("broken", what, f"{type(error).__name__}: {error}".splitlines()[0])
-
-
-def _try_google() -> str:
-    from goodput_cli.sources.cloud_logging.credentials import SCOPES
-    from goodput_cli.sources.google_credentials import find_credentials
-
-    _, project = find_credentials("Google Cloud", SCOPES)
-    return f"work, project {project or 'not named: set GOOGLE_CLOUD_PROJECT'}"
-
-
-def _try_amazon() -> str:
-    import boto3
-
-    return f"work, {boto3.client('sts').get_caller_identity()['Arn']}"
+        return Finding("ok", AMAZON, f"{', '.join(variables) or file} {_NOT_TRIED}")
+    return Finding("none", AMAZON, "neither variables nor ~/.aws/credentials; machines have their own")
 
 
 def _settings() -> Finding:

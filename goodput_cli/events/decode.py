@@ -6,7 +6,7 @@ The lines of a log have few shapes (sets of keys), so records are grouped by sha
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,10 +33,11 @@ from goodput_cli.events.envelope import (
     numbered_writer,
     numbered_writers,
 )
-from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Output, Records, Traits
-from goodput_cli.events.formats.registry import all_formats
+from goodput_cli.events.formats.base import Entry, Format, Output, Records
+from goodput_cli.events.grouped import take, without_nulls
 from goodput_cli.events.growing import constant
 from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.recognise import Recogniser
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps.entry_zones import EntryZones
@@ -44,10 +45,6 @@ from goodput_cli.events.timestamps.iso import TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
-MANY_SHAPES = 64
-"""With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
-slow by inventing keys or their order."""
-_CACHE_SIZE = 4096
 _STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
 _OTHER = ("other_output", "JSON objects among text that no log format recognises")
 
@@ -67,16 +64,7 @@ class Decoder:
         self._zones = EntryZones() if timezone == AUTO else None
         self._output = replace(self._output, zones=self._zones)
         self._envelopes = EnvelopeReader()
-        formats = (*self._asked.first_formats, *all_formats(self.notes))
-        self._formats = {one: Traits.of(one) for one in formats}
-        self._last_formats: list[Format] | None = None  # those of shipped mappings, once a record is of no other
-        self._by_their_entries = {
-            one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
-        }
-        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING}).union(
-            *(one.keys for one in self._formats)
-        )
-        self._format_of: dict[Hashable, Format | None] = {}
+        self._recogniser = Recogniser(self._asked, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
@@ -127,10 +115,10 @@ class Decoder:
         none = constant(size, NONE)
         origin = Origin(source, order, parsed.lines, none, none)
         stamp = constant(size, NO_STAMP, np.int64)
-        block = Records(_without_nulls(parsed.records, parsed.nulls), frozenset(), origin, stamp)
-        wrapped = [group for group in self._by_shape(block) if not self._decode_bare(group)]
+        block = Records(without_nulls(parsed.records, parsed.nulls), frozenset(), origin, stamp)
+        wrapped = [group for group in self._recogniser.by_shape(block) if not self._decode_bare(group)]
         for group in wrapped:
-            for inner in self._by_shape(self._unwrap(group, parsed.nulls)):
+            for inner in self._recogniser.by_shape(self._unwrap(group, parsed.nulls)):
                 self._decode_shape(inner)
 
     def finish(self, *, more: bool = False) -> EventLog:
@@ -184,25 +172,17 @@ class Decoder:
         self._decode_shape(group)
         return True
 
-    def _by_shape(self, block: Records) -> Iterable[Records]:
-        """The records in groups, all of a group with the same keys (or at least the same known ones)."""
-        groups = _grouped(block.records, tuple)
-        loose = len(groups) > MANY_SHAPES
-        if loose:
-            groups = _grouped(block.records, self._known_keys.intersection)
-        return [replace(_take(block, places, frozenset(keys)), loose=loose) for keys, places in groups.items()]
-
     def _unwrap(self, group: Records, nulls: bool) -> Records:
         """The payloads of a group of envelopes, with the envelopes' timestamps and identities."""
         is_object = np.array([isinstance(entry[PAYLOAD], dict) for entry in group.records], dtype=np.bool_)
         self._unrecognised(group, np.flatnonzero(~is_object))
-        group = _take(group, np.flatnonzero(is_object), group.keys)
+        group = take(group, np.flatnonzero(is_object), group.keys)
         stamps = self._envelopes.stamps(group.records)
         codes = self._codes_of_entries(group.records, stamps)
         writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
         writer = np.array([self._writer(one) for one in writers], dtype=np.int32)
         origin = replace(group.origin, entry=codes, writer=writer)
-        payloads = _without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
+        payloads = without_nulls([entry[PAYLOAD] for entry in group.records], nulls)
         return Records(payloads, frozenset(), origin, stamps, entries=group.records)
 
     def _codes_of_entries(self, entries: Sequence[Record], stamps: I64) -> NDArray[np.int32]:
@@ -218,7 +198,7 @@ class Decoder:
         return collect(group, entries, key, stamps, codes, self._output, self._asked.mappings.ruleset)
 
     def _decode_shape(self, group: Records) -> None:
-        for log_format, records in self._by_format(group):
+        for log_format, records in self._recogniser.by_format(group):
             if log_format is None:
                 unknown = np.full(len(records), not records.keys & SAYS_NOTHING)
                 if records.entries is not None and MESSAGE in records.keys:
@@ -233,62 +213,9 @@ class Decoder:
             used = log_format.translate(named, self._output)
             self._unrecognised(named, np.flatnonzero(~used))
 
-    def _by_format(self, group: Records) -> Iterator[tuple[Format | None, Records]]:
-        """The records of a group by the format that reads them; None: there is none."""
-        for log_format, records in self._by_entry(group) if len(group) else ():
-            if log_format is None:
-                yield from self._by_event_type(records)
-            else:
-                yield log_format, records
-
-    def _by_entry(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
-        """By the format that knows the entry around them; None where there is no such entry."""
-        if group.entries is None or not self._by_their_entries:
-            return [(None, group)]
-        if group.columns is not None:  # the entries of a template differ in time and identity only
-            return [(self._format_of_entry(group.entries[0]), group)]
-        groups = _grouped(group.entries, self._format_of_entry)
-        return [(one, _take(group, places, group.keys)) for one, places in groups.items()]
-
-    def _format_of_entry(self, entry: Entry) -> Format | None:
-        return next((one for one, recognises in self._by_their_entries.items() if recognises(entry)), None)
-
-    def _by_event_type(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
-        if EVENT_TYPE not in group.keys or group.same(EVENT_TYPE) is not None:
-            return [(self._find_format(group.keys, group.records[0]), group)]
-        types = [one if type(one) is str else None for one in group.column(EVENT_TYPE)]
-        sample = dict(zip(types, group.records, strict=True))
-        format_of = {one: self._find_format(group.keys, record) for one, record in sample.items()}
-        if len(set(format_of.values())) == 1:
-            return [(next(iter(format_of.values())), group)]
-        places: defaultdict[Format | None, list[int]] = defaultdict(list)
-        for at, one in enumerate(types):
-            places[format_of[one]].append(at)
-        return [(one, _take(group, at, group.keys)) for one, at in places.items()]
-
-    def _find_format(self, keys: frozenset[str], record: Record) -> Format | None:
-        event_type = record.get(EVENT_TYPE)
-        shape = (keys, event_type if isinstance(event_type, str) else None)
-        if shape in self._format_of:
-            return self._format_of[shape]
-        if len(self._format_of) >= _CACHE_SIZE:
-            self._format_of.clear()
-        found = next((one for one in self._formats if one.recognises(record)), None) or self._by_mapping(record)
-        self._format_of[shape] = found
-        return found
-
-    def _by_mapping(self, record: Record) -> Format | None:
-        """The shipped mapping that reads a record of no other format."""
-        if self._last_formats is None:
-            self._last_formats = list(self._asked.last_formats)
-        found = next((one for one in self._last_formats if one.recognises(record)), None)
-        if found is not None:
-            self._formats.setdefault(found, Traits.of(found))
-        return found
-
     def _with_jobs(self, records: Records, log_format: Format) -> Records:
         """The records that name their job, with its code; the others are reported."""
-        traits = self._formats[log_format]
+        traits = self._recogniser.traits(log_format)
         names = traits.job_names(records)
         if isinstance(names, str) and names:
             self._seen(names, log_format)
@@ -297,7 +224,7 @@ class Decoder:
             self._report_nameless(records, names, traits.job_key)
             named = [at for at, name in enumerate(names) if isinstance(name, str) and name]
             names = [names[at] for at in named]
-            records = _take(records, named, records.keys)
+            records = take(records, named, records.keys)
         for name in set(names):
             self._seen(name, log_format)
         if not names:
@@ -305,7 +232,7 @@ class Decoder:
         return replace(records, origin=replace(records.origin, job=self._jobs.codes(names)))
 
     def _seen(self, job: str, log_format: Format) -> None:
-        traits, name = self._formats[log_format], log_format.name
+        traits, name = self._recogniser.traits(log_format), log_format.name
         about = LogFormat(name, traits.restores_are_inferred, traits.other_system)
         self._formats_of_job[job].setdefault(name, about)
 
@@ -317,7 +244,7 @@ class Decoder:
         self._output.report("bad_value", f"`{key}` is no text; dropped", records, wrong)
 
     def _note_unknown_keys(self, records: Records, log_format: Format) -> None:
-        any_key = self._formats[log_format].any_key
+        any_key = self._recogniser.traits(log_format).any_key
         if any_key is not None and any_key(records):
             return
         places: Mapping[str, Sequence[int]] = {key: range(len(records)) for key in records.keys - log_format.keys}
@@ -338,38 +265,3 @@ def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[i
         for key in record.keys() - known:
             places[key].append(at)
     return places
-
-
-def _grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, list[int]]:
-    groups: dict[Any, list[int]] = {}
-    for at, record in enumerate(records):
-        key = shape(record)
-        if key in groups:
-            groups[key].append(at)
-        else:
-            groups[key] = [at]
-    return groups
-
-
-def _take(block: Records, places: Sequence[int] | I64, keys: frozenset[str]) -> Records:
-    if len(places) == len(block):
-        return replace(block, keys=keys)
-    rows = np.asarray(places, dtype=np.int64)
-    records, entries = block.records, block.entries
-    return Records(
-        [records[int(at)] for at in places],
-        keys,
-        block.origin.take(rows),
-        block.stamp[rows],
-        entries=None if entries is None else [entries[int(at)] for at in places],
-    )
-
-
-def _without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
-    """`null` is absent."""
-    if not nulls:
-        return records
-    return [
-        {key: value for key, value in record.items() if value is not None} if None in record.values() else record
-        for record in records
-    ]

@@ -31,9 +31,9 @@ def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None
 
     _check_key_file(place)
     try:
-        credentials, project = _within(FIND_SECONDS, lambda: _ask_library(scopes))
+        credentials, project = within(FIND_SECONDS, lambda: _ask_library(scopes))
         on_a_vm = "compute_engine" in type(credentials).__module__
-        _within(FIND_SECONDS if on_a_vm else TOKEN_SECONDS, lambda: _make_token(credentials))
+        within(FIND_SECONDS if on_a_vm else TOKEN_SECONDS, lambda: _make_token(credentials))
     except DefaultCredentialsError as error:
         raise SourceError(f"{place}: no Google Cloud credentials found; {_SIGN_IN}") from error
     except RefreshError as error:
@@ -87,7 +87,7 @@ def _make_token(credentials: Any) -> None:
         credentials.refresh(Request())
 
 
-def _within(seconds: float, work: Callable[[], Result]) -> Result:
+def within(seconds: float, work: Callable[[], Result]) -> Result:
     """The result of `work`; TimeoutError if it takes longer. What goes on then never keeps the process alive."""
     results: list[Result] = []
     errors: list[BaseException] = []

@@ -170,22 +170,6 @@ def test_the_likeliest_name() -> None:
     assert likeliest("zzz", names) == []
 
 
-def test_the_doctor_connects_to_nothing(capsys: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("connects"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
-    assert run(["doctor"]) == 0
-    shown = capsys.readouterr().out
-    for words in ("goodput-cli", "python", "extra s3", "Google credentials", "settings"):
-        assert words in shown
-
-
-def test_the_doctor_finds_a_key_file_that_is_gone(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/no/such/key.json")
-    assert run(["doctor"]) == 1
-    assert "names /no/such/key.json, which is no file" in capsys.readouterr().out
-
-
 def test_every_command_is_listed_with_what_its_help_says() -> None:
     for name, elsewhere in COMMANDS.items():
         help_text = elsewhere.load(name).help or ""

@@ -20,7 +20,7 @@ from goodput_cli.vocabulary.text import safe
 def doctor(online: bool) -> int:
     """Say which extras, credentials and settings are there.
 
-    Exits with 1 where credentials do not work (--online).
+    Exits with 1 where what is there does not work. Without credentials nothing is broken.
     """
     findings = list(examine(online=online))
     width = max(len(one.what) for one in findings)

@@ -45,7 +45,7 @@ class MlDiagnostics:
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Marks of the runs, and what was measured."""
-        from goodput_cli.events.text.metric_entries import collect  # few logs hold any
+        from goodput_cli.events.text.programs.metric_entries import collect  # few logs hold any
 
         return collect(records, output, self._alive)
 

@@ -36,7 +36,7 @@ class Sacct:
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Marks of allocations; steps of a job (`812.batch`) are parts of it."""
-        from goodput_cli.events.text.allocations import collect  # few logs hold any
+        from goodput_cli.events.text.programs.allocations import collect  # few logs hold any
 
         collect(records, output)
         return records.every()

@@ -16,9 +16,9 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.mappings.declared import Declared, mappings_in, read_mapping
 from goodput_cli.events.mappings.rules import Mapped, RecordRule, mapped
-from goodput_cli.events.text import launcher, megatron, mllog
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.rules import BadValueError
 from goodput_cli.events.text.scan import Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone

@@ -56,31 +56,36 @@ def place(
     )
     instants = [None if stamp is None else stamp.ns if stamp.zone is Zone.EXACT else local(stamp.ns) for stamp in dated]
     back: list[int] = []
-    missing: list[int] = []
     whole_source = _of_whole_source(marks, instants, one_stream)
     streams: defaultdict[str, list[int]] = defaultdict(list)
     for at, mark in enumerate(marks):
-        if not whole_source[at]:
-            streams[mark.stream].append(at)
-    own = [at for at in range(len(marks)) if whole_source[at]]
-    lengths = _lengths(marks, [*streams.values(), own], missing)
-    for rows in streams.values():
-        stream = _Stream([marks[at] for at in rows], [instants[at] for at in rows], [lengths[at] for at in rows])
-        back += stream.place(modified_ns if no_clock else None)
-    if own:
-        elsewhere = [mark if whole else replace(mark) for mark, whole in zip(marks, whole_source, strict=True)]
-        counted = [(at, mark) for at, mark in enumerate(elsewhere) if whole_source[at] or instants[at] is not None]
-        rows = [at for at, _ in counted]
-        stream = _Stream(
-            [mark for _, mark in counted],
-            [instants[at] for at in rows],
-            [lengths[at] if whole_source[at] else 0 for at in rows],
-        )
-        back += stream.place(modified_ns if no_clock else None)
+        streams[mark.stream].append(at)
+    own = [[at for at in rows if not whole_source[at]] for rows in streams.values()]
+    stories = [(rows, clocks) for rows, clocks in zip(own, streams.values(), strict=True) if rows]
+    stories += [([at for at in range(len(marks)) if whole_source[at]], list(range(len(marks))))]
+    lengths, missing = _lengths(marks, instants, [rows for rows, _ in stories])
+    for rows, clocks in stories:
+        back += _place_story(marks, instants, lengths, rows, clocks, modified_ns if no_clock else None)
     for mark in marks:
         if mark.said is not None and mark.said.at is not None:
             _own_time(mark, year, local)
     return Placed(no_clock, without_year, naive, tuple(back), tuple(missing))
+
+
+def _place_story(
+    marks: Sequence[Mark], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
+    clocks: Sequence[int], no_clock_until: int | None,
+) -> list[int]:  # fmt: skip
+    """Set the times of some marks, whose clocks are they and stamps around them; gives lines where the clock goes back.
+    rows, clocks: positions in order of lines."""
+    mine = set(rows)
+    counted = [at for at in clocks if at in mine or instants[at] is not None]
+    stream = _Stream(
+        [marks[at] if at in mine else replace(marks[at]) for at in counted],
+        [instants[at] for at in counted],
+        [lengths[at] if at in mine else 0 for at in counted],
+    )
+    return stream.place(no_clock_until) if rows else []
 
 
 def _is_exact(stamp: Stamp | None) -> bool:
@@ -121,12 +126,16 @@ def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None) -> li
     return dated
 
 
-def _lengths(marks: Sequence[Mark], streams: Sequence[Sequence[int]], missing: list[int]) -> list[int]:
-    """ns that each mark without a stamp takes: of a step record, its steps at its mean."""
+def _lengths(
+    marks: Sequence[Mark], instants: Sequence[int | None], streams: Sequence[Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """ns that each mark without a stamp takes: of a step record, its steps at its mean; and the lines of records that
+    stand for more steps than there can be between them and the one before."""
     lengths = [0] * len(marks)
+    missing: list[int] = []
     for rows in streams:
         before: dict[str, int] = {}
-        strides: dict[str, int] = {}
+        strides = _strides([marks[at] for at in rows])
         for at in rows:
             mark, said = marks[at], marks[at].said
             if said is None or not said.counted:
@@ -139,26 +148,26 @@ def _lengths(marks: Sequence[Mark], streams: Sequence[Sequence[int]], missing: l
             if said.took is not None:
                 lengths[at] = said.took
                 continue
-            steps = said.step - last if last is not None and said.step > last else strides.get(said.format, 1)
-            if last is None:
-                steps = _first_stride([marks[row] for row in rows], said.format) or 1
-            stride = strides.setdefault(said.format, steps)
+            stride = strides[said.format]
+            steps = said.step - last if last is not None and said.step > last else min(stride, max(said.step, 1))
             if steps > 2 * stride:
-                missing.append(mark.line)
+                missing += [mark.line] * (instants[at] is None)
                 steps = 2 * stride
             lengths[at] = steps * (said.step_time or 0)
-    return lengths
+    return lengths, missing
 
 
-def _first_stride(marks: Sequence[Mark], log_format: str) -> int | None:
-    """The steps of the first record of a stream: as many as between it and the second, and no more than there were."""
-    steps = [
-        mark.said.step
-        for mark in marks
-        if mark.said and mark.said.what is What.STEP and mark.said.format == log_format and mark.said.step is not None
-    ]
-    ahead = next((b - steps[0] for b in steps[1:] if b > steps[0]), None) if steps else None
-    return None if ahead is None else max(1, min(ahead, steps[0]))
+def _strides(marks: Sequence[Mark]) -> dict[str, int]:
+    """By format, the lower median of the steps from one record to the next; 1 where there is one record."""
+    ahead: defaultdict[str, list[int]] = defaultdict(list)
+    before: dict[str, int] = {}
+    for said in (mark.said for mark in marks):
+        if said is None or said.what is not What.STEP or said.step is None:
+            continue
+        last = before.get(said.format)
+        before[said.format] = said.step
+        ahead[said.format] += [said.step - last] if last is not None and said.step > last else []
+    return {name: sorted(ahead[name])[(len(ahead[name]) - 1) // 2] if ahead[name] else 1 for name in before}
 
 
 class _Stream:

@@ -4,10 +4,9 @@ a progress bar began. What they mean follows from the lines before them, in the 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from goodput_cli.events.text.marks import Mark, Running, Said, What
+from goodput_cli.events.text.marks import Mark, What
 
 _BEGINS = (What.START, What.CRASHED, What.TERMINATED)
 
@@ -20,26 +19,28 @@ class _Stream:
     elapsed: int = 0
 
 
-def settle(marks: Iterable[Mark]) -> None:
-    """Set the step, and the time that it took, of what is counted within something. marks: of one source, in order of
-    lines."""
+def settled(marks: list[Mark]) -> list[Mark]:
+    """The same marks with the steps, and the times that they took, of what is counted within something. marks: of one
+    source, in order of lines."""
+    if not any(mark.said is not None and mark.said.running is not None for mark in marks):
+        return marks
     streams: defaultdict[tuple[str, str], _Stream] = defaultdict(_Stream)
-    for mark in marks:
-        said = mark.said
-        if said is None:
-            continue
-        stream = streams[said.format, mark.stream]
-        if said.what in _BEGINS:
-            stream.elapsed = 0
-        if said.running is not None:
-            _settle(said, said.running, stream)
+    return [_settled(mark, streams[mark.said.format, mark.stream]) if mark.said else mark for mark in marks]
 
 
-def _settle(said: Said, running: Running, stream: _Stream) -> None:
+def _settled(mark: Mark, stream: _Stream) -> Mark:
+    said = mark.said
+    assert said is not None
+    if said.what in _BEGINS:
+        stream.elapsed = 0
+    if said.running is None:
+        return mark
+    step, took, running = said.step, said.took, said.running
     if running.epoch is not None:
         stream.epoch = running.epoch
-    elif said.step is not None and running.of is not None:
-        said.step += stream.epoch * running.of
+    elif step is not None and running.of is not None:
+        step += stream.epoch * running.of
     if running.elapsed is not None:
-        said.took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
+        took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
         stream.elapsed = running.elapsed
+    return replace(mark, said=replace(said, step=step, took=took))

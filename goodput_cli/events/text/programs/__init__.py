@@ -1,0 +1,1 @@
+"""What each program prints, and what its lines mean together."""
