@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from goodput_cli.events.formats.base import Format
-    from goodput_cli.events.mappings.registry import Mappings
+    from goodput_cli.events.mappings.registry import MappingFile, Mappings
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Asked:
     """Of stamps without one."""
     tensorboard_tag: str | None = None
     """The scalar of event files whose steps count."""
-    mapping: tuple[str, ...] = ()
-    """Files that declare formats."""
+    mapping: tuple[MappingFile, ...] = ()
+    """Files that declare formats, as they were read."""
     now_ns: int = field(default_factory=time.time_ns)
     """Where nobody knows when a source was last written to; ns since 1970 UTC."""
 
@@ -52,7 +52,10 @@ class Asked:
 
 def asked(mapping: Sequence[str] = (), year: int | None = None, tensorboard_tag: str | None = None) -> Asked:
     """What the options of these names say. Raises UsageError for a mapping with a mistake."""
-    made = Asked(None, year, tensorboard_tag, tuple(mapping))
-    if mapping:
-        made.mappings  # noqa: B018 - a mistake is said before anything is read
+    if not mapping:
+        return Asked(None, year, tensorboard_tag)
+    from goodput_cli.events.mappings.registry import read_files  # few logs need one
+
+    made = Asked(None, year, tensorboard_tag, read_files(mapping))
+    made.mappings  # noqa: B018 - a mistake is said before anything is read
     return made

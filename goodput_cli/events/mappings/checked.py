@@ -170,12 +170,15 @@ def _check_ways(table: Table, keys: dict[str, tuple[str, ...]]) -> None:
     if of_text and len(ways) == 2 and "keys" in ways:
         return
     if of_text:
-        raise table.error("keys", "`keys.text` says where the text is that `line` or `regex` reads; it needs one of them")
+        raise table.error(
+            "keys", "`keys.text` says where the text is that `line` or `regex` reads; it needs one of them"
+        )
     if len(ways) == 2 and "keys" in ways:
         raise table.error(ways[0], f"`{ways[0]}` beside `keys` reads a text in a record: `keys.text` says where it is")
     if len(ways) != 1:
         named = " and ".join(f"`{way}`" for way in ways) or "none"
-        raise table.error(ways[1] if ways else "", f"a rule has one of `line`, `regex` and `keys`; this one has {named}")
+        place = table.place.of(ways[1]) if ways else table.place
+        raise place.error(f"a rule has one of `line`, `regex` and `keys`; this one has {named}")
 
 
 def _add(table: Table) -> int:
@@ -243,7 +246,9 @@ def _keys(table: Table) -> dict[str, tuple[str, ...]]:
     for name, value in keys.content.items():
         paths = [value] if isinstance(value, str) else value
         if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path for path in paths):
-            raise keys.error(name, f"`keys.{name}` is a path, or a list of paths of which the first that is there counts")
+            raise keys.error(
+                name, f"`keys.{name}` is a path, or a list of paths of which the first that is there counts"
+            )
         found[name] = tuple(paths)
     if "keys" in table.content and not found:
         raise table.error("keys", '`keys` is empty; write such as { step = "global_step", time = "ts" }')
@@ -251,7 +256,9 @@ def _keys(table: Table) -> dict[str, tuple[str, ...]]:
 
 
 def _where(table: Table) -> dict[str, Any]:
-    where = Table(table.content.get("where", {}), table.place.of("where"), '`where` is a table: { type = "step" }').content
+    where = Table(
+        table.content.get("where", {}), table.place.of("where"), '`where` is a table: { type = "step" }'
+    ).content
     if where and "keys" not in table.content:
         raise table.error("where", "`where` is about records: it needs `keys`")
     for key, one in where.items():

@@ -20,8 +20,8 @@ _TRIED = datetime(2026, 11, 22, 21, 43, 56, 123456, tzinfo=UTC)
 _PATTERNS = {
     "Y": r"\d{4}", "y": r"\d\d", "m": r"\d{1,2}", "d": r"[ \d]?\d", "H": r"[ \d]?\d", "I": r"[ \d]?\d", "M": r"\d\d",
     "S": r"\d\d", "f": r"\d{1,9}", "p": r"[AaPp]\.?[Mm]\.?", "b": r"[A-Za-z]{3}", "B": r"[A-Za-z]{3,9}",
-    "a": r"[A-Za-z]{3}", "A": r"[A-Za-z]{6,9}", "j": r"\d{1,3}", "z": r"(?:Z|UTC|[+-]\d\d:?\d\d)", "Z": r"(?:Z|UTC|GMT)",
-    "%": "%",
+    "a": r"[A-Za-z]{3}", "A": r"[A-Za-z]{6,9}", "j": r"\d{1,3}", "z": r"(?:Z|UTC|[+-]\d\d:?\d\d)",
+    "Z": r"(?:Z|UTC|GMT)", "%": "%",
 }  # fmt: skip
 _DIRECTIVE = re.compile(r"%(.)", re.DOTALL)
 _YEARS, _DAYS = frozenset("Yy"), frozenset("dj")
@@ -37,7 +37,9 @@ def check_format(written: str) -> None:
         return
     if "%" not in written:
         named = did_you_mean(written, NAMED, f"one of {', '.join(NAMED)}")
-        raise ClockError(f"`{written[:40]}` is no format of times; {named}, or one of strptime such as %d/%m/%Y %H:%M:%S")
+        raise ClockError(
+            f"`{written[:40]}` is no format of times; {named}, or one of strptime such as %d/%m/%Y %H:%M:%S"
+        )
     if len(written) > _LONGEST:
         raise ClockError(f"a format of times has at most {_LONGEST} characters")
     directives = frozenset(_DIRECTIVE.findall(written.replace("%%", "")))

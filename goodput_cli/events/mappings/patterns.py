@@ -3,9 +3,11 @@ takes time that grows with the line and with the size of the pattern, and both a
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
-from goodput_cli.events.mappings.declared import FIELDS, DeclaredRule
+from goodput_cli.events.mappings.declared import FIELDS, Declared, DeclaredRule
+from goodput_cli.events.mappings.places import Place
 from goodput_cli.events.mappings.templates import TemplateError, as_pattern, endless_in_endless, literal_of
 from goodput_cli.events.text.marks import What
 from goodput_cli.events.text.scan import linear
@@ -51,9 +53,7 @@ def compiled(rule: DeclaredRule) -> Compiled:
     try:
         made = _compiled(pattern)
     except Exception as error:  # of a module that is loaded when needed
-        reason = error.args[0] if error.args else error
-        shown = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
-        raise place.error(f"no regular expression that takes linear time (RE2): {shown}") from None
+        raise place.error(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None
     if made.programsize > LARGEST:
         raise place.error(
             f"a pattern of {made.programsize} instructions would be slow; at most {LARGEST} are tried on lines: repeat "
@@ -89,9 +89,31 @@ def check_rule(rule: DeclaredRule, given: frozenset[str]) -> None:
     counts = rule.epochs is not None and rule.epochs.steps is not None
     if rule.event in (What.STEP, What.STEP_START) and "epoch" in given and not counts and "of" not in given:
         raise rule.place.of("epoch").error(
-            "how many steps has an epoch? A field `of` says it, or `epoch = { first = 1, steps = 500 }`; if steps do not "
-            "begin anew with each epoch, leave the field `epoch` out"
+            "how many steps has an epoch? A field `of` says it, or `epoch = { first = 1, steps = 500 }`; if steps do "
+            "not begin anew with each epoch, leave the field `epoch` out"
         )
+
+
+def job_pattern(declared: Declared) -> Any:
+    """Finds the name of a job in the path of a source. Raises UsageError with the place of a mistake in it."""
+    place = Place(declared.place.file, (*declared.place.path[:-1], "job"))
+    try:
+        made = _kept(declared.job.path or "(?P<job>)")
+    except Exception as error:  # of a module that is loaded when needed
+        raise place.error(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None
+    if "job" not in made.groupindex:
+        raise place.error("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
+    return made
+
+
+@cache
+def _kept(pattern: str) -> Any:
+    return _compiled(pattern)
+
+
+def _reason(error: Exception) -> str:
+    reason = error.args[0] if error.args else error
+    return reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
 
 
 def _compiled(pattern: str) -> Any:

@@ -68,8 +68,14 @@ class RecordRule:
         return meaning(self.mapping, self.declared, fields, "")
 
     def _match(self, record: Record) -> Any:
-        text = next((value for path in self.declared.keys["text"] if isinstance(value := value_at(record, path), str)), "")
-        return self.pattern.search(bare(text[:_LONGEST]).text) if self.pattern is not None and self.anchor in text else None
+        text = next(
+            (value for path in self.declared.keys["text"] if isinstance(value := value_at(record, path), str)), ""
+        )
+        return (
+            self.pattern.search(bare(text[:_LONGEST]).text)
+            if self.pattern is not None and self.anchor in text
+            else None
+        )
 
     def _values(self, record: Record) -> Sequence[tuple[str, Any]]:
         paths = {**self.declared.keys}

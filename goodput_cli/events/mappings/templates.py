@@ -15,6 +15,15 @@ TYPES = {
     "clock": r"(?:(?:\d+ ?d(?:ays?)?,? )?\d+:)?\d{1,2}:\d\d(?:\.\d+)?",
     "rest": r".*",
 }
+_EXAMPLES = {
+    "int": ("7", "30412", "1,250"),
+    "float": ("0.75", "nan", "3e-05"),
+    "word": ("w", "/a/b-c_7.pt", "(x=1)"),
+    "time": ("2026-03-01 10:00:00", "1999-12-31T23:59:59.5Z", "2026-03-01 10:00:00,123+02:00"),
+    "clock": ("00:07", "1:02:03", "12 days, 11:22:33"),
+    "rest": ("", "two words", "9: |"),
+    "_": ("", "two words", "9: |"),
+}
 _ANY = r".*?"
 _REPEATS = (_constants.MAX_REPEAT, _constants.MIN_REPEAT)
 _PART = re.compile(
@@ -68,6 +77,27 @@ def _field(name: str, kind: str | None, names: set[str]) -> str:
         raise TemplateError(f"the field `{name}` stands twice in the template")
     names.add(name)
     return f"(?P<{name}>{pattern})"
+
+
+def examples_of(template: str) -> list[str]:
+    """Lines that a template reads: with values as different as its fields allow, with what may be missing and without.
+    A pattern that reads all of them reads, as far as anybody can tell, every line of the template."""
+    found = []
+    for number in range(len(_EXAMPLES["_"])):
+        for optional in (True, False):
+            kept = template if optional else re.sub(r"\[\?.*?\?\]", "", template)
+            parts = (_example(part, number) for part in _PART.finditer(kept))
+            found.append("".join(parts))
+    return found
+
+
+def _example(part: re.Match[str], number: int) -> str:
+    if part["name"]:
+        kind = part["type"] or ("_" if part["name"] == "_" else "word")
+        return _EXAMPLES.get(kind, _EXAMPLES["word"])[number]
+    if part["opens"] or part["closes"]:
+        return ""
+    return " " if part["blank"] else part["text"]
 
 
 def literal_of(pattern: str) -> str:

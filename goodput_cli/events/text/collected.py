@@ -60,7 +60,9 @@ class Texts:
             note_source(names[code], code, source, placed, output)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(sources[code].marks, names[code], question)) for code, part in events]
+        files = [
+            _file(names[code], part, _own_job(sources[code].marks, names[code], question)) for code, part in events
+        ]
         named = name_jobs(files, question.job_name)
         note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
