@@ -52,6 +52,8 @@ def mappings_in(name: str, text: str) -> Iterator[Declared]:
         settings = settings.get(key, {}) if isinstance(settings, dict) else {}
     place = Place(file, above)
     tables = Table(settings, place, "`mapping` holds a table for each mapping, such as [mapping.NAME]").content
+    if not tables:
+        raise Place(file).error("holds no mapping: neither `[[rule]]` tables nor settings with `[mapping.NAME]`")
     for own, content in tables.items():
         table = Table(content, place.of(own), f"`mapping.{own}` is a table")
         table.content = {"name": own, **table.content}
@@ -166,6 +168,9 @@ def _rule(content: Any, place: Place, time: Time) -> DeclaredRule:
 def _check_ways(table: Table, keys: dict[str, tuple[str, ...]]) -> None:
     """A rule reads lines, or records, or a text in records."""
     ways = [key for key in ("line", "regex", "keys") if key in table.content]
+    empty = next((way for way in ways if not table.content[way]), "")
+    if empty and empty != "keys":
+        raise table.error(empty, f"`{empty}` is empty")
     of_text = "text" in keys
     if of_text and len(ways) == 2 and "keys" in ways:
         return

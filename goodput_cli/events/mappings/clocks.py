@@ -10,7 +10,7 @@ from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.rules import BadValueError
 from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Stamp, Zone, read_dated
 from goodput_cli.events.values import number, round_to_us
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.likely import likeliest
 
 EPOCHS = {"epoch_s": 1.0, "epoch_ms": 1e-3, "epoch_us": 1e-6, "epoch_ns": 1e-9}
 NAMED = (*EPOCHS, "iso", "glog")
@@ -36,10 +36,8 @@ def check_format(written: str) -> None:
     if not written or written in NAMED:
         return
     if "%" not in written:
-        named = did_you_mean(written, NAMED, f"one of {', '.join(NAMED)}")
-        raise ClockError(
-            f"`{written[:40]}` is no format of times; {named}, or one of strptime such as %d/%m/%Y %H:%M:%S"
-        )
+        named = " or ".join(likeliest(written, NAMED) or NAMED)
+        raise ClockError(f"`{written[:40]}` is no format: write {named}, or one of strptime such as %d/%m/%Y %H:%M:%S")
     if len(written) > _LONGEST:
         raise ClockError(f"a format of times has at most {_LONGEST} characters")
     directives = frozenset(_DIRECTIVE.findall(written.replace("%%", "")))

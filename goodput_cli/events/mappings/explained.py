@@ -18,6 +18,8 @@ from goodput_cli.events.text.stamps import StampError, stamp_of
 _RESULTS = 3
 _SHAPE_DIGITS = str.maketrans("0123456789", "##########")
 _SHAPES = 10_000
+_SHAPE = 160
+"""Characters of a line that tell its shape."""
 
 
 class Line(NamedTuple):
@@ -43,6 +45,8 @@ class RuleMatches:
     """What one rule of a mapping read."""
 
     rule: str
+    at: int
+    """Its line in the file of the mapping."""
     event: str
     lines: int = 0
     first: str | None = None
@@ -60,11 +64,15 @@ class Matches:
     made: Mapped
     rules: list[RuleMatches]
     refused: list[Refused] = field(default_factory=list)
+    near: list[Refused] = field(default_factory=list)
+    """Lines that no rule reads, though the text of one stands in them."""
 
     @staticmethod
     def of(made: Mapped) -> Matches:
         """Nothing so far."""
-        return Matches(made, [RuleMatches(rule.name, rule.event.value) for rule in made.declared.rules])
+        return Matches(
+            made, [RuleMatches(rule.name, rule.place.line, rule.event.value) for rule in made.declared.rules]
+        )
 
     @property
     def lines(self) -> int:
@@ -79,13 +87,28 @@ class Matches:
 
     def add(self, line: Line) -> bool:
         """Whether a rule reads a line."""
+        if line.row is None and not self._may_read(line.text):
+            return False
         found = False
         for part, overwritten in _parts(line.text, self.made.declared.split):
             read = read_record(self.made, line.row) if line.row is not None else read_line(self.made, part, overwritten)
             if read is not None:
                 found = True
                 self._add(line, read)
+        if not found and line.row is None:
+            self._add_near(line)
         return found
+
+    def _may_read(self, text: str) -> bool:
+        """Most lines are noise, and hold the text of no rule."""
+        return any(rule.anchor in text for rule in self.made.lines) or bool(self.made.records and "{" in text)
+
+    def _add_near(self, line: Line) -> None:
+        text = line.text[:LONGEST]
+        near = next((rule for rule in self.made.lines if rule.anchor and rule.anchor in text), None)
+        if near is not None:
+            reason = f"`{near.anchor}` stands in it, but the rest is not as the rule says"
+            self.near.append(Refused(line, near.name, "", reason))
 
     def _add(self, line: Line, read: Read) -> None:
         row = self.rules[read.rule]
@@ -108,7 +131,7 @@ def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Mat
     for line in lines:
         readers = sum(one.add(line) for one in found)
         if not readers and line.text.strip():
-            shape = bare(line.text[:LONGEST]).text.strip()[:100].translate(_SHAPE_DIGITS)
+            shape = line.text[:_SHAPE].translate(_SHAPE_DIGITS)
             if shape in rest or len(rest) < _SHAPES:
                 rest[shape] += 1
                 examples.setdefault(shape, line)

@@ -34,12 +34,20 @@ class TomlFile:
         if not path:
             return 1, 1
         line = self._first_line(path)
-        names = [part for part in path if isinstance(part, str)]
         text = self._lines[line - 1]
+        names = [part for part in self._as_written(path, text) if isinstance(part, str)]
         written = re.search(rf"(?<![\w-])[\"']?{re.escape(names[-1])}[\"']?(?![\w-])", text) if names else None
         blank = len(text) - len(text.lstrip())
-        header = text.lstrip().startswith("[") and isinstance(path[-1], int)
+        header = text.lstrip().startswith("[") and "=" not in text
         return line, 1 + (blank if written is None or header else written.start())
+
+    @staticmethod
+    def _as_written(path: Path, text: str) -> Path:
+        """A path up to an array that begins on a line: which element something is of cannot be told there."""
+        for at, part in enumerate(path):
+            if isinstance(part, int) and re.search(rf"(?<![\w-]){re.escape(str(path[at - 1]))}[\"']?\s*=\s*\[", text):
+                return path[:at]
+        return path
 
     def _first_line(self, path: Path) -> int:
         """The line on which what a path leads to begins: behind the longest beginning of the file that is TOML and does

@@ -113,9 +113,7 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
     for file in mapping_files:
         for declared in mappings_in(file.name, file.text):
             if declared.name in RESERVED:
-                raise declared.place.error(
-                    f"`{declared.name}` is a format that is read without a mapping; take another name"
-                )
+                raise declared.place.error(f"`{declared.name}` is a format that needs no mapping; take another name")
             made = load_mapping(declared, samples=samples)
             named.setdefault(made.name, made)
     return Mappings(tuple(named.values()))

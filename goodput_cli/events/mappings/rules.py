@@ -61,7 +61,8 @@ def _reader(declared: Declared, rule: DeclaredRule) -> Callable[[Any], Said | No
         if rule.event is What.IGNORE:
             return None
         fields = {name: value for name, value in found.groupdict().items() if value is not None}
-        said, said.at = meaning(declared, rule, fields, found.string)
+        said, stamp = meaning(declared, rule, fields, found.string)
+        said.at = stamp
         return said
 
     return read

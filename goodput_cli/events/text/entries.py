@@ -58,8 +58,7 @@ def _time(mark: Mark) -> int:
 def _read(line: str, rules: Ruleset) -> list[Said]:
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
-    parts = [part for part in line.split("\r") if part.strip()] if rules.splits else [line]
-    found = [said for at, part in enumerate(parts, 1) for said in rules.read(bare(part).text, at < len(parts))[0]]
+    found, _, _ = rules.read(bare(line).text)
     return [said for said in found if said.what is not What.IGNORE]
 
 
