@@ -126,7 +126,7 @@ def test_a_record_may_say_two_things(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
     keys = "keys = { step = 'step', time = 'ts' }\n"
     both = f"{STEP}also = true\n{keys}[[rule]]\nevent = 'saved'\n{keys}where = {{ saved = true }}\n"
-    assert goodput_cli.check([str(tmp_path / "log.jsonl")], mapping=[mapping(tmp_path, both)]).events == 7
+    assert goodput_cli.check([str(tmp_path / "log.jsonl")], mapping=(str(mapping(tmp_path, both)),)).events == 7
 
 
 def test_the_zone_of_a_mapping_counts_unless_timezone_says_another(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_job_may_stand_in_the_path(tmp_path: Path) -> None:
         (tmp_path / "runs" / run / "logs" / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, "job = { path = 'runs/(?P<job>[^/]+)/' }\n" + STEP + "line = 'step {step:int} done'\n")
     sources = [str(tmp_path / "runs" / run / "logs" / "train.log") for run in ("alpha", "beta")]
-    assert [row.name for row in goodput_cli.jobs(sources, mapping=[own]).jobs] == ["alpha", "beta"]
+    assert [row.name for row in goodput_cli.jobs(sources, mapping=(str(own),)).jobs] == ["alpha", "beta"]
 
 
 def test_a_folder_of_logs_that_only_a_mapping_knows_is_read(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_folder_of_logs_that_only_a_mapping_knows_is_read(tmp_path: Path) -> N
 def test_a_rule_that_is_tried_on_every_line_reads_short_ones(tmp_path: Path) -> None:
     log = "".join(f"2026-03-01 10:00:{10 * n:02d} {n}\n" for n in range(1, 6))
     own = mapping(tmp_path, STEP + "regex = ' (?P<step>\\d+)$'\nslow = true\n")
-    analysis = goodput_cli.analyze("-", stdin=io.BytesIO(log.encode()), mapping=[own])
+    analysis = goodput_cli.analyze("-", stdin=io.BytesIO(log.encode()), mapping=(str(own),))
     assert seconds(analysis) == {"productive": 40}
 
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
+from goodput_cli.events.text.block import LONGEST
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError
-from goodput_cli.events.text.scan import LONGEST
 from goodput_cli.events.text.stamps import StampError, stamp_of
 
 _RESULTS = 3
@@ -157,7 +157,7 @@ def explain(line: Line, mappings: Mappings) -> Iterator[str]:
     if record is not None:
         yield from _explain_record(record, mappings)
         return
-    for part, overwritten in _parts(written, mappings.ruleset.splits):
+    for part, overwritten in _parts(written, "\r" in written):
         if overwritten:
             yield f"before a carriage return: {bare(part).text[:200]}"
         yield from _explain_text(part, overwritten, mappings)

@@ -154,5 +154,5 @@ def _shipped(names: tuple[str, ...]) -> tuple[Mapped, ...]:
     found = []
     for name in names:
         (declared,) = mappings_in(f"{name}.toml", folder.joinpath(f"{name}.toml").read_text("utf-8"))
-        found.append(load_mapping(replace(declared, name=name)))
+        found.append(load_mapping(replace(declared, split=True)))
     return tuple(found)

@@ -37,7 +37,7 @@ class Rule:
     name: str = ""
     also: bool = False
     """Whether further rules may read the same line."""
-    split: bool = False
+    split: bool = True
     """Whether it reads what a carriage return overwrote too."""
 
 

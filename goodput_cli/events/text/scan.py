@@ -11,32 +11,28 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64
 from goodput_cli.errors import SourceError
 from goodput_cli.events.json.lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.text.marks import Mark, Said
+from goodput_cli.events.text.block import LONGEST, Lines
+from goodput_cli.events.text.marks import Mark, Said, timed
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError, Rule
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, candidates, stamp_of
+from goodput_cli.events.text.stamps import StampError, stamp_of
 from goodput_cli.sources.base import RawBatch, Record
 
-LONGEST = 1 << 16
-"""Longer lines are noise."""
 SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
-_NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
-_BRACE = ord("{")
 _OBJECT = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\]|\Z))")
-_PRIME = np.uint64(0x100000001B3)
-_COLLECTED, _NAMED = 20, 64
 _PREFIXED = 128
-"""A collector's stamp has at least so many characters; prefixes are told apart by so many."""
+"""Prefixes are in so many characters."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +47,6 @@ class Ruleset:
         return any(not rule.anchor for rule in self.rules)
 
     @cached_property
-    def splits(self) -> bool:
-        """Whether some rule reads what a carriage return overwrote."""
-        return any(rule.split for rule in self.rules)
-
-    @cached_property
     def anchors(self) -> Any:
         """Finds any of the literals in bytes."""
         literals = sorted({rule.anchor for rule in self.rules if rule.anchor}, key=len, reverse=True)
@@ -63,10 +54,10 @@ class Ruleset:
 
     def knows(self, head: bytes) -> bool:
         """Whether a rule knows some line of a text that begins like this."""
-        rows = re.split(rb"[\r\n]", head) if self.splits else head.split(b"\n")
-        if self.reads_all or self.splits:
-            return any(self.read(bare(row[:LONGEST].decode(errors="replace")).text)[1] for row in rows)
+        head = head.replace(b"\r", b"\n")
+        rows = head.split(b"\n")
         lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
+        lines = set(range(len(rows))) if self.reads_all else lines
         return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
 
     def read(self, text: str, overwritten: bool = False) -> tuple[list[Said], bool, str]:
@@ -111,21 +102,21 @@ class TextLines:
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r\n" in batch.data else batch.data
-        block = _Lines(data, split=self.rules.splits)
+        block = Lines(data)
         hits = block.short() if self.rules.reads_all else block.found(self.rules.anchors)
-        marks: list[Mark] = []
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
+        placed: list[tuple[int, Mark]] = []
         for at in hits.tolist():
             number = batch.first_line + int(block.number[at])
             more, reason = self._read(block, at, number)
             if reason:
                 bad.append((number, reason))
             if more or reason:
-                marks += more
+                placed += [(at, mark) for mark in more]
                 meant.append(at)
-        marks += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
-        marks.sort(key=lambda mark: mark.line)
+        placed += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
+        marks = [mark for _, mark in sorted(placed, key=itemgetter(0))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
         part = TextPart(marks, bad, noise, batch.modified_ns)
@@ -135,21 +126,24 @@ class TextLines:
         """The end of the document: nothing is left over."""
         return Parsed((), np.empty(0, dtype=np.int64), text=TextPart())
 
-    def _read(self, block: _Lines, at: int, number: int) -> tuple[list[Mark], str]:
+    def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str]:
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])
         said, known, reason = self.rules.read(line.text, overwritten)
         if not known:
             return [], ""
         first = int(block.first[at])
-        before = line if first == at else bare(block.text(first))
+        prefixed = line if first == at else bare(block.text(first))
+        collected = None if overwritten else prefixed.collected
         try:
-            stamp = (None if overwritten else before.collected) or stamp_of(line.text)
+            own = stamp_of(line.text)
         except StampError as error:
-            return [], reason or str(error)
-        return [Mark(number, before.stream, stamp or one.at, one) for one in said], reason
+            if collected is None:
+                return [], reason or str(error)
+            own = None
+        return [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said], reason
 
-    def _clocks(self, block: _Lines, hits: I64, first_line: int) -> Iterator[Mark]:
+    def _clocks(self, block: Lines, hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
         """The first and the last stamped line of each stream between two hits."""
         lines, columns = block.stamped()
         keep = ~np.isin(lines, hits, assume_unique=True)
@@ -160,11 +154,12 @@ class TextLines:
         _, first = np.unique(keys, return_index=True)
         _, last = np.unique(keys[::-1], return_index=True)
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
-            stamp = self._clock(block, int(lines[at]))
-            if stamp is not None:
-                yield Mark(first_line + int(block.number[int(lines[at])]), names[int(streams[at])], stamp)
+            line = int(lines[at])
+            mark = self._clock(block, line, first_line + int(block.number[line]), names[int(streams[at])])
+            if mark is not None:
+                yield line, mark
 
-    def _streams_of(self, block: _Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
+    def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
         a block is the same on most lines, and is taken apart once."""
         prefixes, kind = np.unique(block.prefixes(lines, columns), return_inverse=True)
@@ -177,110 +172,23 @@ class TextLines:
         found: I64 = codes[kind.reshape(-1)] if len(prefixes) else codes
         return found, list(names)
 
-    def _clock(self, block: _Lines, at: int) -> Stamp | None:
+    def _clock(self, block: Lines, at: int, number: int, stream: str) -> Mark | None:
         line = bare(block.text(at))
         try:
-            stamp = line.collected or stamp_of(line.text)
+            own = stamp_of(line.text)
         except StampError:
-            return None
-        return stamp if stamp is not None and (stamp.zone is not Zone.YEARLESS or _is_early(line.text)) else None
+            own = None
+        mark = timed(Mark(number, stream, own), line.collected)
+        return None if mark.stamp is None else mark
 
-    def _stream(self, block: _Lines, at: int, column: int) -> str:
+    def _stream(self, block: Lines, at: int, column: int) -> str:
         """The stream of a line whose date begins at a column."""
         if column > 1:
             return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return bare(block.text(at)[:_PREFIXED]).stream
 
 
-def _is_early(text: str) -> bool:
-    return text[:1] in "IWEFD"
-
-
-class _Lines:
-    """The lines of a block; where they are split, each part between carriage returns is a row of its own."""
-
-    def __init__(self, data: bytes, split: bool = False) -> None:
-        self._data = data
-        self._bytes = np.frombuffer(data, dtype=np.uint8)
-        split = split and b"\r" in data
-        ends = np.flatnonzero((self._bytes == _NEWLINE) | (self._bytes == _RETURN if split else False))
-        if data and not data.endswith(b"\n"):
-            ends = np.append(ends, len(data))
-        self.start = np.zeros(len(ends), dtype=np.int64)
-        self.start[1:] = ends[:-1] + 1
-        self.end: I64 = ends
-        rows = np.arange(len(ends), dtype=np.int64)
-        self.number: I64 = rows
-        """Of the line that a row is of, from 0."""
-        self.first: I64 = rows
-        """The first row of its line."""
-        self.overwritten: Mask = np.zeros(len(ends), dtype=np.bool_)
-        """Whether another row of its line, behind it, is not blank."""
-        if split:
-            begins = np.append(True, self._bytes[ends[:-1]] == _NEWLINE)
-            self.number = np.cumsum(begins) - 1
-            self.first = np.flatnonzero(begins)[self.number]
-            self.overwritten = self._overwritten(rows)
-        self.count = int(self.number[-1]) + 1 if len(ends) else 0
-
-    def _overwritten(self, rows: I64) -> Mask:
-        black = np.append(0, np.cumsum(self._bytes > _BLANK))
-        last = np.full(self.number[-1] + 1, -1, dtype=np.int64)
-        full = rows[black[self.end] > black[self.start]]
-        last[self.number[full]] = full  # the last one counts
-        found: Mask = rows < last[self.number]
-        return found
-
-    def short(self) -> I64:
-        """int64[n]: the lines that are not too long."""
-        found: I64 = np.flatnonzero(self.end - self.start <= LONGEST)
-        return found
-
-    def text(self, at: int) -> str:
-        return self.bytes_of(at, LONGEST).decode(errors="replace")
-
-    def bytes_of(self, at: int, most: int) -> bytes:
-        start = int(self.start[at])
-        return self._data[start : min(int(self.end[at]), start + most)]
-
-    def found(self, anchors: Any) -> I64:
-        """int64[n]: the lines, none too long, in which something is found."""
-        places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
-        lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
-        found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
-        return found
-
-    def stamped(self) -> tuple[I64, I64]:
-        """The lines with what looks like a stamp, and at which column its date begins."""
-        places = candidates(self._bytes)
-        line = np.searchsorted(self.start, places, side="right") - 1
-        line, first = np.unique(line, return_index=True)
-        column = places[first] - 13 - self.start[line]
-        near = column < 2 * 96
-        return line[near], np.maximum(column[near], 0)
-
-    def prefixes(self, lines: I64, columns: I64) -> I64:
-        """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
-        of a collector, which comes first, what follows it counts too."""
-        collected = columns <= 1
-        start = self.start[lines] + np.where(collected, _COLLECTED, 0)
-        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start)
-        total = np.zeros(len(lines), dtype=np.uint64)
-        longest = int(length.max(initial=0))
-        for at in range(min(longest, _NAMED)):
-            inside = length > at
-            value = self._bytes[np.where(inside, start + at, 0)].astype(np.uint64) + np.uint64(1)
-            total = np.where(inside, total * _PRIME + value, total)
-        return total.view(np.int64)
-
-    def braces(self) -> I64:
-        """int64[n]: the lines that begin with a brace."""
-        full = np.flatnonzero(self.end > self.start)
-        braces: I64 = full[self._bytes[self.start[full]] == _BRACE]
-        return braces
-
-
-def _objects(block: _Lines, first_line: int) -> tuple[list[Record], list[int]]:
+def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:
     """The lines that are JSON objects: a program may print a log of ours among its text."""
     records: list[Record] = []
     lines: list[int] = []
