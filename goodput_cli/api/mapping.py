@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from goodput_cli.events.mappings.explained import Line, Refused
 
 _STDIN = "-"
+REJECTS = ("source", "line", "rule", "field", "reason", "text")
+"""The columns of what is refused."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,12 @@ class MappingReport:
     """What is wrong with samples: a sentence each, with its place."""
     finds_steps: bool
     """Whether a mapping that was named read a step, or anything if it has no rule for steps."""
+
+    @property
+    def rejects(self) -> list[tuple[str | int, ...]]:
+        """The refused lines as rows of `REJECTS`."""
+        rows = self.refused
+        return [(one.line.source, one.line.number, one.rule, one.field, one.reason, one.line.text) for one in rows]
 
 
 def suggest_mapping(source: str) -> str:
@@ -83,11 +91,3 @@ def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequen
         tuple(str(error) for one in found for error in failed_samples(one.made)),
         not named or any(one.finds_steps for one in named) or len(files) < len(sources),
     )
-
-
-def rejects_table(refused: Sequence[Refused]) -> str:
-    """Refused lines as CSV: source, line, rule, field, reason and the text of the line."""
-    from goodput_cli.report.formats.csv import csv_text
-
-    rows = ((one.line.source, one.line.number, one.rule, one.field, one.reason, one.line.text) for one in refused)
-    return csv_text(("source", "line", "rule", "field", "reason", "text"), rows)

@@ -60,7 +60,8 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     from goodput_cli.analysis.check.sheet import check_sheet
     from goodput_cli.analysis.pick import no_events
     from goodput_cli.api.check import check as check_logs
-    from goodput_cli.api.mapping import rejects_table
+    from goodput_cli.api.mapping import REJECTS
+    from goodput_cli.report.formats.csv import csv_text
 
     mapped = _mapped(line, session.sources)
     if mapped is not None and mapped.failed:
@@ -71,7 +72,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     if mapped is not None:
         sheet = replace(sheet, sections=(*sheet.sections, *mapped.sheets))
         if rejects_file is not None:
-            write_whole(rejects_file, rejects_table(mapped.refused), force=line.output.force)
+            write_whole(rejects_file, csv_text(REJECTS, mapped.rejects), force=line.output.force)
     session.finish(sheet)
     if mapped is not None and not mapped.finds_steps:
         raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule found a step in these logs")
