@@ -98,7 +98,8 @@ def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Candidate]:
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
     options = ("--category", Category.WASTED.id)
-    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline), options)
+    count = max(runs - 1, 1)
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, count, _run_rows(timeline), options)
 
 
 def _run_rows(timeline: Timeline) -> tuple[int, ...]:
