@@ -98,6 +98,8 @@ class Documents:
                 yield from self.finish()
             for parsed in self.read(batch):
                 yield batch.source, parsed
+                del parsed  # the next one is as large
+            del batch
         yield from self.finish()
 
     def finish(self) -> Iterator[tuple[str, Parsed]]:

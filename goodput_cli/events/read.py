@@ -60,6 +60,7 @@ def decode_batches(
             for source, parsed in Documents(asked).read_all(batches):
                 decoder.add(source, parsed)
                 context.add_lines(len(parsed))
+                del parsed  # while the next block is read there is no other one
         log = decoder.finish()
     context.finish()
     return EventLog(log.table, log.formats, (*notices, *log.diagnostics))

@@ -11,7 +11,10 @@ import pytest
 
 from goodput_cli.analysis.steps.answer import steps_answer
 from goodput_cli.analysis.steps.statistics import step_report
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.html import render
 from goodput_cli.sources.cloud_logging.query import LogQuery
+from tests.support.pages import read_page
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 RUN = "llm-7b-c1-default-jobset-ab12-20260301-115500"
@@ -137,3 +140,26 @@ def test_what_is_asked_of_cloud_logging() -> None:
     text = LogQuery("p", "ml_diagnostics_metric", "LLM 7B").text()
     assert 'resource.labels.node_id=~"^llm-7b(-|$)"' in text
     assert 'resource.labels.node_id="LLM 7B"' in text
+
+
+def slowed(mfu: bool) -> list[str]:
+    """A hundred of three hundred steps take 1.2 s and not 1 s; the MFU falls with them."""
+    lines, at = [entry(0, "mlrun_configs", userConfigs={})], 10.0
+    for step in range(300):
+        slow = 100 <= step < 200
+        at = round(at + (1.2 if slow else 1.0), 1)
+        lines.append(entry(at, "step_time", values=[1.0], step_index=step, unit="s"))
+        if mfu and step % 5 == 0:
+            lines.append(entry(at, "mfu", values=[35.0 if slow else 42.0], step_index=step, unit="%"))
+    return lines
+
+
+def test_the_report_shows_what_was_measured_and_no_figure_moves(tmp_path: Path) -> None:
+    analysis = read(tmp_path / "mfu", slowed(mfu=True))
+    assert seconds(analysis) == seconds(read(tmp_path / "none", slowed(mfu=False)))
+    page = read_page(render(analysis, Page()))
+    assert page.by_id("metrics").all("figcaption")[0].text.startswith("Recorded by the program: MFU median 42, p10 35")
+    text = page.text
+    assert "MFU fell from 42 to 35 (medians) in the slow regime of steps 101 to 200" in text
+    rows = next(one.rows() for one in page.all("table") if ["step_time", "s", "300", "1", "1", "1", "1"] in one.rows())
+    assert ["mfu", "%", "60", "39.67", "42", "35", "42"] in rows

@@ -14,6 +14,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.picture.bands import Bands, bands
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
+from goodput_cli.analysis.picture.metric_lines import MetricLine, metric_lines
 from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.results import Rolling
@@ -93,6 +94,7 @@ class Picture:
     cumulative: Shares
     rolling: tuple[Shares, ...]
     step_times: StepTimes
+    metrics: tuple[MetricLine, ...] = ()
 
 
 def picture_of(analysis: Analysis, count: int) -> Picture:
@@ -115,6 +117,7 @@ def picture_of(analysis: Analysis, count: int) -> Picture:
         cumulative=_cumulative(timeline, distinct(np.append(shown.start[1:], shown.end)), buckets),
         rolling=_rolling(analysis, buckets),
         step_times=times,
+        metrics=metric_lines(analysis, buckets),
     )
 
 

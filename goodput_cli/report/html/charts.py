@@ -57,15 +57,15 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
         alt.Chart(alt.NamedData("rolling"))
         .transform_calculate(name=f"{texts(names[1:])}[datum.line]")
         .mark_line(strokeWidth=1.5, clip=True)
-        .encode(x=_time(columns), y=y, detail="line:N", **look)
+        .encode(x=time_axis(columns), y=y, detail="line:N", **look)
     )
     cumulative = (
         alt.Chart(alt.NamedData("cumulative"))
         .transform_calculate(name=texts(names[:1]) + "[0]")
         .mark_line(strokeWidth=2.5, clip=True)
-        .encode(x=_time(columns), y=y, **look)
+        .encode(x=time_axis(columns), y=y, **look)
     )
-    return finished(_panel(columns, [_disruption_rules(columns), rolling, cumulative], 200))
+    return finished(panel(columns, [_disruption_rules(columns), rolling, cumulative], 200))
 
 
 def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple[float, float, str]]) -> Spec:
@@ -82,31 +82,33 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
     base = alt.Chart(alt.NamedData("steps"))
     layers = [
-        *_shades(columns, slow),
+        *shades(columns, slow),
         base.mark_rule(
             strokeWidth=2, strokeCap="round", color=Category.TPU_INITIALIZATION.look.colour, clip=True
-        ).encode(x=_time(columns), y=y, y2="high:Q"),
-        base.mark_line(strokeWidth=1.5, color=INK, opacity=0.75, clip=True).encode(x=_time(columns), y="level:Q"),
+        ).encode(x=time_axis(columns), y=y, y2="high:Q"),
+        base.mark_line(strokeWidth=1.5, color=INK, opacity=0.75, clip=True).encode(x=time_axis(columns), y="level:Q"),
         alt.Chart(alt.Data(values=[{"ideal": ideal}]))
         .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=KEPT_COLOUR)
         .encode(y="ideal:Q"),
     ]
-    return finished(_panel(columns, layers, 200))
+    return finished(panel(columns, layers, 200))
 
 
-def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
+def shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
     """Slow regimes behind the step times, and what they are called."""
     if not slow:
         return []
     shade = alt.Chart(alt.Data(values=slow))
     text = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": INK, "clip": True}
     return [
-        shade.mark_rect(color=Category.STALL.look.colour, opacity=0.16, clip=True).encode(x=_time(columns), x2="u:T"),
-        shade.mark_text(**text).encode(x=_time(columns), y=alt.value(0), text="text:N"),
+        shade.mark_rect(color=Category.STALL.look.colour, opacity=0.16, clip=True).encode(
+            x=time_axis(columns), x2="u:T"
+        ),
+        shade.mark_text(**text).encode(x=time_axis(columns), y=alt.value(0), text="text:N"),
     ]
 
 
-def _time(columns: ChartColumns, *, labels: bool = True) -> alt.X:
+def time_axis(columns: ChartColumns, *, labels: bool = True) -> alt.X:
     """The time axis, in UTC."""
     start, end = columns.start_ns / 1e6, columns.end_ns / 1e6
     axis = alt.Axis(
@@ -132,7 +134,7 @@ def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
         .transform_calculate(state=f"{texts(_STATES)}[datum.lost]")
         .mark_line(strokeWidth=2.5, clip=True, strokeJoin="round")
         .encode(
-            x=_time(columns, labels=False),
+            x=time_axis(columns, labels=False),
             y=y,
             detail="line:N",
             color=alt.Color("state:N", scale=alt.Scale(domain=states, range=colours), legend=legend()),
@@ -142,15 +144,15 @@ def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
     falls = (
         alt.Chart(alt.NamedData("falls"))
         .mark_rule(strokeWidth=1, strokeDash=[1, 3], color=INK, opacity=0.8, clip=True)
-        .encode(x=_time(columns, labels=False), x2="u:T", y=y, y2="to:Q")
+        .encode(x=time_axis(columns, labels=False), x2="u:T", y=y, y2="to:Q")
     )
     numbers = (
         alt.Chart(alt.NamedData("disruptions"))
         .transform_filter("datum.text != ''")
         .mark_text(align="left", baseline="top", dx=3, dy=3, fontSize=12, fontWeight="bold", color=INK, clip=True)
-        .encode(x=_time(columns, labels=False), y=alt.value(0), text="text:N")
+        .encode(x=time_axis(columns, labels=False), y=alt.value(0), text="text:N")
     )
-    return _panel(columns, [_disruption_rules(columns, labels=False), falls, curve, numbers], 280, labels=False)
+    return panel(columns, [_disruption_rules(columns, labels=False), falls, curve, numbers], 280, labels=False)
 
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Chart:
@@ -158,7 +160,7 @@ def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Char
     return (
         alt.Chart(alt.NamedData("disruptions"))
         .mark_rule(strokeWidth=1, color=INK, opacity=opacity, clip=True)
-        .encode(x=_time(columns, labels=labels))
+        .encode(x=time_axis(columns, labels=labels))
     )
 
 
@@ -172,7 +174,7 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
     y = alt.Y("high:Q", axis=axis, scale=alt.Scale(domain=[count, 0], nice=False, zero=False))
     looks = alt.Scale(domain=list(range(len(Category))), range=[category.look.colour for category in Category])
     colour = alt.Color("kind:N", legend=None, scale=looks)
-    x = _time(columns)
+    x = time_axis(columns)
     bands = alt.Chart(alt.NamedData("bands")).mark_rect(clip=True, strokeWidth=0.8).encode(
         x=x, x2="u:T", y=y, y2="low:Q", color=colour, stroke=alt.Stroke("kind:N", legend=None, scale=looks)
     )  # fmt: skip
@@ -182,14 +184,14 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
     layers = [_disruption_rules(columns), strip, bands]
     ticks = alt.Chart(alt.NamedData("saves")).transform_calculate(high=f"{count - 0.85}", low=f"{count - 0.15}")
     layers.append(ticks.mark_rule(strokeWidth=1.2, color=INK, clip=True).encode(x=x, y=y, y2="low:Q"))
-    return _panel(columns, layers, _LANE * count)
+    return panel(columns, layers, _LANE * count)
 
 
-def _panel(columns: ChartColumns, layers: Sequence[alt.Chart], height: int, *, labels: bool = True) -> alt.LayerChart:
+def panel(columns: ChartColumns, layers: Sequence[alt.Chart], height: int, *, labels: bool = True) -> alt.LayerChart:
     """Layers over one time axis, those that have something to show. One that shows nothing holds both ends of the
     window, so that the axis does too."""
     shown = [layer for layer in layers if columns.has(getattr(layer.data, "name", None))]
-    window = alt.Chart(alt.NamedData("window")).mark_rule(opacity=0).encode(x=_time(columns, labels=labels))
+    window = alt.Chart(alt.NamedData("window")).mark_rule(opacity=0).encode(x=time_axis(columns, labels=labels))
     return alt.layer(*shown, window).properties(width=WIDTH, height=height)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import run_heads
+from goodput_cli.analysis.picture.metric_lines import DRAWN
 from goodput_cli.analysis.picture.picture import Picture, Shares
 from goodput_cli.vocabulary.categories import CATEGORIES, title
 
@@ -67,6 +68,7 @@ def chart_columns(picture: Picture) -> ChartColumns:
             "cumulative": _shares(picture, picture.cumulative),
             "rolling": _rolling(picture),
             "steps": _steps(picture),
+            "metrics": _metrics(picture),
         },
     )
 
@@ -195,4 +197,14 @@ def _steps(picture: Picture) -> Table:
         "low": _numbers(times.low),
         "level": _numbers(times.level),
         "high": _numbers(times.high),
+    }
+
+
+def _metrics(picture: Picture) -> Table:
+    """All metrics that are drawn; line: which of `DRAWN`."""
+    names = list(DRAWN)
+    return {
+        "t": [time for line in picture.metrics for time in _ms(picture, line.time)],
+        "value": [value for line in picture.metrics for value in _numbers(line.value)],
+        "line": [names.index(line.name) for line in picture.metrics for _ in line.time],
     }

@@ -10,7 +10,8 @@ from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling.sheet import rolling_sheet
-from goodput_cli.analysis.steps.sheet import steps_sheet
+from goodput_cli.analysis.steps.measured import falls_of_mfu, measured
+from goodput_cli.analysis.steps.sheet import metric_sheet, steps_sheet
 from goodput_cli.analysis.steps.statistics import StepReport, step_report
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -182,7 +183,14 @@ def find_steps(analysis: Analysis) -> StepReport | str:
 
 def step_tables(analysis: Analysis, report: StepReport | str) -> HtmlTable | str:
     """The step statistics as `goodput steps` shows them, or why there are none."""
-    return report if isinstance(report, str) else html_table(steps_sheet(analysis, report))
+    return report if isinstance(report, str) else html_table(steps_sheet(analysis, report, with_metrics=False))
+
+
+def metric_table(analysis: Analysis, report: StepReport | str) -> HtmlTable | None:
+    """What the program measured; None where it recorded nothing."""
+    metrics = measured(analysis)
+    regimes = () if isinstance(report, str) else report.regimes
+    return html_table(metric_sheet(metrics, falls_of_mfu(analysis, regimes))) if metrics else None
 
 
 def thresholds(analysis: Analysis) -> list[Judgement]:
