@@ -24,7 +24,7 @@ class About:
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidate:
     """What a finder saw, before it is put against the window."""
 
     code: str
