@@ -120,6 +120,7 @@ def _wanted(before: Manifest | None, wanted: Wanted) -> Wanted:
         wanted.use_cache,
         since_ns=newest if known else None,
         received_ns=before.fetched_ns if known else None,
+        heartbeats=wanted.heartbeats,
     )
 
 

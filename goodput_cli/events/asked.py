@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from goodput_cli.events.formats.base import Format
     from goodput_cli.events.mappings.registry import Mappings
+    from goodput_cli.vocabulary.when import When
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Asked:
     """Of stamps without one."""
     tensorboard_tag: str | None = None
     """The scalar of event files whose steps count."""
+    clock_start: When | None = None
+    """When text without any time began."""
+    exact_run_name: bool = False
+    """Whether runs of ML Diagnostics whose names differ are jobs of their own."""
     mapping: tuple[str, ...] = ()
     """Files that declare formats."""
     now_ns: int = field(default_factory=time.time_ns)
@@ -50,9 +55,15 @@ class Asked:
         return replace(self, job_name=self.job_name or job_name)
 
 
-def asked(mapping: Sequence[str] = (), year: int | None = None, tensorboard_tag: str | None = None) -> Asked:
+def asked(
+    mapping: Sequence[str] = (),
+    year: int | None = None,
+    tensorboard_tag: str | None = None,
+    clock_start: When | None = None,
+    exact_run_name: bool = False,
+) -> Asked:
     """What the options of these names say. Raises UsageError for a mapping with a mistake."""
-    made = Asked(None, year, tensorboard_tag, tuple(mapping))
+    made = Asked(None, year, tensorboard_tag, clock_start, exact_run_name, tuple(mapping))
     if mapping:
         made.mappings  # noqa: B018 - a mistake is said before anything is read
     return made

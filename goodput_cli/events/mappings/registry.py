@@ -18,7 +18,7 @@ from goodput_cli.events.mappings.declared import Declared, mappings_in, read_map
 from goodput_cli.events.mappings.rules import Mapped, RecordRule, mapped
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.parts import TextPart
-from goodput_cli.events.text.programs import launcher, megatron, mllog
+from goodput_cli.events.text.programs import launcher, megatron, mllog, runs
 from goodput_cli.events.text.rules import BadValueError
 from goodput_cli.events.text.scan import Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
@@ -46,6 +46,7 @@ class Mappings:
             *megatron.RULES,
             *launcher.RULES,
             *mllog.RULES,
+            *runs.RULES,
             *(rule for one in _shipped(SHIPPED) for rule in one.lines),
         )
         return Ruleset((*(rule for one in self.named for rule in one.lines), *ours))
