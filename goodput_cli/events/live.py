@@ -92,5 +92,5 @@ class LiveLog:
             changed = True
         return changed
 
-    def _report(self, found: Diagnostic) -> None:
-        self._notices[found.code, found.message] = found
+    def _report(self, diagnostic: Diagnostic) -> None:
+        self._notices[diagnostic.code, diagnostic.message] = diagnostic

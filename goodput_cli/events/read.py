@@ -39,9 +39,9 @@ def read_events(
     notices: list[Diagnostic] = []
     wanted = wanted or Wanted()
     context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=says_something)
-    found = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
-    context.begin(len(found))
-    return decode_batches(found, timezone, context, notices, asked)
+    batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
+    context.begin(len(batches))
+    return decode_batches(batches, timezone, context, notices, asked)
 
 
 def decode_batches(

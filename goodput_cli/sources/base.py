@@ -201,14 +201,14 @@ def list_documents(uris: Sequence[str], context: ReadContext) -> list[Document]:
 
     Raises SourceError where a name stands for nothing, UsageError for an unknown kind of source.
     """
-    found: dict[tuple[object, ...], Document] = {}
+    documents: dict[tuple[object, ...], Document] = {}
     for uri in uris:
         source = source_for(uri)
         listed = source.documents(uri, context) if isinstance(source, Listing) else [Document(uri, uri)]
         for one in listed:
             key = one.identity or (one.uri,)
-            found[key] = min(found.get(key, one), one, key=lambda document: document.uri)
-    return sorted(found.values(), key=lambda one: one.uri.encode("utf-8", "surrogateescape"))
+            documents[key] = min(documents.get(key, one), one, key=lambda document: document.uri)
+    return sorted(documents.values(), key=lambda one: one.uri.encode("utf-8", "surrogateescape"))
 
 
 def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:

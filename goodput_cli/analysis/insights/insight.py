@@ -12,7 +12,7 @@ _HELD_BY_NOBODY = frozenset({"queued"})
 
 
 @dataclass(frozen=True)
-class Found:
+class Candidate:
     """What a finder saw, before it is put against the window."""
 
     code: str

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from goodput_cli.analysis.insights.insight import Found
+from goodput_cli.analysis.insights.insight import Candidate
 from goodput_cli.analysis.results import Analysis, CategoryTime
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.vocabulary.categories import BY_NAME, Category, is_eval
@@ -30,7 +30,7 @@ _WORDS = {
 }
 
 
-def find_shares(analysis: Analysis) -> Iterator[Found]:
+def find_shares(analysis: Analysis) -> Iterator[Candidate]:
     """All kinds that are the time of some categories."""
     for code, categories in _SHARES.items():
         rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
@@ -41,7 +41,7 @@ def find_shares(analysis: Analysis) -> Iterator[Found]:
             yield _custom(analysis, row)
 
 
-def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Found:
+def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate:
     segments = _segments(analysis, [BY_NAME[row.category] for row in rows])
     inferred = code == "restores" and analysis.timeline.records is None
     thing, of = _WORDS[code]
@@ -51,7 +51,7 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Found:
                   segments, options)  # fmt: skip
 
 
-def _custom(analysis: Analysis, row: CategoryTime) -> Found:
+def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
     assert row.label is not None
     segments = _segments(analysis, [Category.CUSTOM])
     labels = np.array(analysis.timeline.table.labels, dtype=object)
@@ -63,7 +63,7 @@ def _custom(analysis: Analysis, row: CategoryTime) -> Found:
     return _found(analysis, code, row.ns, text, segments, options)
 
 
-def find_unexplained(analysis: Analysis) -> Iterator[Found]:
+def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
     """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
     there."""
     timeline, window = analysis.timeline, analysis.window
@@ -74,7 +74,7 @@ def find_unexplained(analysis: Analysis) -> Iterator[Found]:
         begin = int(timeline.segments.start[silence[0]])
         text = f"no line since {duration(timeline.end - begin)} before the end of the window: the job may be dead"
         last = int(np.argmax(timeline.table.end))
-        yield Found("dead_job", dead, text, begin, timeline.end, 1, (last,), ("--from", "-10m"))
+        yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,), ("--from", "-10m"))
     segments = np.setdiff1d(_segments(analysis, [Category.OTHER]), silence)
     if len(segments) == 0:
         return
@@ -83,7 +83,7 @@ def find_unexplained(analysis: Analysis) -> Iterator[Found]:
     text += f"; not recorded: {', '.join(missing[:2])} …" if len(missing) > 2 else ""
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
-    yield Found("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
+    yield Candidate("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
                 _rows(analysis, np.array([longest])), around)  # fmt: skip
 
 
@@ -121,12 +121,12 @@ def _lengths(analysis: Analysis, rows: Rows) -> I64:
     return np.minimum(segments.end[rows], window.end_ns) - np.maximum(segments.start[rows], window.start_ns)
 
 
-def _found(analysis: Analysis, code: str, ns: int, text: str, segments: Rows, options: tuple[str, ...]) -> Found:
+def _found(analysis: Analysis, code: str, ns: int, text: str, segments: Rows, options: tuple[str, ...]) -> Candidate:
     """segments: all that it is about."""
     window, edges = analysis.window, analysis.timeline.segments.edges
     start = max(int(edges[segments[0]]), window.start_ns) if len(segments) else window.start_ns
     end = min(int(edges[segments[-1] + 1]), window.end_ns) if len(segments) else window.end_ns
-    return Found(code, ns, text, start, end, max(len(segments), 1), _rows(analysis, segments), options)
+    return Candidate(code, ns, text, start, end, max(len(segments), 1), _rows(analysis, segments), options)
 
 
 def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:

@@ -71,8 +71,8 @@ def _of_page(svg: str, name: str) -> str:
     svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)  # a hundredth of a dot is fine enough
     numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
 
-    def own(found: re.Match[str]) -> str:
-        return f"{found[1]}{name}-clip{numbers.setdefault(found[2], str(len(numbers)))}"
+    def own(match: re.Match[str]) -> str:
+        return f"{match[1]}{name}-clip{numbers.setdefault(match[2], str(len(numbers)))}"
 
     return re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg)
 

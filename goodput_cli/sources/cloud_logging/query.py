@@ -97,5 +97,5 @@ def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[st
 
 def _identifier(name: str) -> str:
     """The log's identifier, also where the whole `projects/P/logs/ID` was given."""
-    _, found, identifier = name.partition("/logs/")
-    return unquote(identifier) if found else name
+    _, separator, identifier = name.partition("/logs/")
+    return unquote(identifier) if separator else name
