@@ -37,7 +37,9 @@ class LiveLog:
         self._notices: dict[tuple[str, str], Diagnostic] = {}
         wanted = wanted or Wanted()
         asked = (asked or Asked()).about(wanted.job_name)
-        self._context = ReadContext(self._report, wanted=wanted, notice=notice, is_log=says_something)
+        self._context = ReadContext(
+            self._report, wanted=wanted, notice=notice, is_log=lambda head: says_something(head, asked)
+        )
         self._decoder = Decoder(timezone, asked)
         self._followers = follow(uris, self._context)
         self._once = [follower for uri in once for follower in follow([uri], self._context)]

@@ -118,9 +118,9 @@ def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPat
     looked: list[str] = []
     real = scan.Ruleset.read
 
-    def counted(rules: scan.Ruleset, text: str) -> Any:
+    def counted(rules: scan.Ruleset, text: str, overwritten: bool = False) -> Any:
         looked.append(text)
-        return real(rules, text)
+        return real(rules, text, overwritten)
 
     monkeypatch.setattr(scan.Ruleset, "read", counted)
     read("nothing to see, 2026-03-01 10:00:30 it says\n" * 1000 + GOOD + "more of nothing\n" * 1000)
@@ -129,12 +129,12 @@ def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPat
 
 def test_a_slow_pattern_takes_linear_time() -> None:
     """Four skips in a template over a line of 60,000 characters: a backtracking engine would take years."""
-    from goodput_cli.events.mappings.declared import read_mapping
-    from goodput_cli.events.mappings.rules import mapped
+    from goodput_cli.events.mappings.checked import mappings_in
+    from goodput_cli.events.mappings.registry import load_mapping
 
     text = 'name = "slow"\n[[rule]]\nevent = "step"\nline = "step {_}x{_}x{_}x{_}y {step:int}"\n'
-    made = mapped(read_mapping(text, "slow.toml"))
-    assert Mappings((made,)).ruleset.read("step " + "x" * 60_000) == ([], False, "")
+    (declared,) = mappings_in("slow.toml", text)
+    assert Mappings((load_mapping(declared),)).ruleset.read("step " + "x" * 60_000) == ([], False, "")
 
 
 def test_nothing_to_account_for_is_a_sentence() -> None:

@@ -24,9 +24,12 @@ from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.programs import launcher, mllog, scheduler
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
+from goodput_cli.events.text.running import settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
 from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of
 from goodput_cli.events.text.zones import FoundZone
+from goodput_cli.events.timestamps.iso import TimestampReader
+from goodput_cli.vocabulary.zones import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
@@ -60,6 +63,7 @@ class Texts:
         for code, source in completed(sources, names).items():
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
+            source.marks = settled(source.marks)
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, question, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
@@ -67,7 +71,8 @@ class Texts:
             lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
             meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
             events += [(code, part) for part in allocations(meaning) if part]
-        files = [_file(names[code], part, _own_job(sources[code].marks, names[code])) for code, part in events]
+        own = {code: _own_job(sources[code].marks, names[code], question) for code, _ in events}
+        files = [_file(names[code], part, own[code]) for code, part in events]
         named = name_jobs(files, question.job_name)
         note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
@@ -156,10 +161,13 @@ class Texts:
         source: CollectedSource, question: Asked, output: Output, zone: FoundZone | None, near: Sequence[int]
     ) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
+        said_zone = question.mappings.zone_of(_formats(source.marks)) if question.mapping and output.zones else ""
         local = output.clock.from_local if zone is None else zone.from_local
+        local = TimestampReader(load_zone(said_zone)).from_local if said_zone else local
         when = question.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
-        return place(source.marks, modified, question.year, local, ONE_STORY, near, start)
+        placed = place(source.marks, modified, question.year, local, ONE_STORY, near, start)
+        return replace(placed, naive=()) if said_zone else placed
 
 
 def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[str, FoundZone]:
@@ -183,14 +191,19 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     return TextFile(name, own, min(times), max(times), steps, numbers)
 
 
-def _own_job(marks: Sequence[Mark], source: str) -> str:
+def _own_job(marks: Sequence[Mark], source: str, question: Asked) -> str:
     """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
     of_mllog = [mark for mark in marks if mark.said is not None and mark.said.format == mllog.NAME]
     if of_mllog:
         return mllog.job_of(of_mllog, source)
     names = {one.name: one.job for one in (mark.said for mark in marks) if one is not None and one.job}
     names.pop("log_interval", None)
-    return names.get("wandb_exp_name") or next(iter(names.values()), "")
+    of_path = question.mappings.job_in(source, _formats(marks)) if question.mapping else ""
+    return of_path or names.get("wandb_exp_name") or next(iter(names.values()), "")
+
+
+def _formats(marks: Sequence[Mark]) -> frozenset[str]:
+    return frozenset(one.format for one in (mark.said for mark in marks) if one is not None)
 
 
 def _is_run(mark: Mark) -> bool:

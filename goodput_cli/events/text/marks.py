@@ -42,6 +42,18 @@ class What(StrEnum):
     IGNORE = "ignore"
 
 
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a step or a time is counted within, where other lines have to be known to say it (`mappings.running`)."""
+
+    epoch: int | None = None
+    """From 0; None: the line does not say."""
+    of: int | None = None
+    """Steps of an epoch, where the step begins anew with each."""
+    elapsed: int | None = None
+    """ns since a process or a progress bar began."""
+
+
 @dataclass(slots=True)
 class Said:
     """What a rule made of a line."""
@@ -68,6 +80,7 @@ class Said:
     job: str = ""
     once: bool = False
     """A start that counts only as the first line of its format since the last step or end."""
+    running: Running | None = None
     counted: bool = True
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
     detail: tuple[tuple[str, Any], ...] = ()
