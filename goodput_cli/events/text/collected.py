@@ -22,7 +22,7 @@ from goodput_cli.events.text.noticed import note_damage, note_jobs, note_runs, n
 from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.programs import launcher, mllog, scheduler
-from goodput_cli.events.text.programs.runs import group_runs, run_events
+from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
 from goodput_cli.events.text.running import settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
@@ -50,6 +50,7 @@ class Texts:
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
+        lines: list[tuple[int, Mark]] = []  # of runs of ML Diagnostics, which they do not name
         sources = dict(self._sources)
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
@@ -67,6 +68,8 @@ class Texts:
             placed = self._placed(source, question, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
+            lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
+            meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
             events += [(code, part) for part in allocations(meaning) if part]
         own = {code: _own_job(sources[code].marks, names[code], question) for code, _ in events}
         files = [_file(names[code], part, own[code]) for code, part in events]
@@ -75,7 +78,7 @@ class Texts:
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         for (_, part), job in zip(events, named.jobs, strict=True):
             by_job[job].append(part)
-        runs = self._runs(question, jobs.values(), output.notes)
+        runs = self._runs(question, jobs.values(), output.notes, lines)
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
@@ -94,15 +97,20 @@ class Texts:
         return builder, formats
 
     def _runs(
-        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector
+        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector, lines: Sequence[tuple[int, Mark]]
     ) -> list[tuple[int, str, list[Mark]]]:
-        """(source, job, marks) of runs of ML Diagnostics."""
+        """(source, job, marks) of runs of ML Diagnostics. lines: what their programs printed."""
         marks = {code: [mark for mark in one.marks if _is_run(mark)] for code, one in self._sources.items()}
+        for code, mark in of_their_runs(lines, marks):
+            marks[code].append(mark)
         every = [mark for part in marks.values() for mark in part]
         if not every:
             return []
         grouped = group_runs(
-            (said(mark).job for mark in every), question.job_name, [job for job in jobs if job != RUNS]
+            (said(mark).job for mark in every),
+            question.job_name,
+            [job for job in jobs if job != RUNS],
+            question.exact_run_name,
         )
         note_runs(grouped, every, next(code for code, part in marks.items() if part), notes)
         by_job: defaultdict[str, list[Mark]] = defaultdict(list)
@@ -115,9 +123,9 @@ class Texts:
             several = len({said(mark).job for mark in part}) > 1
             meaning = run_events(part, several, job in jobs)
             by_source: defaultdict[int, list[Mark]] = defaultdict(list)
-            places = {(mark.line, mark.entry): source_of[id(mark)] for mark in part}
+            places = {(mark.line, mark.entry, mark.time): source_of[id(mark)] for mark in part}
             for mark in meaning:
-                by_source[places[mark.line, mark.entry]].append(mark)
+                by_source[places[mark.line, mark.entry, mark.time]].append(mark)
             found += [(code, job, rows) for code, rows in by_source.items()]
         return found
 
@@ -156,7 +164,9 @@ class Texts:
         said_zone = question.mappings.zone_of(_formats(source.marks)) if question.mapping and output.zones else ""
         local = output.clock.from_local if zone is None else zone.from_local
         local = TimestampReader(load_zone(said_zone)).from_local if said_zone else local
-        placed = place(source.marks, modified, question.year, local, ONE_STORY, near)
+        when = question.clock_start
+        start = None if when is None else when.value if when.kind == "instant" else local(when.value)
+        placed = place(source.marks, modified, question.year, local, ONE_STORY, near, start)
         return replace(placed, naive=()) if said_zone else placed
 
 
