@@ -109,7 +109,9 @@ class _Fleet:
         from goodput_cli.sources.base import ReadContext, list_documents
 
         of_listing: list[Diagnostic] = []
-        return list_documents(uris, ReadContext(of_listing.append, is_log=says_something)), of_listing
+        asked = self.reading.asked
+        context = ReadContext(of_listing.append, is_log=lambda head: says_something(head, asked))
+        return list_documents(uris, context), of_listing
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.accounting import AccountRuns, code_version

@@ -171,6 +171,11 @@ def saved(number: int, at: float, rank: int | None = None) -> Line:
     return _event("checkpoint_saved", at, step=number, node_rank=rank)
 
 
+def saved_asynchronously(number: int, at: float) -> Line:
+    """Read by the format of `asynchronous_saves` alone."""
+    return _line(saved_asynchronously=number, saved_asynchronously_time=at)
+
+
 def terminated(at: float, rank: int | None = None) -> Line:
     return _event("job_terminated", at, node_rank=rank)
 
