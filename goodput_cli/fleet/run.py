@@ -109,7 +109,7 @@ class _Fleet:
         from goodput_cli.sources.base import ReadContext, list_documents
 
         of_listing: list[Diagnostic] = []
-        asked = self.reading.asked
+        asked = self._asked.reading.asked
         context = ReadContext(of_listing.append, is_log=lambda head: says_something(head, asked))
         return list_documents(uris, context), of_listing
 
