@@ -12,7 +12,7 @@ from goodput_cli.analysis.compare.compare import Change, Comparison, Contributio
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.measures import change_is_better
 from goodput_cli.analysis.results import Threshold
-from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.category_names import short_title
 from goodput_cli.vocabulary.text import (
     change,
     duration,
