@@ -16,7 +16,8 @@ from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, evaluat
 from goodput_cli.analysis.pick import pick_ordered, pick_run
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.question import Question
-from goodput_cli.analysis.results import Analysis, Rolling
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.analysis.rolling.windows import as_known_at, default_window, rolling
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError

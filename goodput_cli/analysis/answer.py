@@ -11,6 +11,7 @@ Only what writes or reads JSON imports this module.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -18,6 +19,7 @@ from msgspec import Meta, Struct
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import SCHEMA_VERSION, Column
 from goodput_cli.analysis.table import row_schema
+from goodput_cli.analysis.threshold import Threshold, Verdict
 from goodput_cli.diagnostics.codes import Severity
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import iso
@@ -84,6 +86,29 @@ class DiagnosticEntry(Part):
     message: str
     where: Sequence[str]
     """file:line or insertId; may hold fewer than count"""
+
+
+class ThresholdPart(Part, kw_only=True):
+    expression: str
+    met: bool | None
+    """whether what the expression says holds; null: not recorded"""
+    value: float | None
+    """in the unit; null: not recorded, or a change in % of 0"""
+    limit: float
+    """in the unit"""
+    unit: Literal["%", "pp", "s", ""]
+    """of value and limit: percent, points of goodput or of a share, seconds, a plain number"""
+    fails: bool
+    """whether the run fails when the expression holds (--fail-under, --fail-if), or is only warned of (--warn-if)"""
+    verdict: Verdict
+    """what the expression did"""
+    hint: str | None = None
+    """what may have been meant, where a name is not in the log"""
+
+
+def threshold_parts(thresholds: Sequence[Threshold]) -> list[ThresholdPart]:
+    """Thresholds as every answer has them."""
+    return [ThresholdPart(**asdict(one), verdict=one.verdict) for one in thresholds]
 
 
 def named_job(analysis: Analysis) -> NamedJob:

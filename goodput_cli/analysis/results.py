@@ -7,7 +7,6 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -17,45 +16,44 @@ from goodput_cli.accounting.rules import Method as Method
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from numpy.typing import NDArray
 
     from goodput_cli.accounting.build import Timeline
     from goodput_cli.analysis.disruptions.reliability import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.analysis.insights.insight import Insight
     from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.rolling.results import Rolling
+    from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.events.schema import EventTable, LogFormat
 
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
-Verdict = Literal["failed", "warning", "passed", "not_recorded"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """The whole job: [start_ns, end_ns) is the job window (accounting §1).
-
-    kept_steps: steps that are part of the final progress inside the window; a fraction where a step counts in part.
-    first_step, last_step: recorded ones of the final progress inside the window, the last of which may be in flight, or
-    lost; None where there is none. kept_range: first and last step of which something was kept; None where nothing was.
-    In checkpoint logs both are where the kept progress begins and ends.
-    runs: how often the name was used (accounting §10). log_formats: those seen, sorted.
-    """
+    """The whole job: [start_ns, end_ns) is the job window (accounting §1)."""
 
     name: str
     start_ns: int
     end_ns: int
     ending: Ending
+    """How the last attempt ended, as far as it was logged."""
     attempts: int
     runs: int
+    """How often the name was used (accounting §10)."""
     disruptions: int
     first_step: int | None
+    """First recorded step of the final progress inside the window; of checkpoint logs, where kept progress begins."""
     last_step: int | None
+    """Last recorded one, which may be in flight, or lost; of checkpoint logs, where kept progress ends."""
     kept_steps: float
+    """Steps of the final progress inside the window; a fraction where a step counts in part."""
     kept_range: tuple[int, int] | None
+    """First and last step of which something was kept; None where nothing was."""
     log_formats: tuple[LogFormat, ...]
+    """Those seen, sorted."""
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -84,12 +82,14 @@ class Window:
 
 @dataclass(frozen=True)
 class CategoryTime:
-    """Time in one category (and label, for `custom_badput_events`). `percent` is of `Window.counted_ns`."""
+    """Time in one category."""
 
     category: str
     label: str | None
+    """Of `custom_badput_events`."""
     ns: int
     percent: float
+    """Of `Window.counted_ns`."""
 
     @property
     def seconds(self) -> float:
@@ -111,20 +111,23 @@ class AtRisk:
 
 @dataclass(frozen=True)
 class Reference:
-    """The checkpoint-step model (accounting §6) and the resiliency calculator's table.
-
-    step_time_seconds and origin are None where there is no reference; the counts are of the log in any case.
-    """
+    """The checkpoint-step model (accounting §6) and the resiliency calculator's table."""
 
     step_time_seconds: float | None
+    """None where there is no reference; the counts below are of the log in any case."""
     origin: Literal["given", "auto"] | None
+    """auto: taken from the log itself."""
     effective_computation_ns: int | None
+    """Kept steps x reference step time."""
     min_loaded_step: int | None
     max_saved_step: int | None
     step_difference: int | None
     total_events: int
+    """Lines left after removing identical ones."""
     job_started_count: int
+    """Attempts that a start line opened."""
     checkpoints_loaded: int
+    """Loads of a step above 0."""
     checkpoints_saved: int
 
 
@@ -142,161 +145,62 @@ class StepStatistics:
 
 @dataclass(frozen=True)
 class Saves:
-    """Checkpoints that were saved: how many, and the median time (s) between two in a row of the same attempt, None
-    where no attempt has two."""
+    """Checkpoints that were saved."""
 
     count: int
     interval_seconds: float | None
+    """Median time between two in a row of the same attempt; None where no attempt has two."""
 
 
 @dataclass(frozen=True)
 class Elastic:
-    """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known.
-
-    stepping: time-weighted mean of active/total slices; available: of available/total. unknown_ns: time of the window
-    that is left out because no count had been recorded yet; None where the log holds no counts at all.
-    goodput_percent: goodput times `stepping`.
-    """
+    """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known."""
 
     stepping: float | None
+    """Time-weighted mean of active/total slices."""
     available: float | None
+    """The same of available/total slices."""
     unknown_ns: int | None
+    """Time of the window left out because no count had been recorded yet; None where the log holds none at all."""
     goodput_percent: float | None
-
-
-@dataclass(frozen=True)
-class WindowRow:
-    """One window of `Rolling`: [start_ns, end_ns), cut to the job window. percent: goodput, None where nothing counts.
-    badput: every category that is not zero, the largest first. stepping: slice efficiency, None where unknown."""
-
-    window_ns: int
-    start_ns: int
-    end_ns: int
-    excluded_ns: int
-    productive_ns: int
-    percent: float | None
-    badput: tuple[CategoryTime, ...]
-    stepping: float | None
-
-
-@dataclass(frozen=True)
-class Rolling:
-    """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one.
-
-    window_ns: the length asked for. start_ns, end_ns: the window, cut to the job. excluded_ns, productive_ns: of it.
-    categories: k pairs (category, label), and badput_ns: int64[k, n], the amounts; `productive_ns` and they add up to
-    the window without `excluded_ns`. stepping: float64[n], slice efficiency, NaN where unknown. every_ns: between two
-    ends. hindsight: False where each window is as it was known at its end.
-    """
-
-    window_ns: NDArray[np.int64]
-    start_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-    excluded_ns: NDArray[np.int64]
-    productive_ns: NDArray[np.int64]
-    categories: tuple[tuple[str, str | None], ...]
-    badput_ns: NDArray[np.int64]
-    stepping: NDArray[np.float64]
-    every_ns: int
-    hindsight: bool
-
-    def __len__(self) -> int:
-        return len(self.window_ns)
-
-    @property
-    def counted_ns(self) -> NDArray[np.int64]:
-        """Length of each window without what is excluded: its 100 %."""
-        return self.end_ns - self.start_ns - self.excluded_ns
-
-    def rows(self) -> Iterator[WindowRow]:
-        """The windows, length by length and each in time order."""
-        columns = (self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping)
-        amounts = self.badput_ns.T.tolist()
-        lists = (column.tolist() for column in columns)
-        for window, start, end, excluded, productive, stepping, badput in zip(*lists, amounts, strict=True):
-            counted = end - start - excluded
-            yield WindowRow(
-                window_ns=window,
-                start_ns=start,
-                end_ns=end,
-                excluded_ns=excluded,
-                productive_ns=productive,
-                percent=100 * productive / counted if counted else None,
-                badput=self._badput(badput, counted),
-                stepping=None if stepping != stepping else stepping,  # NaN
-            )
-
-    def _badput(self, amounts: list[int], counted: int) -> tuple[CategoryTime, ...]:
-        some = [
-            CategoryTime(category, label, ns, 100 * ns / counted if counted else float("nan"))
-            for (category, label), ns in zip(self.categories, amounts, strict=True)
-            if ns
-        ]
-        return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """One `--fail-…`/`--warn-if` expression. `met`: True = what it says holds, which fails the run (or warns).
-    None = it was not recorded.
-
-    value, limit: in percent, seconds or a plain number, as `unit` says ("%", "s" or ""). hint: where it was not
-    recorded, what may have been meant; it may hold text of the log.
-    """
-
-    expression: str
-    fails: bool
-    met: bool | None
-    value: float | None
-    limit: float
-    unit: str
-    hint: str | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the expression did: fail the run, warn, nothing (passed), or it could not be judged."""
-        if self.met is None:
-            return "not_recorded"
-        if not self.met:
-            return "passed"
-        return "failed" if self.fails else "warning"
+    """Goodput times `stepping`."""
 
 
 @dataclass(frozen=True, repr=False)
 class Analysis:
-    """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly.
-
-    badput: every category that is not zero, `other` included, `excluded` not; largest first.
-    overlapped: time beside the ledger (`data_loading_async`).
-    not_recorded: categories that this log holds no evidence for: unknown, not zero.
-    rolling: where windows were asked for.
-    disruptions: those inside the window, in time order; each is made when it is read. reliability: what they add up to
-        (accounting §10).
-    saves: None where the log has none. method: how all this was measured. price: what the accelerators cost, if said.
-    asked: the logs, and the options that choose the job, as they were named: what other commands need to see it again.
-    """
+    """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
 
     job: Job
     window: Window
     goodput: CategoryTime
     badput: tuple[CategoryTime, ...]
+    """Every category that is not zero, `other` included, `excluded` not; the largest first."""
     overlapped: tuple[CategoryTime, ...]
+    """Time beside the ledger (`data_loading_async`)."""
     at_risk: AtRisk | None
     reference: Reference
     steps: StepStatistics
     thresholds: tuple[Threshold, ...]
     not_recorded: tuple[str, ...]
+    """Categories that this log holds no evidence for: unknown, not zero."""
     diagnostics: tuple[Diagnostic, ...]
     timeline: Timeline
     table: EventTable
     disruptions: Disruptions
+    """Those inside the window, in time order; each is made when it is read."""
     elastic: Elastic = Elastic(None, None, None, None)
     rolling: Rolling | None = None
+    """Where windows were asked for."""
     reliability: Reliability | None = None
+    """What the disruptions add up to (accounting §10)."""
     saves: Saves | None = None
+    """None where the log has none."""
     method: Method = Method()
+    """How all this was measured."""
     price: Price | None = None
+    """What the accelerators cost, if said."""
     asked: tuple[str, ...] = ()
+    """The logs, and the options that choose the job, as they were named: what other commands need to see it again."""
 
     @property
     def goodput_percent(self) -> float:

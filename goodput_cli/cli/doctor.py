@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from goodput_cli import __version__
-from goodput_cli.cli.settings import find_settings
+from goodput_cli.cli.settings_file import find_settings
 from goodput_cli.errors import GoodputError, to_install
 
 State = Literal["ok", "missing", "none", "broken"]

@@ -25,7 +25,8 @@ from goodput_cli.vocabulary.text import safe
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.analysis.price import Price
-    from goodput_cli.analysis.results import Analysis, Threshold
+    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.threshold import Threshold
 
 Answer = TypeVar("Answer")
 CLOUD_LOGGING = "cloud-logging://"

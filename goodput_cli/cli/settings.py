@@ -1,5 +1,4 @@
-"""The settings of a project: `goodput.toml`, or `[tool.goodput]` of `pyproject.toml`, found from the working folder
-upward.
+"""What the settings of a project (`settings_file`) say about the options of a command.
 
 A file counts below the command line and the environment. It may come with a folder that nobody has looked at, so it
 cannot say what is read or written, nor keep a command quiet about it.
@@ -7,21 +6,18 @@ cannot say what is read or written, nor keep a command quiet about it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from goodput_cli.cli.completion import FileName
-from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.cli.settings_file import WITHOUT, Settings, find_settings, named_settings, working_folder
+from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.likely import did_you_mean
 from goodput_cli.vocabulary.text import safe
 
-FILE_NAMES = ("goodput.toml", "pyproject.toml")
-"""In the order in which they are looked for in a folder."""
 MAPPINGS = "mapping"
 """The table of tables that declare log formats, by name."""
 JOBS = "job"
@@ -33,39 +29,6 @@ ONLY_TYPED = (
 """Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
 _SHARED_GROUPS = ("What", "How", "When")
 _ANALYZE, _FLEET, _WHEN = "analyze", "fleet", "When"
-_WITHOUT = "; --no-config leaves it out"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A file of settings."""
-
-    shown: str
-    """Its path as messages show it."""
-    table: Mapping[str, Any]
-    """What it says, unchecked."""
-
-
-def find_settings(folder: Path) -> Settings | None:
-    """The nearest file with settings, in `folder` or above it, up to the root of the repository or of the disk."""
-    for place in (folder, *folder.parents):
-        for name in FILE_NAMES:
-            settings = _read(place / name) if _is_file(place / name) else None
-            if settings is not None:
-                return settings
-        if _exists(place / ".git"):
-            return None
-    return None
-
-
-def named_settings(path: str) -> Settings:
-    """The file that was named. `UsageError` if there is none, or nothing in it is meant for goodput."""
-    if not _is_file(Path(path)):
-        raise UsageError(f"{path}: there is no such file of settings")
-    settings = _read(Path(path))
-    if settings is None:
-        raise UsageError(f"{path}: has no table [tool.goodput]")
-    return settings
 
 
 def defaults_for(command: click.Command, context: click.Context, settings: Settings, job: str | None) -> dict[str, Any]:
@@ -168,7 +131,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
         raise UsageError("--config and --no-config exclude each other")
     if chosen["no_config"]:
         return
-    settings = named_settings(chosen["config"]) if chosen["config"] else find_settings(_working_folder())
+    settings = named_settings(chosen["config"]) if chosen["config"] else find_settings(working_folder())
     if settings is None:
         return
     defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
@@ -219,7 +182,7 @@ def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settin
     if jobs and job is None and command.name == _ANALYZE:
         raise UsageError(
             f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)}): say with "
-            f"--job-name which job this is{_WITHOUT}"
+            f"--job-name which job this is{WITHOUT}"
         )
     settings_of_job: Mapping[str, Any] = jobs.get(job, {})
     return settings_of_job
@@ -257,58 +220,3 @@ def _only_typed(option: click.Option) -> bool:
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
     meant = did_you_mean(name, known)
     return f"; {meant}" if meant else ""
-
-
-def _read(path: Path) -> Settings | None:
-    """The settings in a file; None where a `pyproject.toml` has none."""
-    import tomllib  # few runs have a file
-
-    shown = safe(_shown(path))
-    try:
-        text = path.read_bytes().decode()
-        table: Any = tomllib.loads(text, parse_float=str)
-    except OSError as error:
-        raise GoodputError(f"{shown}: cannot be read: {error.strerror or error}{_WITHOUT}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{shown}: is not TOML: {safe(str(error))}{_WITHOUT}") from None
-    if path.name == FILE_NAMES[1]:
-        table = _inside(_inside(table, "tool"), "goodput")
-        if table is None:
-            return None
-    if not isinstance(table, dict):
-        raise UsageError(f"{shown}: tool.goodput: is a table")
-    return Settings(shown, table)
-
-
-def _inside(table: Any, key: str) -> Any:
-    return table.get(key) if isinstance(table, dict) else None
-
-
-def _shown(path: Path) -> str:
-    """As short as it can be without climbing more than it must."""
-    try:
-        relative = os.path.relpath(path)
-    except (OSError, ValueError):
-        return str(path)
-    return relative if not relative.startswith(os.path.join("..", "..")) else str(path)
-
-
-def _working_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:
-        return Path(os.devnull)  # it was removed: nothing is above it
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:
-        return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.results import Analysis, CategoryTime, WindowRow
+from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.rolling.results import WindowRow
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 from goodput_cli.vocabulary.text import safe
 

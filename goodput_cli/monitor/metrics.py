@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from goodput_cli.analysis.published import Family
-from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.report.formats.openmetrics import END, Labels, exposition, families

@@ -7,13 +7,13 @@ import os
 from . import ends
 from .clock import microseconds
 from .heartbeat import Heart
-from .lines import SPARE, STEP, VITAL, stamp
+from .lines import PHASE, SPARE, STEP, VITAL, stamp
 from .native import REASON_CHARACTERS
 from .sinks.cloud_logging import WRITER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
     from .monitors import MonitorProcess
@@ -74,7 +74,7 @@ class Attempt:
         while self._monitors:
             self._monitors.pop().stop()
 
-    def start_monitor(self, arguments: Iterable[str]) -> bool:
+    def start_monitor(self, arguments: Sequence[str], windows: Sequence[object], options: Sequence[str]) -> bool:
         """A monitor of this attempt's file, until `close`. Whether there is one."""
         path = self.writer.path
         if self.side:
@@ -82,9 +82,10 @@ class Attempt:
         if path is None:
             self.warn("no monitor is started: it reads a local file, and none is written; add one to `to`")
             return False
-        from .monitors import MonitorProcess
+        from .monitors import MonitorProcess, window_arguments
 
-        monitor = MonitorProcess(path, ["--job-name", self.writer.job_name, *arguments], self.warn)
+        given = ["--job-name", self.writer.job_name, *arguments, *window_arguments(windows), *options]
+        monitor = MonitorProcess(path, given, self.warn)
         self._monitors.append(monitor)
         return monitor.runs
 
@@ -147,12 +148,26 @@ class Attempt:
         rank = self._rank if self.side else None
         self.native(event, self.time_us(at), VITAL, **fields, rank=rank)
 
-    def metrics(self, step: int, at: object, given: dict[str, Any]) -> None:
-        """Numbers by name."""
-        numbers = {name: number for name, number in given.items() if self._is_finite(name, number)}
-        if not self.side:
+    def of_step(self, event: str, step: Any, at: object) -> None:
+        """An event that names a step."""
+        number = self.whole(step)
+        if number is not None and not self.side:
+            self.event(event, at, step=number)
+
+    def slices(self, at: object, given: dict[str, Any]) -> None:
+        """Slice counts, by their keys; none of them if one is no number."""
+        us = self.time_us(at)
+        counts: dict[str, object] = {name: self.whole(count) for name, count in given.items()}
+        if None not in counts.values():
+            self.record({**counts, "elastic_slice_counts_timestamp": stamp(us)}, PHASE, us)
+
+    def metrics(self, step: Any, at: object, given: dict[str, Any]) -> None:
+        """Numbers of a step, by name."""
+        number = self.whole(step)
+        numbers = {name: value for name, value in given.items() if self._is_finite(name, value)}
+        if number is not None and not self.side:
             us = self.time_us(at)
-            self.native("metrics", us, SPARE, run_id=self.writer.run_id, step=step, **numbers)
+            self.native("metrics", us, SPARE, run_id=self.writer.run_id, step=number, **numbers)
 
     def _is_finite(self, name: str, number: Any) -> bool:
         try:

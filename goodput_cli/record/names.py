@@ -59,3 +59,9 @@ def new_run_id() -> str:
 def shown(text: str) -> str:
     """Text from outside, fit for a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
+
+
+def one_of(name: str, given: str, known: tuple[str, ...]) -> None:
+    """Raises ValueError where an argument is none of those that are known."""
+    if given not in known:
+        raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 from .attempt import Attempt
-from .lines import LOADING, PHASE, stamp
-from .names import default_job_name, variable
+from .lines import LOADING, PHASE
+from .names import default_job_name, one_of, variable
 from .ranks import find_rank
 from .sinks.files import FSYNC
 from .sinks.targets import check, split
@@ -74,9 +74,9 @@ class Recorder:
         clock: Callable[[], int] | None = None,
         warn: Callable[[str], None] = print_to_stderr,
     ) -> None:
-        _one_of("ranks", ranks, ("first", "all"))
-        _one_of("sigterm", sigterm, ("terminated", "preempted"))
-        _one_of("fsync", fsync, FSYNC)
+        one_of("ranks", ranks, ("first", "all"))
+        one_of("sigterm", sigterm, ("terminated", "preempted"))
+        one_of("fsync", fsync, FSYNC)
         for target in split(to):
             check(target)
         self.job_name = str(job_name) if job_name else default_job_name()
@@ -85,12 +85,8 @@ class Recorder:
         self._everyone = ranks == "all"
         self._sigterm = sigterm
         self._warn = warn
-        self._watched: tuple[tuple[str, ...], bool, bool, float] = (
-            (signals,) if isinstance(signals, str) else tuple(signals),
-            excepthook,
-            at_exit,
-            heartbeat,
-        )
+        watched = (signals,) if isinstance(signals, str) else tuple(signals)
+        self._watched = (watched, excepthook, at_exit, heartbeat)
         self._make_writer: Callable[[int], Writer] = lambda found: Writer(
             self.job_name,
             to,
@@ -142,9 +138,8 @@ class Recorder:
     def metrics(self, step: Any, *, at: object = None, **numbers: Any) -> None:
         """Numbers of a step, such as `mfu=41.2`. They claim no time."""
         attempt = self.attempt(at)
-        number = attempt.whole(step) if attempt else None
-        if attempt and number is not None:
-            attempt.metrics(number, at, numbers)
+        if attempt:
+            attempt.metrics(step, at, numbers)
 
     # Checkpoints.
 
@@ -201,11 +196,7 @@ class Recorder:
         """Slice counts from now on."""
         attempt = self.attempt(at)
         if attempt:
-            us = attempt.time_us(at)
-            given = {"active_slices": active, "total_slices": total, "available_slices": available}
-            counts: dict[str, object] = {name: attempt.whole(count) for name, count in given.items()}
-            if None not in counts.values():
-                attempt.record({**counts, "elastic_slice_counts_timestamp": stamp(us)}, PHASE, us)
+            attempt.slices(at, {"active_slices": active, "total_slices": total, "available_slices": available})
 
     # Who watches.
 
@@ -219,14 +210,9 @@ class Recorder:
         and a sink that is a file. Whether it runs; what keeps it from that is said, and harms nothing.
         """
         attempt = self.attempt()
-        if attempt is None:
-            return False
-        from .monitors import window_arguments
-
         published = [part for target in targets for part in ("--publish", target)]
-        return attempt.start_monitor(
-            [*published, "--interval", str(interval), "--wait", "1e9", *window_arguments(windows), *options]
-        )
+        arguments = [*published, "--interval", str(interval), "--wait", "1e9"]
+        return attempt is not None and attempt.start_monitor(arguments, windows, options)
 
     # The recorder itself.
 
@@ -290,9 +276,8 @@ class Recorder:
 
     def _of_step(self, event: str, step: Any, at: object) -> None:
         attempt = self.attempt(at)
-        number = attempt.whole(step) if attempt else None
-        if attempt and number is not None and not attempt.side:
-            attempt.event(event, at, step=number)
+        if attempt:
+            attempt.of_step(event, step, at)
 
     def _begin(self, at: object) -> Attempt | None:
         with self._lock:
@@ -312,8 +297,3 @@ class Recorder:
         attempt = Attempt(self._make_writer(rank), rank, size, sigterm=self._sigterm, at=at)
         self._attempt = attempt
         attempt.watch(*self._watched)
-
-
-def _one_of(name: str, given: str, known: tuple[str, ...]) -> None:
-    if given not in known:
-        raise ValueError(f"{name} is one of {', '.join(known)}, not {given!r}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from goodput_cli.analysis.goodput.phrases import pin_option, threshold_line
-from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.text import safe, shorten
 

@@ -88,7 +88,7 @@ def _describe(component: Schema, declared: type) -> None:
     component["description"] = " ".join((inspect.cleandoc(declared.__doc__ or "")).split())
     if not component["description"]:
         del component["description"]
-    for base in (Answer, declared):
+    for base in (one for one in reversed(declared.__mro__) if one.__module__.startswith("goodput_cli.")):
         for field, words in _field_strings(base):
             if field in component["properties"]:
                 component["properties"][field]["description"] = words

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import account
-from tests.strategies import BASE, any_logs, entry_logs, messy_logs, step_end_logs
+from tests.strategies import BASE, any_logs, asynchronous_logs, entry_logs, messy_logs, step_end_logs
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
@@ -74,6 +74,13 @@ def test_they_agree_on_who_wrote_the_lines(lines: Lines, question: dict[str, Any
 @given(step_end_logs(), questions())
 @pytest.mark.usefixtures("step_end_lines")
 def test_they_agree_on_step_ends(lines: Lines, question: dict[str, Any]) -> None:
+    agree(lines, question)
+
+
+@slowly
+@given(asynchronous_logs(), questions())
+@pytest.mark.usefixtures("asynchronous_saves")
+def test_they_agree_on_saves_that_say_they_are_asynchronous(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 

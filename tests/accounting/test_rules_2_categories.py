@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.accounts import account, ledger
 from tests.support.story import (
-    account,
     crashed,
     custom,
     end,
     init,
     job_finished,
-    ledger,
     loaded,
     loading,
     prep,

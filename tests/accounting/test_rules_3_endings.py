@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from tests.support.accounts import Account, account, ledger
 from tests.support.story import (
     BASE,
-    Account,
-    account,
     crashed,
     custom,
     end,
     finished,
     init,
     job_finished,
-    ledger,
     loaded,
     loading,
     prep,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.story import account, job_finished, ledger, loaded, saved, started
+from tests.support.accounts import account, ledger
+from tests.support.story import job_finished, loaded, saved, started
 
 
 def test_a_rank_may_start_behind_the_load_of_another() -> None:

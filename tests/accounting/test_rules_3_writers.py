@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from itertools import count
 
-from tests.support.story import Line, Lines, account, end, start, steps, told
+from tests.support.accounts import account
+from tests.support.story import Line, Lines, end, start, steps, told
 
 _NUMBER = count()
 

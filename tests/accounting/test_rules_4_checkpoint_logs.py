@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.accounts import account, ledger
 from tests.support.story import (
-    account,
     crashed,
     custom,
     end,
     finished,
     job_finished,
-    ledger,
     loaded,
     saved,
+    saved_asynchronously,
     start,
     started,
     steps,
@@ -78,6 +78,19 @@ def test_a_step_finished_inside_a_save_shows_that_saves_are_asynchronous() -> No
     )  # fmt: skip
     assert story.seconds == ledger(restore=10, productive=40, other=5)
     assert story.found("async_saves_detected") == 1
+
+
+@pytest.mark.usefixtures("asynchronous_saves")
+def test_a_line_of_a_save_may_say_that_saves_are_asynchronous() -> None:
+    """No step was finished while a save was under way, and the other save does not say so: it is a property of the
+    job."""
+    story = account(
+        started(0), loaded(0, 10), finished(20, 30), saved_asynchronously(20, 35), finished(40, 55), saved(40, 60),
+        job_finished(60), reference=1,
+    )  # fmt: skip
+    assert story.seconds == ledger(restore=10, productive=40, slowdown=5, other=5)
+    assert story.found("async_saves_detected") == 1
+    assert "program_startup" in story.analysis.not_recorded
 
 
 def test_with_asynchronous_saves_startup_is_not_inferred() -> None:

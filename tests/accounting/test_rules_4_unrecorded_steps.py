@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.story import account, end, ledger, start, steps, terminated
+from tests.support.accounts import account, ledger
+from tests.support.story import end, start, steps, terminated
 
 
 def test_steps_that_fit_before_the_next_start_were_trained() -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.accounts import Account, account, ledger
 from tests.support.story import (
-    Account,
-    account,
     custom,
     end,
     finished,
     job_finished,
-    ledger,
     loaded,
     save,
     saved,

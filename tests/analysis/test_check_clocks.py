@@ -5,19 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.checking import FINE, checked, codes, hosts, lines_of, the, written
-from tests.support.story import (
-    BASE,
-    custom,
-    end,
-    finished,
-    save,
-    saved,
-    start,
-    started,
-    step,
-    steps,
-    terminated,
-)
+from tests.support.story import BASE, custom, end, finished, save, saved, start, started, step, steps, terminated
 
 pytestmark = pytest.mark.usefixtures("folder")
 

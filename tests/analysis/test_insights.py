@@ -22,10 +22,10 @@ from goodput_cli.report.formats.markdown import render as markdown
 from goodput_cli.report.formats.table import render as table
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
+from tests.support.accounts import account
 from tests.support.markdown_docs import ROOT
 from tests.support.story import (
     Lines,
-    account,
     custom,
     end,
     finished,

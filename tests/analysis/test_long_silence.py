@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.story import account, end, start, steps
+from tests.support.accounts import account
+from tests.support.story import end, start, steps
 
 DAY = 86_400
 

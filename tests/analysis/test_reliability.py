@@ -12,10 +12,10 @@ from goodput_cli.analysis.disruptions.reliability import Reliability, poisson_in
 from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs
+from tests.support.accounts import account
 from tests.support.story import (
     BASE,
     Lines,
-    account,
     crashed,
     end,
     job_finished,

@@ -7,7 +7,8 @@ import json
 from goodput_cli.analysis.results import Method, Saves
 from goodput_cli.report.base import Page
 from goodput_cli.report.formats.json import render
-from tests.support.story import account, end, finished, loaded, save, saved, start, started, steps, terminated
+from tests.support.accounts import account
+from tests.support.story import end, finished, loaded, save, saved, start, started, steps, terminated
 
 
 def test_saves_are_counted_with_the_time_between_them() -> None:

@@ -20,8 +20,9 @@ from goodput_cli.analysis.steps.slow_regimes import level_changes
 from goodput_cli.analysis.steps.statistics import StepReport, histogram, step_report
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
+from tests.support.accounts import account
 from tests.support.json_answers import check_answer
-from tests.support.story import BASE, Lines, account, end, loaded, saved, start, started, step, steps, told
+from tests.support.story import BASE, Lines, end, loaded, saved, start, started, step, steps, told
 
 F64 = NDArray[np.float64]
 Output = pytest.CaptureFixture[str]

@@ -12,10 +12,7 @@ from goodput_cli.cli.main import run
 from tests.support.analyses import HOSTILE
 from tests.support.checking import FINE, flat, renamed, written
 from tests.support.json_answers import check_answer
-from tests.support.story import (
-    start,
-    steps,
-)
+from tests.support.story import start, steps
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")

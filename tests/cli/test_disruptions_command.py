@@ -15,13 +15,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from tests.analysis.test_disruptions import CRASH
 from tests.support.json_answers import check_answer
-from tests.support.story import (
-    end,
-    start,
-    step,
-    steps,
-    told,
-)
+from tests.support.story import end, start, step, steps, told
 
 Output = pytest.CaptureFixture[str]
 

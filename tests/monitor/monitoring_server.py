@@ -1,7 +1,7 @@
 """A server on loopback for what the monitor sends to Cloud Monitoring, in a process of its own. It refuses what we read
 in Google's documents that they refuse; that the real service does the same was not tried.
 
-    python tests/monitor/monitoring_server.py    prints its port
+    python -m tests.monitor.monitoring_server    prints its port
 
 POST /control orders a fault (JSON) or forgets everything, GET /control tells what was received. It is
 the metadata server of a machine too.
@@ -10,14 +10,13 @@ the metadata server of a machine too.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.server_process import QuietHandler, ServerProcess, serve_until_input_ends
 
 MOST_SERIES, APART_SECONDS, AHEAD_SECONDS, BEHIND_SECONDS = 200, 5.0, 300.0, 25 * 3600.0
 TYPES = {
@@ -49,19 +48,11 @@ RESOURCES = {
 }
 
 
-class Server:
+class Server(ServerProcess):
     """Starts the server; use as a context manager."""
 
-    def __enter__(self) -> Server:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        self.url = f"http://127.0.0.1:{self._process.stdout.readline().strip()}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # its standard input ends, and with it the process
+    def __init__(self) -> None:
+        super().__init__("tests.monitor.monitoring_server")
 
     def fault(self, kind: str = "", times: int = -1) -> None:
         """From now on, `times` requests (-1: all) are answered with a status such as "503", "hang", or "lose" (taken,
@@ -184,19 +175,16 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     state: _State
 
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         state = self.state
         if not self.path.startswith("/control"):
             self._metadata(self.path.partition("?")[0].removeprefix("/computeMetadata/v1").strip("/"))
             return
         with state.lock:
-            self._answer(
+            self.answer(
                 200,
                 {
                     "points": state.points,
@@ -206,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
                 },
             )
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         state = self.state
         with state.lock:
@@ -222,28 +210,24 @@ class _Handler(BaseHTTPRequestHandler):
         elif kind == "lose":
             self.connection.close()
         elif kind or not self.path.startswith("/v3/projects/"):
-            self._answer(int(kind or 404), {"error": {"message": "out of order"}})
+            self.answer(int(kind or 404), {"error": {"message": "out of order"}})
         elif refused:
-            self._answer(400, {"error": {"message": "; ".join(refused)[:1000]}})
+            self.answer(400, {"error": {"message": "; ".join(refused)[:1000]}})
         else:
-            self._answer(200, {})
+            self.answer(200, {})
 
     def _metadata(self, what: str) -> None:
         """What the metadata server of a machine of Google's says."""
-        body = METADATA.get(what, "").encode()
-        self.send_response(200 if what in METADATA else 404)
-        self.send_header("Metadata-Flavor", "Google")
-        self.send_header("Content-Type", "application/json" if body.startswith(b"{") else "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        body = METADATA.get(what, "")
+        kind = "application/json" if body.startswith("{") else "text/plain"
+        self.answer(200 if what in METADATA else 404, body, kind, Metadata_Flavor="Google")
 
     def _order(self, order: dict[str, Any]) -> None:
         if order.get("forget"):
             self.state.forget()
         else:
             self.state.fault = order
-        self._answer(200, {})
+        self.answer(200, {})
 
     def _fault(self) -> str:
         self.state.requests += 1
@@ -253,23 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
         fault["times"] -= fault["times"] > 0
         return str(fault["kind"])
 
-    def _answer(self, status: int, content: dict[str, Any]) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-def main() -> None:
-    """Serve until standard input ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    _Handler.state = _State()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_address[1], flush=True)
-    sys.stdin.read()
-
 
 if __name__ == "__main__":
-    main()
+    _Handler.state = _State()
+    serve_until_input_ends(_Handler)

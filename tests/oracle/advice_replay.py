@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .advice import Life, Record, latest
+from .lives import Life, Record, latest
 
 Path = list[tuple[int, int]]
 Save = Callable[[int, int], int | None]

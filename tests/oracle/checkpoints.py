@@ -49,8 +49,8 @@ def save_spans(records: list[Event]) -> list[tuple[int, int]]:
 
 
 def are_asynchronous(records: list[Event]) -> bool:
-    """Whether a later step was finished inside a save."""
-    return any(
+    """Whether a later step was finished inside a save, or the line of one says so."""
+    return any(record.kind == "saved" and record.label == "asynchronous" for record in records) or any(
         later.kind == "finished" and later.number > records[start].number
         for start, end in save_spans(records)
         for later in records[start:end]

@@ -38,6 +38,7 @@ class Event:
     """One fact of the log. time, end: ns UTC (they differ for Orbax intervals only).
 
     edge: "begin" or "end" (also of a step), "interval" (Orbax), else "point". identity: every field of its format.
+    label: also "preempted", and "asynchronous" of a save whose line says so.
     writer: the process that wrote it, where a Cloud Logging entry tells. A step with the edge "end" says how many were
     done; mean: ns, of one of them.
     """
@@ -112,6 +113,9 @@ def recorder_events(record: Record) -> Iterator[Event]:
     if time is not None and step is not None:
         mean = epoch_ns(record.get("mean_seconds"))
         yield Event(time, "step", time, "end", step, identity=("ends", time, step, mean), mean=mean)
+    time, step = epoch_ns(record.get("saved_asynchronously_time")), whole(record.get("saved_asynchronously"))
+    if time is not None and step is not None:
+        yield Event(time, "saved", time, step=step, label="asynchronous", identity=("async", time, step))
     time, step = epoch_ns(record.get("step_start_time")), whole(record.get("step_count"))
     if time is not None and step is not None:
         yield Event(time, "step", time, step=step, identity=("A", "step", time, step))

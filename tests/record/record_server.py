@@ -1,7 +1,7 @@
 """A server on loopback for what the recorder sends: Cloud Logging's `entries:write` and Cloud Storage's uploads, in a
 process of its own, with faults on order. It ends when its standard input does.
 
-    python tests/record/record_server.py [CERTIFICATE KEY]   prints its port
+    python -m tests.record.record_server [CERTIFICATE KEY]   prints its port
 
 Besides the two APIs: POST /control sets the fault (JSON) or forgets everything, GET /control tells what was received.
 """
@@ -10,38 +10,29 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tests.support.server_process import QuietHandler, ServerProcess, serve_until_input_ends
 
-class Server:
+
+class Server(ServerProcess):
     """Starts the server; use as a context manager. `url` is http://127.0.0.1:PORT, or https with a certificate."""
 
     def __init__(self, certificate: Path | None = None, key: Path | None = None) -> None:
-        self._arguments = [] if certificate is None else [str(certificate), str(key)]
+        super().__init__("tests.record.record_server", *(str(path) for path in (certificate, key) if path is not None))
         self._scheme = "http" if certificate is None else "https"
         self._context = None if certificate is None else ssl.create_default_context(cafile=str(certificate))
 
-    def __enter__(self) -> Server:
-        command = [sys.executable, __file__, *self._arguments]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        self.url = f"{self._scheme}://127.0.0.1:{self._process.stdout.readline().strip()}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(20)
-        self._process.stdout.close()
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def fault(self, kind: str = "", status: int = 503, times: int = -1, refuse: str = "") -> None:
         """From now on, `times` requests (-1: all) go wrong. kind: "status" (answer with it), "hang" (no answer), "lose"
@@ -102,17 +93,14 @@ class _State:
             return refused
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     protocol_version = "HTTP/1.1"
     state: _State
 
-    def log_message(self, *_: Any) -> None:
-        """Quiet."""
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802
         state = self.state
         with state.lock:
-            self._answer(
+            self.answer(
                 200,
                 {
                     "entries": list(state.entries.values()),
@@ -122,7 +110,7 @@ class _Handler(BaseHTTPRequestHandler):
                 },
             )
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.path == "/control":
             with self.state.lock:
@@ -131,13 +119,13 @@ class _Handler(BaseHTTPRequestHandler):
                     self.state.forget()
                 else:
                     self.state.fault = order
-            self._answer(200, {})
+            self.answer(200, {})
             return
         fault = self.state.take_fault()
         if fault["kind"] == "hang":
             time.sleep(600)
         elif fault["kind"] == "status":
-            self._answer(fault["status"], {"error": {"code": fault["status"]}})
+            self.answer(fault["status"], {"error": {"code": fault["status"]}})
         elif self.path.startswith("/upload/"):
             self._upload(body, fault)
         else:
@@ -150,9 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.connection.close()
         elif refused:
             errors = {str(at): {"code": 3, "message": "no"} for at in refused}
-            self._answer(400, {"error": {"code": 400, "details": [{"@type": "x", "logEntryErrors": errors}]}})
+            self.answer(400, {"error": {"code": 400, "details": [{"@type": "x", "logEntryErrors": errors}]}})
         else:
-            self._answer(200, {})
+            self.answer(200, {})
 
     def _upload(self, body: bytes, fault: dict[str, Any]) -> None:
         parts = urlsplit(self.path)
@@ -166,31 +154,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.close()
         elif exists and query.get("ifGenerationMatch") == ["0"]:
-            self._answer(412, {"error": {"code": 412}})
+            self.answer(412, {"error": {"code": 412}})
         else:
-            self._answer(200, {"name": name})
-
-    def _answer(self, status: int, content: dict[str, Any]) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-def main() -> None:
-    """Serve until standard input ends."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    _Handler.state = _State()
-    if len(sys.argv) > 1:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(sys.argv[1], sys.argv[2])
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    print(server.server_address[1], flush=True)
-    sys.stdin.read()
+            self.answer(200, {"name": name})
 
 
 if __name__ == "__main__":
-    main()
+    _Handler.state = _State()
+    serve_until_input_ends(_Handler, *sys.argv[1:])

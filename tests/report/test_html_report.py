@@ -14,11 +14,12 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_value, threshold_verdict
-from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
 from goodput_cli.report.formats.html import render
-from goodput_cli.report.html.charts import moving_library
+from goodput_cli.report.html.drawing import moving_library
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 from hypothesis import strategies as st
 
 from .changes import move
 from .checkpoints import checkpoint_stories
 from .ends import beaten, step_end_stories
-from .pen import Pen, Record
+from .pen import JOB, Pen, Record
 from .steps import step_stories
 
 Logs = st.SearchStrategy[list[str]]
@@ -50,6 +51,25 @@ def step_logs() -> Logs:
 def checkpoint_logs() -> Logs:
     """Logs of resiliency lines (format C)."""
     return _mostly(checkpoint_stories())
+
+
+def asynchronous_logs() -> Logs:
+    """Logs of resiliency lines, a few of whose saves say that training went on: for tests that have the format of
+    `support.asynchronous_saves`."""
+    return _mostly(_with_asynchronous_saves(checkpoint_stories()))
+
+
+@st.composite
+def _with_asynchronous_saves(draw: st.DrawFn, stories: st.SearchStrategy[list[Record]]) -> list[Record]:
+    pen = Pen(draw)
+    return [_asynchronous(record) if pen.maybe(20) else record for record in draw(stories)]
+
+
+def _asynchronous(record: Record) -> Record:
+    if record.get("event_type") != "checkpoint_saved":
+        return record
+    time = datetime.fromisoformat(record["timestamp"]).replace(tzinfo=UTC).timestamp()
+    return {"job_name": JOB, "saved_asynchronously": record["step"], "saved_asynchronously_time": time}
 
 
 def mixed_logs() -> Logs:

@@ -10,17 +10,7 @@ from goodput_cli.analysis.check.check import CheckReport, Finding
 from goodput_cli.analysis.each_job import check_log
 from goodput_cli.analysis.question import make_question
 from goodput_cli.events.read import read_events
-from tests.support.story import (
-    end,
-    prep,
-    save,
-    saved,
-    start,
-    started,
-    steps,
-    terminated,
-    told,
-)
+from tests.support.story import end, prep, save, saved, start, started, steps, terminated, told
 
 FINE = told(start(0.1), prep(0.5, 5.5), steps(0, 6, at=10.25), save(62.5, 2), steps(6, 6, at=70.25), end(130.5))
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from concurrent import futures
-from pathlib import Path
 from typing import Any
+
+from tests.support.server_process import ServerProcess
 
 T0 = 1_767_225_600
 """2026-01-01T00:00:00 UTC, in epoch seconds."""
@@ -24,22 +24,16 @@ PROJECT = "test-project"
 Entry = dict[str, Any]
 
 
-class LoggingServer:
+class LoggingServer(ServerProcess):
     """Starts the server; use as a context manager. `endpoint` is HOST:PORT."""
 
-    def __enter__(self) -> LoggingServer:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        self.endpoint = f"127.0.0.1:{self._answer()['port']}"
-        return self
+    def __init__(self) -> None:
+        super().__init__("tests.support.logging_server")
 
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(20)
-        self._process.stdout.close()
+    @property
+    def endpoint(self) -> str:
+        """HOST:PORT."""
+        return f"127.0.0.1:{self.port}"
 
     def add(self, *entries: Entry) -> None:
         """Entries as `entry` makes them."""
@@ -60,14 +54,8 @@ class LoggingServer:
         return taken
 
     def _ask(self, command: dict[str, Any]) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(command) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        self.write_line(json.dumps(command))
+        answer: dict[str, Any] = json.loads(self.read_line())
         return answer
 
 
@@ -268,12 +256,11 @@ def _main() -> None:
     service = _Service()
     server, port = _serve(service, 0)
     threading.Thread(target=_watch, args=(service, server, port), daemon=True).start()
-    print(json.dumps({"port": port}), flush=True)
+    print(port, flush=True)
     for line in sys.stdin:
         print(json.dumps(_obey(service, json.loads(line))), flush=True)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parent.parent.parent))
     _main()

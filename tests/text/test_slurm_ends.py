@@ -32,3 +32,139 @@ def test_a_death_without_a_time_is_at_the_last_time(tmp_path: Path, line: str) -
 def test_records_with_times_of_their_own_are_never_missing(tmp_path: Path) -> None:
     log = TRAINED.replace("      10/", "       1/").replace("      20/", "      60/")
     assert "missing_records" not in codes(analysed(written(tmp_path / "run", a_out=log)))
+
+
+@pytest.mark.parametrize(
+    ("line", "ended"),
+    [
+        ("slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE TO TIME LIMIT ***", "terminated"),
+        ("slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE to SIGNAL Term ***", "terminated"),
+        ("slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00 ***", "terminated"),
+        ("srun: error: *** STEP 8.0 CANCELLED AT 2026-03-01T10:02:00 DUE TO JOB REQUEUE ***", "terminated"),
+        ("slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE TO PREEMPTION ***", "preempted"),
+        (
+            "slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE TO NODE FAILURE, SEE SLURMCTLD "
+            "LOG FOR DETAILS ***",
+            "crashed",
+        ),
+    ],
+)  # fmt: skip
+def test_slurm_says_why_it_cancelled(tmp_path: Path, line: str, ended: str) -> None:
+    analysis = analysed(written(tmp_path / "run", a_out=f"{TRAINED}{line}\n", b_out=AGAIN))
+    (disruption,) = analysis.disruptions
+    assert disruption.ended == ended
+    assert seconds(analysis)["infrastructure_recovery_from_disruption"] == 480
+
+
+AGAIN = TRAINED.replace(" 10:0", " 10:1").replace("      20/", "      40/").replace("      10/", "      30/")
+
+
+def test_a_process_dies_where_its_launcher_says_so(tmp_path: Path) -> None:
+    """The lines of the process have no time, or one of another thread; those of the launcher do, 40 s after the last
+    record. Where errors go into a file of their own, the answer is the same."""
+    death = """\
+[rank5]:[E301 10:02:15.123456789 ProcessGroupNCCL.cpp:616] [Rank 5] Watchdog caught collective operation timeout
+terminate called after throwing an instance of 'c10::DistBackendError'
+E0301 10:02:20.000000 140 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) local_rank: 5 (pid: 7) of binary: python
+srun: error: node-0: task 0: Exited with exit code 1
+"""  # noqa: E501 - as torchrun writes it
+    expected = {"productive": 80, "program_startup": 20, "wasted_progress_from_disruption": 40}
+    assert seconds(analysed(written(tmp_path / "one", a_out=TRAINED + death), year=2026)) == expected
+    assert seconds(analysed(written(tmp_path / "two", a_out=TRAINED, a_err=death), year=2026)) == expected
+
+
+def test_an_error_file_without_any_time_ends_with_its_output(tmp_path: Path) -> None:
+    error = "srun: error: node-3: task 24: Out Of Memory\n"
+    analysis = analysed(written(tmp_path / "run", slurm__8_out=TRAINED, slurm__8_err=error))
+    assert (analysis.job.ending, seconds(analysis)) == ("crashed", {"productive": 80, "program_startup": 20})
+    assert "no_clock" not in codes(analysis)
+    other = analysed(written(tmp_path / "other", node0_out=TRAINED, node1_out=error))
+    assert (other.job.ending, other.job.attempts) == ("not_logged", 1)
+
+
+def test_stamps_without_a_year_are_of_the_year_of_the_files_beside(tmp_path: Path) -> None:
+    """A file that was copied was last changed when it was copied."""
+    error = "E0301 10:02:20.000000 140 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) \
+local_rank: 5 (pid: 7) of binary: python\n"
+    folder = written(tmp_path / "run", node0_out=TRAINED.replace("2026", "2019"), node1_out=error)
+    assert seconds(analysed(folder))["wasted_progress_from_disruption"] == 40
+
+
+FIRST_RANK = """\
+[before the start of training step] datetime: 2026-03-01 10:00:00
+(min, max) time across ranks (ms):
+    evaluate .......................................: (3990.00, 4000.00)
+ validation loss at iteration 20 | lm loss value: 8.0E+00 |
+saving checkpoint at iteration      20 to /ckpt/llm
+  successfully saved checkpoint at iteration      20 to /ckpt/llm
+(min, max) time across ranks (ms):
+    save-checkpoint ................................: (4990.00, 5000.00)
+"""
+LAST_RANK = """\
+ [2026-03-01 10:01:00] iteration       10/     100 | elapsed time per iteration (ms): 6000.0 |
+ [2026-03-01 10:01:40] iteration       20/     100 | elapsed time per iteration (ms): 4000.0 |
+ [2026-03-01 10:02:29] iteration       30/     100 | elapsed time per iteration (ms): 4000.0 |
+"""
+
+
+def test_the_first_rank_of_megatron_prints_into_another_file_than_the_last(tmp_path: Path) -> None:
+    apart = written(tmp_path / "apart", node0_out=FIRST_RANK, node1_out=LAST_RANK)
+    lines = LAST_RANK.splitlines(keepends=True)
+    at = FIRST_RANK.index("(min, max)")
+    one = written(tmp_path / "one", a_out=FIRST_RANK[:at] + "".join(lines[:2]) + FIRST_RANK[at:] + lines[2])
+    expected = {
+        "productive": 120,
+        "program_startup": 20,
+        "EVAL_STEP": 4,
+        "unproductive_checkpoint_save_time": 5,
+    }
+    assert seconds(analysed(one)) == expected
+    assert seconds(analysed(apart)) == expected
+
+
+def test_deepspeeds_launcher_says_when_it_began_and_how_it_ended(tmp_path: Path) -> None:
+    """Up at 2; ten steps of 2 s behind a start of 20 s, a save of 4 s, and a death 5 s after the last record."""
+    log = """\
+[2026-03-01 10:00:02,000] [INFO] [launch.py:145:main] nnodes=1, num_local_procs=8, node_rank=0
+[2026-03-01 10:00:42,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0001], mom=[(0.9, 0.95)]
+[2026-03-01 10:01:02,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=20, skipped=0, lr=[0.0001], mom=[(0.9, 0.95)]
+[2026-03-01 10:01:02,000] [INFO] [logging.py:96:log_dist] [Torch] Checkpoint global_step20 is about to be saved!
+[2026-03-01 10:01:06,000] [INFO] [engine.py:33:commit] [Torch] Checkpoint global_step20 is ready now!
+[2026-03-01 10:01:26,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=30, skipped=0, lr=[0.0001], mom=[(0.9, 0.95)]
+[2026-03-01 10:01:30,000] [INFO] [launch.py:316:sigkill_handler] Killing subprocess 123
+[2026-03-01 10:01:31,000] [ERROR] [launch.py:322:sigkill_handler] ['python'] exits with return code = -9
+"""
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    assert analysis.job.ending == "crashed"
+    assert seconds(analysis) == {
+        "productive": 60,
+        "program_startup": 20,
+        "unproductive_checkpoint_save_time": 4,
+        "wasted_progress_from_disruption": 5,
+    }
+
+
+def test_rotated_files_of_a_folder_are_read(tmp_path: Path) -> None:
+    lines = TRAINED.splitlines(keepends=True)
+    folder = written(tmp_path / "run", train_log=lines[2])
+    (folder / "train.log.1").write_text(lines[1], encoding="utf-8")
+    (folder / "train.log-20260301").write_text(lines[0], encoding="utf-8")
+    assert seconds(analysed(folder)) == {"productive": 80, "program_startup": 20}
+
+
+COLLECTED = """\
+2026-03-01T08:00:00.100000000Z [before the start of training step] datetime: 2026-03-01 10:00:00
+2026-03-01T08:01:00.200000000Z  [2026-03-01 10:01:00] iteration       10/100 | elapsed time per iteration (ms): 4000.0 |
+2026-03-01T08:01:40.300000000Z  [2026-03-01 10:01:40] iteration       20/100 | elapsed time per iteration (ms): 4000.0 |
+"""
+
+
+def test_a_collectors_times_beside_those_of_the_lines_tell_the_zone(tmp_path: Path) -> None:
+    """The error file was not collected: its times are two hours ahead, as those of the lines in the other one are."""
+    error = "slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE TO TIME LIMIT ***\n"
+    folder = written(tmp_path / "run", a_log=COLLECTED, b_err=error)
+    analysis = analysed(folder)
+    assert analysis.job.end_ns == 1_772_352_120 * 10**9
+    assert "timezone_found" in codes(analysis)
+    assert "naive_timestamps" not in codes(analysis)
+    assert "naive_timestamps" in codes(analysed(folder, timezone="Europe/Berlin"))

@@ -213,7 +213,7 @@ def _with_saves(
     table: EventTable, records: _Records, new: Mask, finishes: NDArray[np.intp], async_saves: bool
 ) -> tuple[_Highs, NDArray[np.intp], bool]:
     """Blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in between.
-    A higher step finished inside any save shows that saves are asynchronous."""
+    A higher step finished inside any save shows that saves are asynchronous, and the line of one may say so."""
     high = np.flatnonzero(new)
     finished, saved = _first_saves(records, finishes)
     asynchronous = async_saves or _finished_inside(records, finished, saved) or _says_so(table, records)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from goodput_cli.analysis.advice.job import JobAdvice
@@ -23,32 +22,18 @@ from goodput_cli.analysis.answer import (
     DiagnosticEntry,
     MeasuredWindow,
     NamedJob,
-    Part,
     Row,
+    ThresholdPart,
     diagnostic_entries,
     measured_window,
     named_job,
     row_of,
+    threshold_parts,
 )
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.table import json_rows
 
 LeverRow = Annotated[Row, row_of("lever", "what would have bought goodput", LEVERS)]
-
-
-class AdviceThreshold(Part):
-    expression: str
-    met: bool | None
-    """whether what the expression says holds; null: the log does not say enough"""
-    value: float | None
-    limit: float
-    unit: Literal["pp", "s", ""]
-    """of value and limit: points of goodput, seconds, a plain number"""
-    fails: bool
-    """whether the run fails when it holds (--fail-if), or is only warned of (--warn-if)"""
-    verdict: Literal["failed", "warning", "passed", "not_recorded"]
-    hint: str | None = None
-    """what may have been meant, where a name is not in the log"""
 
 
 class AdviceAnswer(Answer, kw_only=True):
@@ -70,7 +55,7 @@ class AdviceAnswer(Answer, kw_only=True):
     scenario: Scenario | None
     deaths: IfDeath | None
     """null: every death was logged"""
-    thresholds: Sequence[AdviceThreshold]
+    thresholds: Sequence[ThresholdPart]
     diagnostics: Sequence[DiagnosticEntry]
 
 
@@ -90,7 +75,7 @@ def advice_answer(advised: JobAdvice) -> AdviceAnswer:
         checkpoint_bound=_rows([advice.bound])[0] if advice.bound else None,
         scenario=advice.scenario,
         deaths=advice.deaths,
-        thresholds=[AdviceThreshold(**asdict(one), verdict=one.verdict) for one in advice.thresholds],
+        thresholds=threshold_parts(advice.thresholds),
         diagnostics=diagnostic_entries((*analysis.diagnostics, *advice.diagnostics)),
     )
 

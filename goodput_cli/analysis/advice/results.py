@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 from goodput_cli.analysis.advice.formulas import Formulas
 from goodput_cli.analysis.advice.replay.record import Death
-from goodput_cli.analysis.results import Threshold
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import column
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 Verdict = Literal["keep", "change", "unclear", "refused"]

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.goodput.thresholds import NUMBER, UNIT_SECONDS
-from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:

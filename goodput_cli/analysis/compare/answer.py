@@ -16,6 +16,7 @@ from goodput_cli.analysis.answer import (
     FromOne,
     Instant,
     Part,
+    ThresholdPart,
     diagnostic_entries,
 )
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
@@ -114,24 +115,11 @@ class ComparedPair(Part):
     """what else there is to compare"""
 
 
-class ChangeThreshold(Part):
+class ChangeThreshold(ThresholdPart, kw_only=True):
+    """a threshold on the change from the baseline to a side"""
+
     side: FromOne
     """place in sides, from 0"""
-    expression: str
-    met: bool | None
-    """whether the change goes further than the limit; null: one of the two sides does not record it"""
-    value: float | None
-    """the change, in the unit; null: not recorded, or in % of a baseline of 0"""
-    limit: float
-    """in the unit"""
-    unit: Literal["pp", "%", "s", ""]
-    """of value and limit: percentage points, percent of the baseline's value, seconds, a plain number"""
-    fails: bool
-    """whether the run fails when it holds (--fail-if), or is only warned of (--warn-if)"""
-    verdict: Literal["failed", "warning", "passed", "not_recorded"]
-    """what the expression did"""
-    hint: str | None = None
-    """what may have been meant, where a name is not in the log"""
 
 
 class CompareAnswer(Answer, kw_only=True):

@@ -12,8 +12,9 @@ from fractions import Fraction
 
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
-from goodput_cli.analysis.results import Method, Threshold
+from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.summary import Summary
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared

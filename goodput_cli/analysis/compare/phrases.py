@@ -10,8 +10,7 @@ from fractions import Fraction
 
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
-from goodput_cli.analysis.measures import change_is_better
-from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.vocabulary.category_names import short_title
 from goodput_cli.vocabulary.text import (
     change,
@@ -81,7 +80,7 @@ def fact_is_better(pair: Pair, fact: Change) -> str:
     """`better`, `worse`, or nothing; nothing as well for counts of runs of very different length."""
     if fact.measure.name.startswith("disruptions") and _differ_in_length(pair):
         return ""
-    better = None if fact.change is None else change_is_better(fact.measure.name, fact.change)
+    better = None if fact.change is None else fact.measure.improved(fact.change)
     return "" if better is None else "better" if better else "worse"
 
 

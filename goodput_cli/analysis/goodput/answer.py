@@ -15,7 +15,9 @@ from goodput_cli.analysis.answer import (
     DiagnosticEntry,
     Instant,
     Part,
+    ThresholdPart,
     diagnostic_entries,
+    threshold_parts,
 )
 from goodput_cli.analysis.disruptions.answer import (
     DisruptionRows,
@@ -23,8 +25,7 @@ from goodput_cli.analysis.disruptions.answer import (
     disruption_rows,
     reliability_part,
 )
-from goodput_cli.analysis.insights.insight import Insight
-from goodput_cli.analysis.insights.kinds import BY_CODE
+from goodput_cli.analysis.insights.answer import InsightPart, insight_part
 from goodput_cli.analysis.results import (
     Analysis,
     AtRisk,
@@ -171,53 +172,6 @@ class ElasticPart(Part):
     """goodput times stepping_slice_efficiency"""
 
 
-class ThresholdPart(Part):
-    expression: str
-    met: bool | None
-    """whether what the expression says holds (a --fail-… expression then fails the run); null: not recorded"""
-    value: float | None
-    """in the unit; null: not recorded"""
-    limit: float
-    """in the unit"""
-    unit: Literal["%", "s", ""]
-    """of value and limit; empty for a plain number"""
-    fails: bool
-    """whether the run fails when the expression holds (--fail-under, --fail-if), or is only warned of (--warn-if)"""
-    verdict: Literal["failed", "warning", "passed", "not_recorded"]
-    """what the expression did"""
-    hint: str | None = None
-    """what may have been meant, where a name is not in the log"""
-
-
-class InsightPart(Part):
-    """what happened, what it cost and what to do; no second is in two insights"""
-
-    code: Annotated[str, Meta(extra_json_schema={"enum": list(BY_CODE)})]
-    title: str
-    """its kind in a few words"""
-    text: str
-    """what happened"""
-    advice: str
-    """what to do"""
-    seconds: Amount
-    ns: Count
-    percent: Amount
-    """of the window without exclusions"""
-    start: Instant
-    end: Instant
-    """from when to when it happened"""
-    count: Count
-    """how many things it is about"""
-    evidence: Sequence[str]
-    """file:line or insertId of the first lines that show it"""
-    command: str
-    """the command that shows more"""
-    accelerator_hours: Amount | None = None
-    """seconds x accelerators, in hours; null without --accelerators, and in the queue"""
-    cost: Amount | None = None
-    """accelerator_hours x price; null without --price-per-hour"""
-
-
 class AnalysisAnswer(Answer, kw_only=True):
     """goodput analyze --format json: where every second of one job went. In integers, goodput.ns and all badput[].ns
     add up to window.ns - window.excluded_ns. Every key is always there; what was not recorded or does not apply is
@@ -260,7 +214,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         job=_job(analysis.job),
         window=_window(analysis.window),
         goodput=GoodputPart(seconds=goodput.seconds, ns=goodput.ns, percent=goodput.percent),
-        insights=[_insight(insight) for insight in analysis.insights],
+        insights=[insight_part(insight) for insight in analysis.insights],
         badput=[badput(row) for row in analysis.badput],
         overlapped=[Overlapped(category=row.category, seconds=row.seconds, ns=row.ns) for row in analysis.overlapped],
         at_risk=_at_risk(analysis.at_risk),
@@ -272,7 +226,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         reliability=reliability_part(analysis.reliability),
         rolling=() if analysis.rolling is None else rolling_rows(analysis.rolling),
         disruptions=disruption_rows(analysis.disruptions),
-        thresholds=[ThresholdPart(**asdict(one), verdict=one.verdict) for one in analysis.thresholds],
+        thresholds=threshold_parts(analysis.thresholds),
         not_recorded=analysis.not_recorded,
         diagnostics=diagnostic_entries(analysis.diagnostics),
     )
@@ -281,25 +235,6 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
 def badput(row: CategoryTime) -> Badput:
     """A row of the ledger."""
     return Badput(category=row.category, label=row.label, seconds=row.seconds, ns=row.ns, percent=row.percent)
-
-
-def _insight(insight: Insight) -> InsightPart:
-    return InsightPart(
-        code=insight.code,
-        title=insight.kind.title,
-        text=insight.text,
-        advice=insight.advice,
-        seconds=insight.seconds,
-        ns=insight.ns,
-        percent=insight.percent,
-        start=iso(insight.start_ns),
-        end=iso(insight.end_ns),
-        count=insight.count,
-        evidence=insight.evidence,
-        command=insight.command_line(),
-        accelerator_hours=insight.accelerator_hours,
-        cost=insight.cost,
-    )
 
 
 def _job(job: Job) -> JobPart:

@@ -189,8 +189,8 @@ def _progress(timeline: Timeline) -> Iterator[Diagnostic]:
     if progress.asynchronous and not timeline.rules.method.async_saves:
         yield Diagnostic.of(
             "async_saves_detected",
-            "steps were finished while a save was under way: saves are asynchronous here and claim no time, and "
-            "startup is not inferred",
+            "steps were finished while a save was under way, or a line says so: saves are asynchronous here and claim "
+            "no time, and startup is not inferred",
         )
 
 

@@ -15,8 +15,9 @@ from fractions import Fraction
 
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, percent_of, value_of
-from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import Summary, summary_of
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.likely import did_you_mean
 

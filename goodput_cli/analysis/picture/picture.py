@@ -15,7 +15,8 @@ from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.picture.bands import Bands, bands
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
 from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
-from goodput_cli.analysis.results import Analysis, Rolling
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
 from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64

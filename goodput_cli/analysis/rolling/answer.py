@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from goodput_cli.analysis.answer import Answer, Instant, NamedJob, Part, Row, Rows, named_job, row_of
-from goodput_cli.analysis.results import Analysis, Rolling
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.analysis.rolling.sheet import COLUMNS, parts
 from goodput_cli.analysis.table import json_rows
 from goodput_cli.vocabulary.text import iso

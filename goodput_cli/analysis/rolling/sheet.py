@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from goodput_cli.analysis.results import Analysis, Rolling, WindowRow
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.rolling.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import table_rows
 from goodput_cli.arrays import I64, blocks

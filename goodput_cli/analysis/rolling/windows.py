@@ -16,7 +16,7 @@ from goodput_cli.accounting.build import Timeline, build_timeline
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.accounting.ledger import Key, Ledger
 from goodput_cli.analysis.goodput.slice_efficiency import slice_counts
-from goodput_cli.analysis.results import Rolling
+from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable

@@ -62,7 +62,7 @@ ACCOUNTING: dict[str, Code] = {
     ),
     "async_saves_detected": Code(
         "info",
-        "Steps finished while a save was under way.",
+        "Steps finished while a save was under way, or a line of a save says that training went on.",
         "Saves of this checkpoint log claim no time, and startup is not inferred.",
         "Say --async-saves to make it explicit.",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
+from goodput_cli.events.text.beside import completed, times_beside
 from goodput_cli.events.text.jobs import TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import said
@@ -24,7 +25,8 @@ from goodput_cli.events.text.programs import launcher, mllog, scheduler
 from goodput_cli.events.text.programs.runs import group_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
-from goodput_cli.events.text.translated import first_begin, meaning_of
+from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of
+from goodput_cli.events.text.zones import FoundZone
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
@@ -46,14 +48,20 @@ class Texts:
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
         sources = dict(self._sources)
+        zones = _zones(self._sources, names) if output.zones is not None else {}
+        near = times_beside(self._sources, names)
         for code, marks in self._of_event_files(names, question, output.notes).items():
             sources[code] = replace(sources[code], marks=marks)
-        for code, whole in sources.items():
-            source = replace(whole, marks=[mark for mark in whole.marks if not _is_run(mark)])
+        sources = {
+            code: replace(source, marks=[mark for mark in source.marks if not _is_run(mark)])
+            for code, source in sources.items()
+        }
+        for code, source in completed(sources, names).items():
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-            placed = self._placed(source, question, output)
-            note_source(names[code], code, source, placed, output)
+            zone = zones.get(folder_of(names[code]))
+            placed = self._placed(source, question, output, zone, near.get(code, ()))
+            note_source(names[code], code, source, placed, output, zone)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
             events += [(code, part) for part in allocations(meaning) if part]
         files = [_file(names[code], part, _own_job(sources[code].marks, names[code])) for code, part in events]
@@ -65,6 +73,7 @@ class Texts:
         runs = self._runs(question, jobs.values(), output.notes)
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
+            end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
             started_by_scheduler(parts)
             launcher.outlive(parts)
             one_start_each(parts)
@@ -135,9 +144,21 @@ class Texts:
         return marks
 
     @staticmethod
-    def _placed(source: CollectedSource, question: Asked, output: Output) -> Placed:
+    def _placed(
+        source: CollectedSource, question: Asked, output: Output, zone: FoundZone | None, near: Sequence[int]
+    ) -> Placed:
         modified = source.modified_ns if source.modified_ns is not None else question.now_ns
-        return place(source.marks, modified, question.year, output.clock.from_local, ONE_STORY)
+        local = output.clock.from_local if zone is None else zone.from_local
+        return place(source.marks, modified, question.year, local, ONE_STORY, near)
+
+
+def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[str, FoundZone]:
+    """The zone of each folder, where a collector's times stand beside those of its lines."""
+    marks: defaultdict[str, list[Mark]] = defaultdict(list)
+    for code, source in sources.items():
+        marks[folder_of(names[code])] += [mark for mark in source.marks if mark.local is not None]
+    found = {folder: FoundZone(of_folder) for folder, of_folder in marks.items() if of_folder}
+    return {folder: zone for folder, zone in found.items() if zone}
 
 
 def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import Entry, Output, Records
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.marks import Mark, Said, What, timed
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.scan import LONGEST, Ruleset
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")
 """What GKE says of the job that a pod is of."""
@@ -36,12 +36,11 @@ def collect(
             continue
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
         collected = Stamp(stamp, Zone.EXACT, False)
-        found = [said for part in text[:LONGEST].splitlines() for said in _read(part, rules)]
-        for said in found:
+        found = [one for part in text[:LONGEST].splitlines() for one in _read(part, rules)]
+        for own, said in found:
             used[at] = True
             said.job = said.job or job
-            said.at = None  # the time of the entry is exact, that of the line has no zone
-            marks.append(Mark(line, stream, collected, said, entry=int(codes[at])))
+            marks.append(timed(Mark(line, stream, own, said, entry=int(codes[at])), collected))
         if not found:
             silent = Mark(line, stream, collected, entry=int(codes[at]))
             first, last = alive.get(stream, (silent, silent))
@@ -55,11 +54,17 @@ def _time(mark: Mark) -> int:
     return -1 if mark.stamp is None else mark.stamp.ns
 
 
-def _read(line: str, rules: Ruleset) -> list[Said]:
-    found, _, _ = (
-        rules.read(bare(line).text) if rules.anchors.search(line.encode(errors="replace")) else ([], False, "")
-    )
-    return [said for said in found if said.what is not What.IGNORE]
+def _read(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
+    """The line's own time and what it says."""
+    if not rules.anchors.search(line.encode(errors="replace")):
+        return []
+    text = bare(line).text
+    found, _, _ = rules.read(text)
+    try:
+        own = stamp_of(text) if found else None
+    except StampError:
+        own = None
+    return [(own, said) for said in found if said.what is not What.IGNORE]
 
 
 def _job(entry: Entry) -> str:

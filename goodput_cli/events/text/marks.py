@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.events.text.stamps import Stamp, Zone
 
 
 class What(StrEnum):
@@ -22,6 +22,8 @@ class What(StrEnum):
     FINISHED = "finished"
     STOPPED = "stopped"
     TERMINATED = "terminated"
+    PREEMPTED = "preempted"
+    """Terminated, because somebody else needs the machines."""
     CRASHED = "crashed"
     SCHEDULED = "scheduled"
     SAVE = "save"
@@ -53,7 +55,9 @@ class Said:
     begins: bool = False
     edge: Edge = Edge.POINT
     at: Stamp | None = None
-    """When it happened, where the line says another instant than the one it was written at."""
+    """When it happened, where the line says so in words of its own."""
+    earlier: bool = False
+    """Whether `at` is before the line was printed, so that the time of a collector says nothing about it."""
     name: str = ""
     """Which line of its format it is, where the format has to know."""
     label: str = ""
@@ -66,6 +70,10 @@ class Said:
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
+
+
+ENDS = frozenset({What.TERMINATED, What.PREEMPTED, What.CRASHED, What.FINISHED, What.STOPPED})
+"""What ends a life of the job."""
 
 
 @dataclass(slots=True)
@@ -84,3 +92,18 @@ class Mark:
     """The code of the Cloud Logging entry that says it; -1: none does."""
     odd: bool = False
     """Whether the time was not written but counted from other lines."""
+    borrowed: bool = False
+    """Whether it stands in another file, and here only to say what the lines around it are about."""
+    local: Stamp | None = None
+    """The line's own time, where `stamp` is that of a collector: their difference is the offset of a zone."""
+
+
+def timed(mark: Mark, collected: Stamp | None) -> Mark:
+    """A mark with the time of the collector that took its line (None: none did), which is exact and counts for it. What
+    the line says to have happened earlier, or in a zone that it names, keeps its own time."""
+    if collected is None:
+        return mark
+    mark.stamp, mark.local = collected, mark.stamp
+    if mark.said is not None and mark.said.at is not None and not mark.said.earlier:
+        mark.said.at = mark.said.at if mark.said.at.zone is Zone.EXACT else None
+    return mark

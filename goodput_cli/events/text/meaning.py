@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from goodput_cli.events.schema import NS_PER_SECOND, Edge
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 
 _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
 """A gap is at least this part of the time of the steps behind it."""
 _GAP_KINDS = (What.SAVE, What.EVAL)
-_ENDS = (What.STEP, What.STEP_START, What.TERMINATED, What.CRASHED, What.FINISHED, What.STOPPED)
+_ENDS = (What.STEP, What.STEP_START, *ENDS)
 
 
 def meant(marks: Sequence[Mark]) -> list[Mark]:
@@ -118,7 +118,7 @@ def _with_gaps(marks: Sequence[Mark]) -> Iterator[Mark]:
         elif one.what is What.STEP:
             yield from _gap(before, mark, waiting, claimed)
             before, waiting, claimed = mark, [], False
-        elif one.what in (What.START, What.CRASHED, What.TERMINATED):
+        elif one.what in (What.START, What.CRASHED, What.TERMINATED, What.PREEMPTED):
             yield from waiting
             before, waiting, claimed = None, [], False
         yield mark

@@ -11,10 +11,13 @@ from goodput_cli.events.text.marks import Mark
 from goodput_cli.events.text.parts import CollectedSource
 from goodput_cli.events.text.place import Placed
 from goodput_cli.events.text.programs.runs import Grouped, silent_hosts
+from goodput_cli.events.text.zones import FoundZone
 
 
-def note_source(name: str, code: int, source: CollectedSource, placed: Placed, output: Output) -> None:
-    """What was noticed in one source."""
+def note_source(
+    name: str, code: int, source: CollectedSource, placed: Placed, output: Output, zone: FoundZone | None
+) -> None:
+    """What was noticed in one source. zone: of its stamps without one, where lines show it."""
     notes = output.notes
     for line, reason in source.bad:
         notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
@@ -26,10 +29,7 @@ def note_source(name: str, code: int, source: CollectedSource, placed: Placed, o
         return
     if source.noise:
         notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
-    if placed.naive:
-        zone = output.clock.zone
-        message = f"timestamps without a zone, read as {zone}; --timezone says which zone they are in"
-        notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
+    _note_zone(code, placed, output, zone)
     if placed.without_year:
         message = "stamps without a year; --year says which it is"
         notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
@@ -41,6 +41,16 @@ def note_source(name: str, code: int, source: CollectedSource, placed: Placed, o
     if placed.missing:
         message = "records without a time that follow a jump of the steps; the jump takes no time"
         notes.add("missing_records", message, code, list(placed.missing))
+
+
+def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None) -> None:
+    notes = output.notes
+    if placed.naive and zone is not None:
+        message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
+        notes.add("timezone_found", f"{message}; --timezone says otherwise", code, list(placed.naive))
+    elif placed.naive:
+        message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
+        notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
 
 
 def note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: DiagnosticCollector) -> None:

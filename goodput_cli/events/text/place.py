@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
 from goodput_cli.events.schema import NS_PER_SECOND
-from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.marks import ENDS, Mark, What
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 
 _DAY = 86_400 * NS_PER_SECOND
@@ -38,13 +38,15 @@ def place(
     year: int | None,
     local: Callable[[int], int],
     one_stream: Container[str] = (),
+    near: Sequence[int] = (),
 ) -> Placed:
     """Set the times of the marks of one source, which are in order of lines.
 
     modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
-    a local time is in ns UTC. one_stream: formats whose ranks print one story.
+    a local time is in ns UTC. one_stream: formats whose ranks print one story. near: times in other sources of the
+    job, which tell the year where no stamp of this one has any.
     """
-    dated = _with_years(marks, modified_ns, year)
+    dated = _with_years(marks, modified_ns, year, near)
     no_clock = bool(marks) and all(stamp is None for stamp in dated)
     naive = tuple(
         mark.line
@@ -66,6 +68,8 @@ def place(
     lengths, missing = _lengths(marks, instants, [rows for rows, _ in stories])
     for rows, clocks in stories:
         back += _place_story(marks, instants, lengths, rows, clocks, modified_ns if no_clock else None)
+    if not no_clock:
+        _ends_behind(marks, instants)
     for mark in marks:
         if mark.said is not None and mark.said.at is not None:
             _own_time(mark, year, local)
@@ -88,6 +92,16 @@ def _place_story(
     return stream.place(no_clock_until) if rows else []
 
 
+def _ends_behind(marks: Sequence[Mark], instants: Sequence[int | None]) -> None:
+    """An end without a stamp is no earlier than the line of any stream that stands before it."""
+    last: int | None = None
+    for mark, ns in zip(marks, instants, strict=True):
+        last = last if ns is None else ns
+        is_end = ns is None and mark.said is not None and mark.said.what in ENDS
+        if is_end and last is not None and mark.time < last:
+            mark.time = mark.end = last
+
+
 def _is_exact(stamp: Stamp | None) -> bool:
     return stamp is not None and stamp.zone is Zone.EXACT
 
@@ -108,10 +122,13 @@ def _of_whole_source(marks: Sequence[Mark], instants: Sequence[int | None], one_
     return [mark.said is not None and (mark.said.format in one_stream or mark.stream not in stamped) for mark in marks]
 
 
-def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None) -> list[Stamp | None]:
-    """The stamps; those without a year get that of the nearest stamp that has one, before it rather than behind."""
-    first = next((m.stamp for m in marks if m.stamp is not None and m.stamp.zone is not Zone.YEARLESS), None)
-    near = None if first is None else first.ns
+def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None, others: Sequence[int]) -> list[Stamp | None]:
+    """The stamps; those without a year get that of the nearest stamp that has one, before it rather than behind, else
+    that of the nearest in other sources."""
+    stamps = [mark.stamp for mark in marks if mark.stamp is not None]
+    near = next((stamp.ns for stamp in stamps if stamp.zone is not Zone.YEARLESS), None)
+    if near is None and stamps and others:
+        near = min(others, key=lambda ns: abs(with_year(stamps[0], year_of(ns), ns).ns - ns))
     dated: list[Stamp | None] = []
     for mark in marks:
         stamp = mark.stamp

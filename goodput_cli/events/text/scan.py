@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,18 @@ from goodput_cli.arrays import I64
 from goodput_cli.errors import SourceError
 from goodput_cli.events.json.lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.text.marks import Mark, Said
+from goodput_cli.events.text.marks import Mark, Said, timed
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError, Rule
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, candidates, stamp_of
+from goodput_cli.events.text.stamps import StampError, candidates, stamp_of
 from goodput_cli.sources.base import RawBatch, Record
 
 LONGEST = 1 << 16
 """Longer lines are noise."""
 SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
-_NEWLINE = ord("\n")
+_NEWLINE, _RETURN = ord("\n"), ord("\r")
 _BRACE = ord("{")
 _OBJECT = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\]|\Z))")
 _PRIME = np.uint64(0x100000001B3)
@@ -53,6 +54,7 @@ class Ruleset:
 
     def knows(self, head: bytes) -> bool:
         """Whether a rule knows some line of a text that begins like this."""
+        head = head.replace(b"\r", b"\n")
         lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
         rows = head.split(b"\n")
         return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
@@ -100,20 +102,21 @@ class TextLines:
         data = batch.data.replace(b"\r\n", b"\n") if b"\r\n" in batch.data else batch.data
         block = _Lines(data)
         hits = block.found(self.rules.anchors)
-        marks: list[Mark] = []
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
+        placed: list[tuple[int, Mark]] = []
         for at in hits.tolist():
-            more, reason = self._read(block, at, batch.first_line + at)
+            number = batch.first_line + int(block.number[at])
+            more, reason = self._read(block, at, number)
             if reason:
-                bad.append((batch.first_line + at, reason))
+                bad.append((number, reason))
             if more or reason:
-                marks += more
+                placed += [(at, mark) for mark in more]
                 meant.append(at)
-        marks += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
-        marks.sort(key=lambda mark: mark.line)
+        placed += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
+        marks = [mark for _, mark in sorted(placed, key=itemgetter(0))]
         records, lines = _objects(block, batch.first_line)
-        noise = len(block) - len(meant) - len(records)
+        noise = block.count - len(np.unique(block.number[meant])) - len(records)
         part = TextPart(marks, bad, noise, batch.modified_ns)
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
@@ -127,12 +130,14 @@ class TextLines:
         if not known:
             return [], ""
         try:
-            stamp = line.collected or stamp_of(line.text)
+            own = stamp_of(line.text)
         except StampError as error:
-            return [], reason or str(error)
-        return [Mark(number, line.stream, stamp, one) for one in said], reason
+            if line.collected is None:
+                return [], reason or str(error)
+            own = None
+        return [timed(Mark(number, line.stream, own, one), line.collected) for one in said], reason
 
-    def _clocks(self, block: _Lines, hits: I64, first_line: int) -> Iterator[Mark]:
+    def _clocks(self, block: _Lines, hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
         """The first and the last stamped line of each stream between two hits."""
         lines, columns = block.stamped()
         keep = ~np.isin(lines, hits, assume_unique=True)
@@ -143,9 +148,10 @@ class TextLines:
         _, first = np.unique(keys, return_index=True)
         _, last = np.unique(keys[::-1], return_index=True)
         for at in np.union1d(first, len(keys) - 1 - last).tolist():
-            stamp = self._clock(block, int(lines[at]))
-            if stamp is not None:
-                yield Mark(first_line + int(lines[at]), names[int(streams[at])], stamp)
+            line = int(lines[at])
+            mark = self._clock(block, line, first_line + int(block.number[line]), names[int(streams[at])])
+            if mark is not None:
+                yield line, mark
 
     def _streams_of(self, block: _Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
@@ -160,13 +166,14 @@ class TextLines:
         found: I64 = codes[kind.reshape(-1)] if len(prefixes) else codes
         return found, list(names)
 
-    def _clock(self, block: _Lines, at: int) -> Stamp | None:
+    def _clock(self, block: _Lines, at: int, number: int, stream: str) -> Mark | None:
         line = bare(block.text(at))
         try:
-            stamp = line.collected or stamp_of(line.text)
+            own = stamp_of(line.text)
         except StampError:
-            return None
-        return stamp if stamp is not None and (stamp.zone is not Zone.YEARLESS or _is_early(line.text)) else None
+            own = None
+        mark = timed(Mark(number, stream, own), line.collected)
+        return None if mark.stamp is None else mark
 
     def _stream(self, block: _Lines, at: int, column: int) -> str:
         """The stream of a line whose date begins at a column."""
@@ -175,22 +182,25 @@ class TextLines:
         return bare(block.text(at)[:_PREFIXED]).stream
 
 
-def _is_early(text: str) -> bool:
-    return text[:1] in "IWEFD"
-
-
 class _Lines:
-    """The lines of a block."""
+    """The lines of a block; what a carriage return overwrote is one of its own."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._bytes = np.frombuffer(data, dtype=np.uint8)
-        ends = np.flatnonzero(self._bytes == _NEWLINE)
+        newline = self._bytes == _NEWLINE
+        ends = np.flatnonzero(newline | (self._bytes == _RETURN) if b"\r" in data else newline)
         if data and not data.endswith(b"\n"):
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
         self.end: I64 = ends
+        self.number = np.arange(len(ends), dtype=np.int64)
+        """Of each line, how many line ends stand before it."""
+        if b"\r" in data:
+            self.number = np.searchsorted(np.flatnonzero(newline), self.start)
+        self.count = int(self.number[-1]) + 1 if len(ends) else 0
+        """How many there are, those with carriage returns once."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -214,7 +224,7 @@ class _Lines:
         places = candidates(self._bytes)
         line = np.searchsorted(self.start, places, side="right") - 1
         line, first = np.unique(line, return_index=True)
-        column = places[first] - 13 - self.start[line]
+        column = places[first] - self.start[line]
         near = column < 2 * 96
         return line[near], np.maximum(column[near], 0)
 
@@ -246,7 +256,7 @@ def _objects(block: _Lines, first_line: int) -> tuple[list[Record], list[int]]:
     for at in block.braces().tolist():
         try:
             records.append(parse(block.bytes_of(at, 1 << 24)))
-            lines.append(first_line + at)
+            lines.append(first_line + int(block.number[at]))
         except BadLineError:
             continue
     return records, lines

@@ -49,20 +49,31 @@ _DATED = (
     r"(?P<z> ?(?:Z\b|UTC\b)|[+-]\d\d:?\d\d(?!\d))?"
 )
 DATED = re.compile(_DATED, re.ASCII)
+_AMERICAN = re.compile(
+    r"(?P<mo>\d\d)/(?P<d>\d\d)/(?P<y>20\d\d)[ ,]+(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
+    r"(?P<z>)",
+    re.ASCII,
+)
+"""As the example scripts of Hugging Face write it."""
 _GLOG = re.compile(
     r"[IWEFD](?P<mo>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{3,9})\s+\d+ \S+:\d+\]", re.ASCII
 )
+_C10 = re.compile(
+    r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
+)
+"""As the C++ part of PyTorch writes it."""
 _LONGEST = 40
 
 
 def stamp_of(line: str) -> Stamp | None:
     """The stamp of a line whose prefixes were taken off. Raises StampError for a month 13."""
-    found = _GLOG.match(line)
+    found = _GLOG.match(line) or _C10.match(line)
     if found is not None:
         return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS)
-    found = DATED.search(line, 0, HEAD + _LONGEST)
-    if found is not None and found.start() < HEAD:
-        return dated(found)
+    for shape in (DATED, _AMERICAN):
+        found = shape.search(line, 0, HEAD + _LONGEST)
+        if found is not None and found.start() < HEAD:
+            return dated(found)
     place = line.find("datetime: ")
     found = DATED.search(line, place) if place >= 0 else None
     return dated(found) if found is not None else None
@@ -102,7 +113,7 @@ def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
 
 
 def candidates(text: Characters) -> I64:
-    """int64[n]: where `hh:mm:ss` stands in a block with a date before it: places of the first colon."""
+    """int64[n]: where a stamp begins in a block: `hh:mm:ss` with a date before it, or with a day of a month."""
     colon = np.flatnonzero(text == ord(":"))
     colon = colon[(colon >= 7) & (colon + 5 < len(text))]
     colon = colon[text[colon + 3] == ord(":")]
@@ -110,8 +121,9 @@ def candidates(text: Characters) -> I64:
         colon = colon[_is_digit(text[colon + offset])]
     dash = text[np.maximum(colon - 6, 0)]
     long = ((dash == ord("-")) | (dash == ord("/"))) & (colon >= 13)
-    short = (text[colon - 3] == ord(" ")) & _is_digit(text[colon - 4]) & _is_digit(text[colon - 7])
-    found: I64 = colon[long | short]
+    short = (text[colon - 3] == ord(" ")) & _is_digit(text[colon - 4]) & _is_digit(text[colon - 6])
+    begin = np.where(long, colon - 13, np.maximum(colon - 8, 0))
+    found: I64 = begin[long | short]
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import launcher, megatron
@@ -24,6 +24,7 @@ _KINDS: dict[What, Kind] = {
     What.FINISHED: Kind.JOB_FINISHED,
     What.STOPPED: Kind.USER_TERMINATED,
     What.TERMINATED: Kind.TERMINATED,
+    What.PREEMPTED: Kind.TERMINATED,
     What.CRASHED: Kind.CRASHED,
     What.SCHEDULED: Kind.SCHEDULED,
     What.SAVE: Kind.SAVE,
@@ -111,6 +112,9 @@ def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:
     if edge is Edge.INTERVAL and one.what in _PHASES:
         begin = row | {"end": time, "edge": int(Edge.BEGIN)}
         return [begin, row | {"time": end, "edge": int(Edge.END)}]
+    if one.what is What.PREEMPTED:
+        notice = row | {"kind": int(Kind.HEARTBEAT), "edge": int(Edge.POINT), "step": NO_STEP}
+        return [row, notice | {"detail": output.details.code(PREEMPTED)}]
     return [row]
 
 

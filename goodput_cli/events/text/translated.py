@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog
 from goodput_cli.events.text.to_rows import ONE_STORY
@@ -32,8 +32,24 @@ def meaning_of(marks: Sequence[Mark]) -> list[Mark]:
     for name, own in by_format.items():
         translator = TRANSLATORS.get(name)
         translated += translator(own) if translator is not None else own
+    end_with_time(sorted(translated, key=lambda mark: mark.line))
     events = [mark for mark in meant(translated) if said(mark).what is not What.IGNORE]
+    events = [mark for mark in events if not mark.borrowed]
     return [*events, *_signs_of_life(events, alive)]
+
+
+def end_with_time(marks: Sequence[Mark]) -> None:
+    """An end whose line has no time is at the end with one that follows: a process dies, and then its launcher writes
+    that it did. marks: in the order in which they were said; only steps and starts stand between two lives."""
+    following: Mark | None = None
+    for mark in reversed(marks):
+        what = said(mark).what
+        if what in ENDS and not mark.odd:
+            following = mark
+        elif what in ENDS and following is not None:
+            mark.time = mark.end = max(mark.time, following.time)
+        elif what in (What.START, What.STEP, What.STEP_START):
+            following = None
 
 
 def first_begin(marks: Sequence[Mark]) -> list[Mark]:

@@ -75,7 +75,7 @@ class EntryZones:
 
     def _said(self, quarters: I64) -> Diagnostic:
         counted = Counter(quarters.tolist())
-        named = ", ".join(_offset_text(quarter) for quarter in sorted(counted))
+        named = ", ".join(offset_text(quarter) for quarter in sorted(counted))
         return Diagnostic.of(
             "timezone_found",
             f"timestamps without a zone are of UTC{named}, as the entries around them show, and are read so; "
@@ -103,6 +103,7 @@ def _keys(source: Rows, line: Rows, entry: Rows) -> I64:
     return np.where(np.asarray(line) > 0, lines, -1 - np.asarray(entry, dtype=np.int64))
 
 
-def _offset_text(quarter: int) -> str:
+def offset_text(quarter: int) -> str:
+    """An offset from UTC in quarters of an hour, as people write it."""
     hours, minutes = divmod(abs(quarter) * 15, 60)
     return f"{'-' if quarter < 0 else '+'}{hours:02d}:{minutes:02d}"

@@ -31,7 +31,7 @@ from goodput_cli.vocabulary.text import percent as percent_text
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer
-    from goodput_cli.analysis.results import Threshold
+    from goodput_cli.analysis.threshold import Threshold
 
 NOT_RECORDED = "not recorded"
 _LEAST_COVERAGE = 0.8

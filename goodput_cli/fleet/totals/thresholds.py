@@ -16,7 +16,7 @@ from goodput_cli.analysis.goodput.thresholds import (
     telling_float,
 )
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES
-from goodput_cli.analysis.results import Threshold
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.analysis.results import Analysis, WindowRow
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.rolling.results import WindowRow
 from goodput_cli.arrays import F64
 from goodput_cli.monitor.amounts import Amount, badput_of, badput_of_window
 from goodput_cli.monitor.snapshot import Snapshot

@@ -11,14 +11,14 @@ from goodput_cli.analysis.picture.picture import picture_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.base import Page
-from goodput_cli.report.html.charts import moving_library, unchecked
 from goodput_cli.report.html.columns import chart_columns
+from goodput_cli.report.html.disruptions import disruptions
+from goodput_cli.report.html.drawing import moving_library, unchecked
 from goodput_cli.report.html.figures import STILL_COLUMNS, figures
 from goodput_cli.report.html.page import document, resource, script_data
 from goodput_cli.report.html.sections import (
     definitions,
     diagnostics,
-    disruptions,
     find_steps,
     insights,
     key_facts,

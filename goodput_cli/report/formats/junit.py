@@ -14,7 +14,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.published import Published
-from goodput_cli.analysis.results import Analysis, CategoryTime, Threshold
+from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page
 from goodput_cli.report.messages import diagnostic_lines

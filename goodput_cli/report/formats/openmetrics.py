@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.published import Family
-from goodput_cli.analysis.results import Analysis, Threshold
+from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
+from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page

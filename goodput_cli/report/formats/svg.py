@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
-from goodput_cli.report.html.charts import drawn, main_chart
+from goodput_cli.report.html.charts import main_chart
+from goodput_cli.report.html.drawing import drawn
 from goodput_cli.report.html.figures import standing_alone
 
 

@@ -14,8 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.results import Analysis, Verdict
+from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.sheet import rolling_lines
+from goodput_cli.analysis.threshold import Verdict
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.strip import strip_lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 import altair as alt
 
 from goodput_cli.analysis.compare.chart import ChangeChart
-from goodput_cli.report.html.charts import INK, KEPT_COLOUR, LOST_COLOUR, WIDTH, Spec, finished, left_axis
+from goodput_cli.report.html.charts import KEPT_COLOUR, LOST_COLOUR, WIDTH
+from goodput_cli.report.html.drawing import INK, Spec, finished, left_axis
 from goodput_cli.vocabulary.text import points, safe, shorten
 
 _ROW = 24

@@ -1,38 +1,22 @@
-"""The charts, as Vega-Lite specifications made with Altair, and as SVG and PNG.
-
-Why Vega-Altair: vl-convert draws SVG and PNG in this process, without a browser and without the network, so that a page
-shows its charts also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and
-its pictures need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of
-a log but for the title of a picture that stands alone.
-"""
+"""The charts of an analysis, as Vega-Lite specifications made with Altair."""
 
 from __future__ import annotations
 
 import math
-import re
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Sequence
 
 import altair as alt
-import vl_convert
-from altair.utils import schemapi
 
 from goodput_cli.report.html.columns import ChartColumns
-from goodput_cli.report.html.library import library
+from goodput_cli.report.html.drawing import INK, LEFT, Spec, finished, left_axis, legend, texts
 from goodput_cli.vocabulary.categories import Category
 
 WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
-_LEFT = 148
 _RULES = 25
 """How many disruptions are drawn with strong lines; more of them are fainter, so that the chart can still be seen."""
 _LANE = 17
 _STATES = ("kept training", "lost training")
-INK = "currentColor"
-"""The colour of text, of the page or of the picture."""
-_FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 KEPT_COLOUR = Category.PRODUCTIVE.look.colour
 LOST_COLOUR = Category.WASTED.look.colour
 _LOG_SPREAD = 4.0
@@ -42,27 +26,6 @@ _ROLLING_COLOURS = tuple(
     for category in (Category.TPU_INITIALIZATION, Category.RESTORE, Category.ELASTIC_UP, Category.SLOWDOWN)
 )
 _ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
-_CONFIG: dict[str, Any] = {
-    "aria": False,
-    "font": _FONT,
-    "background": "transparent",
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": INK,
-        "titleColor": INK,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "gridColor": "#8a8a8a",
-        "gridOpacity": 0.25,
-        "domainColor": "#8a8a8a",
-        "tickColor": "#8a8a8a",
-    },
-    "legend": {"labelColor": INK, "labelFontSize": 12, "titleColor": INK, "symbolStrokeWidth": 2.5},
-    "title": {"color": INK, "subtitleColor": INK, "anchor": "start", "fontSize": 18, "subtitleFontSize": 13},
-}
-
-Spec = dict[str, Any]
 
 
 def main_chart(columns: ChartColumns, title: tuple[str, str] | None = None) -> Spec:
@@ -92,13 +55,13 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
     }
     rolling = (
         alt.Chart(alt.NamedData("rolling"))
-        .transform_calculate(name=f"{_texts(names[1:])}[datum.line]")
+        .transform_calculate(name=f"{texts(names[1:])}[datum.line]")
         .mark_line(strokeWidth=1.5, clip=True)
         .encode(x=_time(columns), y=y, detail="line:N", **look)
     )
     cumulative = (
         alt.Chart(alt.NamedData("cumulative"))
-        .transform_calculate(name=_texts(names[:1]) + "[0]")
+        .transform_calculate(name=texts(names[:1]) + "[0]")
         .mark_line(strokeWidth=2.5, clip=True)
         .encode(x=_time(columns), y=y, **look)
     )
@@ -143,75 +106,6 @@ def _shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
     ]
 
 
-def drawn(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:
-    """A chart as SVG text. columns: the data, of charts that name theirs. background: a colour; None for none."""
-    filled = _filled(spec, columns, background)
-    svg: str = vl_convert.vegalite_to_svg(filled, vl_version=_vl_version(), allowed_base_urls=[])
-    return svg
-
-
-def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
-    """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
-    return _of_page(drawn(spec, columns), name)
-
-
-def drawn_alone(chart: alt.TopLevelMixin, name: str) -> str:
-    """A chart that holds its own data, as an SVG element of a page; name as in `drawn_inside`."""
-    spec = {**chart.to_dict(), "config": _CONFIG}
-    svg: str = vl_convert.vegalite_to_svg(spec, vl_version=_vl_version(), allowed_base_urls=[])
-    return _of_page(svg, name)
-
-
-def _of_page(svg: str, name: str) -> str:
-    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)  # a hundredth of a dot is fine enough
-    numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
-
-    def own(found: re.Match[str]) -> str:
-        return f"{found[1]}{name}-clip{numbers.setdefault(found[2], str(len(numbers)))}"
-
-    return re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg)
-
-
-def painted(spec: Spec, columns: ChartColumns | None) -> bytes:
-    """A chart as PNG, two dots a unit, on white."""
-    filled = _filled(spec, columns, "#ffffff")
-    png: bytes = vl_convert.vegalite_to_png(filled, vl_version=_vl_version(), scale=2, allowed_base_urls=[])
-    return png
-
-
-def moving_library() -> str:
-    """The JavaScript that the charts of a page need to move."""
-    return library(_vl_version())
-
-
-@contextmanager
-def unchecked() -> Iterator[None]:
-    """Charts are made without Altair's validation of each part, which takes a second; tests make them with it."""
-    with schemapi.debug_mode(False):
-        yield
-
-
-def _vl_version() -> str:
-    """The version of Vega-Lite that Altair writes for, as vl-convert names it."""
-    major, minor, *_ = alt.SCHEMA_VERSION.removeprefix("v").split(".")
-    return f"{major}.{minor}"
-
-
-def _filled(spec: Spec, columns: ChartColumns | None, background: str | None) -> Spec:
-    """The specification with its data."""
-    named = {} if columns is None else {name: columns.rows(name) for name in columns.tables}
-    datasets = {**spec.get("datasets", {}), **named}
-    return {**spec, "datasets": datasets, **({"background": background, "padding": 16} if background else {})}
-
-
-def finished(chart: alt.TopLevelMixin, *, zoom: bool = True) -> Spec:
-    """The specification of a chart in our style. zoom: whether its time axis moves."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # panels share one parameter, on purpose
-        spec: Spec = (chart.add_params(_zoom()) if zoom else chart).to_dict(validate=schemapi.DEBUG_MODE)
-    return {**spec, "config": _CONFIG}
-
-
 def _time(columns: ChartColumns, *, labels: bool = True) -> alt.X:
     """The time axis, in UTC."""
     start, end = columns.start_ns / 1e6, columns.end_ns / 1e6
@@ -230,31 +124,12 @@ def _clock(start: float, end: float) -> str:
     return f"utcFormat(datum.value,{at_midnight}?'%b %d':'{fine}')"
 
 
-def left_axis(title: str | None = None, **changes: Any) -> alt.Axis:
-    """An axis at the left, as wide in all charts: instants stand above each other. Its title stands on top of it."""
-    place = {"titleAngle": 0, "titleAlign": "right", "titleBaseline": "bottom", "titleX": -8, "titleY": -8}
-    return alt.Axis(title=title, minExtent=_LEFT, maxExtent=_LEFT, **place, **changes)
-
-
-def legend(offset: int = 8) -> alt.Legend:
-    """Names above the chart. offset: dots between them."""
-    return alt.Legend(
-        title=None,
-        orient="top",
-        direction="horizontal",
-        symbolType="stroke",
-        symbolSize=500,
-        columnPadding=24,
-        offset=offset,
-    )
-
-
 def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
     y = alt.Y("step:Q", axis=left_axis("step", tickCount=6, format=",d"), scale=alt.Scale(zero=False, nice=True))
     states, colours, dashes = list(_STATES), [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]]
     curve = (
         alt.Chart(alt.NamedData("curve"))
-        .transform_calculate(state=f"{_texts(_STATES)}[datum.lost]")
+        .transform_calculate(state=f"{texts(_STATES)}[datum.lost]")
         .mark_line(strokeWidth=2.5, clip=True, strokeJoin="round")
         .encode(
             x=_time(columns, labels=False),
@@ -291,8 +166,8 @@ def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
     """One lane a category, each named at its left: no colour needs to be known."""
     count = len(columns.lanes)
     axis = left_axis(
-        values=[lane + 0.5 for lane in range(count)], labelExpr=f"{_texts(columns.lanes)}[floor(datum.value)]",
-        grid=False, ticks=False, domain=False, labelLimit=_LEFT - 8,
+        values=[lane + 0.5 for lane in range(count)], labelExpr=f"{texts(columns.lanes)}[floor(datum.value)]",
+        grid=False, ticks=False, domain=False, labelLimit=LEFT - 8,
     )  # fmt: skip
     y = alt.Y("high:Q", axis=axis, scale=alt.Scale(domain=[count, 0], nice=False, zero=False))
     looks = alt.Scale(domain=list(range(len(Category))), range=[category.look.colour for category in Category])
@@ -316,18 +191,6 @@ def _panel(columns: ChartColumns, layers: Sequence[alt.Chart], height: int, *, l
     shown = [layer for layer in layers if columns.has(getattr(layer.data, "name", None))]
     window = alt.Chart(alt.NamedData("window")).mark_rule(opacity=0).encode(x=_time(columns, labels=labels))
     return alt.layer(*shown, window).properties(width=WIDTH, height=height)
-
-
-def _zoom() -> alt.Parameter:
-    """What moves the time axis: drags, a wheel with Ctrl (alone it scrolls the page), and scripts, by the signal
-    `zoom_t`."""
-    wheel = "wheel![event.ctrlKey||event.metaKey]"
-    return alt.selection_interval(name="zoom", bind="scales", encodings=["x"], zoom=wheel, clear=False)
-
-
-def _texts(texts: Sequence[str]) -> str:
-    """Our own words as an array of Vega's expression language."""
-    return "[" + ",".join(f"'{text}'" for text in texts) + "]"
 
 
 def _percents(columns: ChartColumns) -> list[float]:

@@ -12,8 +12,9 @@ from goodput_cli.analysis.picture.picture import Picture, picture_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import StepReport
-from goodput_cli.report.html.charts import Spec, drawn_inside, goodput_chart, main_chart, step_time_chart
+from goodput_cli.report.html.charts import goodput_chart, main_chart, step_time_chart
 from goodput_cli.report.html.columns import ChartColumns, chart_columns
+from goodput_cli.report.html.drawing import Spec, drawn_inside
 from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 STILL_COLUMNS = 600

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from goodput_cli.fleet.report.report import FleetReport, category_name, short_title
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
-from goodput_cli.report.html.charts import drawn_alone
+from goodput_cli.report.html.drawing import drawn_alone
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.text import safe, shorten
 

@@ -6,17 +6,8 @@ from __future__ import annotations
 import altair as alt
 
 from goodput_cli.analysis.advice.chart import IntervalChart
-from goodput_cli.report.html.charts import (
-    INK,
-    KEPT_COLOUR,
-    LOST_COLOUR,
-    WIDTH,
-    Spec,
-    finished,
-    left_axis,
-    legend,
-    round_numbers,
-)
+from goodput_cli.report.html.charts import KEPT_COLOUR, LOST_COLOUR, WIDTH, round_numbers
+from goodput_cli.report.html.drawing import INK, Spec, finished, left_axis, legend
 from goodput_cli.vocabulary.text import safe, shorten
 
 _HEIGHT = 320

@@ -15,7 +15,7 @@ _NO_TIME = ("Unknown", "None", "N/A", "")
 _ENDS = {
     "COMPLETED": What.FINISHED,
     "CANCELLED": What.STOPPED,
-    "PREEMPTED": What.TERMINATED,
+    "PREEMPTED": What.PREEMPTED,
     "TIMEOUT": What.TERMINATED,
     "REQUEUED": What.TERMINATED,
     "DEADLINE": What.TERMINATED,

@@ -48,9 +48,28 @@ def _node(name: str) -> str:
 
 
 def _cancelled(found: Any) -> Said:
-    why = (found["why"] or "").removeprefix("DUE TO ").strip()
-    what = What.CRASHED if why.startswith("NODE FAIL") else What.TERMINATED
+    why = (found["why"] or "").strip()
+    what = What.TERMINATED
+    if "NODE FAIL" in why:
+        what = What.CRASHED
+    elif "PREEMPT" in why:
+        what = What.PREEMPTED
     return Said(NAME, what, name="cancelled", at=read_dated(found["time"]), detail=(("why", why),) if why else ())
+
+
+def _because(what: What, name: str) -> Any:
+    return lambda found: Said(NAME, what, name=name, detail=(("why", found["why"]),))
+
+
+def _exited(found: Any) -> Said | None:
+    """Of the processes of a launcher that says how each ended."""
+    if found["code"] == "0":
+        return Said(NAME, What.ALIVE, name="closing")
+    return Said(NAME, What.CRASHED, name="died", detail=(("exitcode", found["code"]),))
+
+
+def _of_node(found: Any) -> Said:
+    return Said(NAME, What.START, name="agent", rank=found["rank"])
 
 
 RULES = (
@@ -80,14 +99,34 @@ RULES = (
          pattern(r"- Cycle: \d+ Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: \S+ "
                  r"Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
          _cycle, "cycle"),
-    Rule(NAME, "slurmstepd: error: ",
-         pattern(r"slurmstepd: error: \*\*\* (?:JOB|STEP) (?P<id>\S+) ON (?P<node>\S+) CANCELLED AT "
-                 r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?P<why>DUE TO .*?))? \*\*\*"),
+    Rule(NAME, " CANCELLED AT ",
+         pattern(r"\*\*\* (?:JOB|STEP) (?P<id>\S+) (?:ON (?P<node>\S+) )?CANCELLED AT "
+                 r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?i:DUE TO) (?P<why>.*?))? ?\*\*\*"),
          _cancelled, "cancelled"),
     Rule(NAME, "srun: error: ",
          pattern(r"srun: error: \S+: tasks? [\d,-]+: "
-                 r"(?P<how>Killed|Exited with exit code \d+|Segmentation fault|Out Of Memory)"),
-         _plain(What.CRASHED, "task"), "srun task"),
+                 r"(?P<why>Killed|Exited with exit code [1-9]\d*|Segmentation fault|Out Of Memory|Aborted|Bus error)"),
+         _because(What.CRASHED, "task"), "srun task"),
+    Rule(NAME, "srun: error: ", pattern(r"srun: error: (?P<why>Node failure on \S+)"),
+         _because(What.CRASHED, "node"), "srun node"),
+    Rule(NAME, "srun: error: ", pattern(r"srun: error: \S+: tasks? [\d,-]+: Terminated"),
+         _plain(What.TERMINATED, "task"), "srun terminated"),
+    Rule(NAME, "error: Detected ", pattern(r"error: Detected \d+ (?P<why>oom[-_]kill) event"),
+         _because(What.CRASHED, "task"), "oom_kill"),
+    Rule(NAME, "terminate called after throwing",
+         pattern(r"terminate called after throwing an instance of '(?P<why>[^']*)'"),
+         _because(What.CRASHED, "died"), "C++ terminate"),
+    Rule(NAME, "watchdog thread terminated with exception",
+         pattern(r"(?P<why>NCCL watchdog thread terminated with exception)"),
+         _because(What.CRASHED, "died"), "watchdog"),
+    Rule(NAME, "SignalException: Process ", pattern(r"SignalException: Process \d+ got signal: (?P<why>\d+)"),
+         _because(What.TERMINATED, "signal"), "signal exception"),
+    Rule(NAME, "num_local_procs=", pattern(r"nnodes=\d+, num_local_procs=\d+, node_rank=(?P<rank>\d+)"),
+         _of_node, "deepspeed launcher"),
+    Rule(NAME, "exits with return code = ", pattern(r"exits with return code = (?P<code>-?\d+)"),
+         _exited, "deepspeed exit"),
+    Rule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
+         _plain(What.FINISHED, "finished"), "deepspeed end"),
 )  # fmt: skip
 
 

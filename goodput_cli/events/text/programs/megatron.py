@@ -43,7 +43,7 @@ def _moment(found: Any) -> Said:
     if what.startswith("exiting program"):
         return Said(NAME, What.TERMINATED, name="exit", at=read_dated(found["time"]))
     name = _PHASES.get(what, "initialized" if what.startswith("after in-process setup") else "other")
-    return Said(NAME, What.ALIVE, name=name, at=read_dated(found["time"]))
+    return Said(NAME, What.ALIVE, name=name, at=read_dated(found["time"]), earlier=name == "launched")
 
 
 def _initialised(found: Any) -> Said:
@@ -137,7 +137,7 @@ RULES = (
     Rule(NAME, "valid loss at iteration", pattern(r"valid loss at iteration (?P<step>\d+)"),
          lambda found: Said(NAME, What.EVAL, whole(found["step"]), name="validation"), "validation"),
     *(
-        Rule(NAME, f"  {key} ..", pattern(rf"^\s*(?P<key>{key}) \.{{2,}} (?P<value>.*)$"), _argument, key)
+        Rule(NAME, f" {key} ..", pattern(rf"^\s*(?P<key>{key}) \.{{2,}} (?P<value>.*)$"), _argument, key)
         for key in ("save", "wandb_exp_name", "log_interval")
     ),
     Rule(PROGRESS, "\t# GPUs: ",

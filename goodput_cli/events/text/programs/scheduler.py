@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.marks import ENDS, Mark, What
 from goodput_cli.events.text.meaning import said
 
 NAME = "sacct"
-_DOWN = (What.STEP, What.TERMINATED, What.CRASHED, What.FINISHED, What.STOPPED)
+_DOWN = (What.STEP, *ENDS)
 
 
 def allocations(marks: Sequence[Mark]) -> list[list[Mark]]:

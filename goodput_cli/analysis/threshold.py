@@ -1,0 +1,37 @@
+"""Thresholds as they were judged: what `--fail-if` and its kin say of an analysis, a change, advice or a fleet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["failed", "warning", "passed", "not_recorded"]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """One `--fail-…`/`--warn-if` expression."""
+
+    expression: str
+    """As it was written."""
+    fails: bool
+    """Whether the run fails when it holds, or is only warned of."""
+    met: bool | None
+    """Whether what it says holds; None: it was not recorded."""
+    value: float | None
+    """What was found, in the unit."""
+    limit: float
+    """In the unit."""
+    unit: str
+    """ "%", "pp" (points), "s", or "" for a plain number."""
+    hint: str | None = None
+    """Where it was not recorded, what may have been meant; it may hold text of the log."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the expression did: fail the run, warn, nothing (passed), or it could not be judged."""
+        if self.met is None:
+            return "not_recorded"
+        if not self.met:
+            return "passed"
+        return "failed" if self.fails else "warning"

@@ -1,0 +1,81 @@
+"""Servers on loopback in processes of their own: how a test starts one, and how an HTTP one serves.
+
+A server is a module that is run as a program: it prints its port, and serves until its standard input ends, so that it
+stops with the test run however that ends.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+_ROOT = Path(__file__).parent.parent.parent
+
+
+class ServerProcess:
+    """A server, for as long as the context lasts. module: its name. arguments: those of the program."""
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
+
+    def __enter__(self) -> Self:
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, text=True, cwd=_ROOT)
+        self.port = int(self.read_line())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate(timeout=20)  # its standard input ends, and with it the process
+
+    @property
+    def url(self) -> str:
+        """Of an HTTP server."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def write_line(self, line: str) -> None:
+        """To its standard input."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def read_line(self) -> str:
+        """From its standard output."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+class QuietHandler(BaseHTTPRequestHandler):
+    """Answers requests, and says nothing about them."""
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Say nothing."""
+
+    def answer(
+        self, status: int, content: dict[str, Any] | str, kind: str = "application/json", **headers: str
+    ) -> None:
+        """A JSON object, or text of a kind."""
+        body = (content if isinstance(content, str) else json.dumps(content)).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, "Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def serve_until_input_ends(handler: type[BaseHTTPRequestHandler], certificate: str = "", key: str = "") -> None:
+    """Print the port and serve; with TLS where there is a certificate."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_address[1], flush=True)
+    sys.stdin.read()
