@@ -34,10 +34,11 @@ def brief_name(name: str) -> str:
 def category_named(name: str) -> tuple[Category, str | None] | None:
     """The category that is meant by a name as it stands in any table, full or short, and its label in upper case; None
     where it names none."""
-    plain = " ".join(name.replace("_", " ").lower().partition(":")[0].split())
-    label = name.partition(":")[2].strip().upper() or None
-    named = (one for one in Category if plain in (one.id.replace("_", " "), one.row.title))
-    category = next(named, None)
-    if category is None or (label is not None and not category.row.has_labels):
+    words, colon, label = name.partition(":")
+    plain, label = " ".join(words.replace("_", " ").lower().split()), label.strip().upper()
+    category = (
+        next((one for one in Category if plain in (one.id.replace("_", " "), one.row.title)), None) if plain else None
+    )
+    if category is None or (colon and not (label and category.row.has_labels)):
         return None
-    return category, label
+    return category, label or None

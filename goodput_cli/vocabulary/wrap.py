@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _TOGETHER = re.compile(
-    r"(?<=\d) (?=[a-z%])"  # a number and what it counts
+    r"(?<=\d) (?=[a-z%]|UTC\b)"  # a number and what it counts
     r"|(?<=\d h) (?=\d\d min)|(?<=\d d) (?=\d\d h)|(?<=\d min) (?=\d\d s)"  # two units
     r"|(?<=\b(?:p90|p99)) (?=\d)|(?<=\bmean) (?=\d)|(?<=\bmedian) (?=\d)|(?<=\bideal) (?=\d)|(?<=\bMTBF) (?=\d)"
     r"|(?<=\d\d\d\d-\d\d-\d\d) (?=\d\d:\d\d)"  # a date and its time

@@ -44,11 +44,18 @@ class LaidOut:
         self.__post_init__()
 
     def stack_head(self) -> None:
-        """Let a heading that is wider than its cells stand in two lines."""
+        """Let the heading stand in two lines."""
+        self.head = self._two_lines()
+        self.__post_init__()
+
+    def gain(self) -> int:
+        """How much narrower that makes the column."""
+        return self.width - max(map(text_width, (*self._two_lines(), *self.cells)))
+
+    def _two_lines(self) -> tuple[str, ...]:
         words = self.heading.split(" ")
         splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
-        self.head = min(splits, key=lambda two: max(map(text_width, two)), default=self.head)
-        self.__post_init__()
+        return min(splits, key=lambda two: max(map(text_width, two)), default=self.head)
 
     def lines(self, head_lines: int) -> list[str]:
         """Heading and cells, all of one width; what is too long loses its middle."""
@@ -70,8 +77,8 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
     for column in reversed(columns):
         if _needed(columns) > with_bars and column.brief is not None:
             column.shorten_cells()
-    if _needed(columns) > with_bars:
-        for column in columns:
+    for column in sorted(columns, key=LaidOut.gain, reverse=True):
+        if _needed(columns) > with_bars and column.gain() > 0:
             column.stack_head()
     return _narrowed(columns, room)
 

@@ -7,7 +7,7 @@ from itertools import islice
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.markdown import escape, table_row
+from goodput_cli.report.markdown import category_text, escape, table_row
 from goodput_cli.report.sheets.cells import cell_texts, is_left, shown_columns, shown_rows
 from goodput_cli.report.terminal import bar
 
@@ -50,4 +50,5 @@ def _head(column: Column) -> str:
 def _cells(column: Column, values: list[Cell]) -> list[str]:
     if column.kind == "share":
         return [bar(100 * one, _BAR_WIDTH, unicode=True) if isinstance(one, int | float) else "" for one in values]
-    return [escape(text) for text in cell_texts(column, values)]
+    texts = cell_texts(column, values)
+    return [category_text(text) if column.brief is not None else escape(text) for text in texts]
