@@ -17,7 +17,7 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
-from goodput_cli.events.columnar.templates import Columns, Wrapping
+from goodput_cli.events.columnar.columns import Columns, Wrapping
 from goodput_cli.events.envelope import (
     INSERT_ID,
     MESSAGE,

@@ -10,7 +10,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.templates import Columns
+from goodput_cli.events.columnar.columns import Columns
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.sources.base import RawBatch, Record
 

@@ -19,6 +19,9 @@ _DEFAULTS: dict[str, int] = {
     "step": NO_STEP, "step_time": NONE, "rank": NONE, "label": NONE, "detail": NONE, "writer": NONE,
 }  # fmt: skip
 
+_NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8}
+"""Columns that are narrower as long as that is enough."""
+
 
 class Interner(Generic[T]):
     """Numbers distinct values from 0 in the order in which they come."""
@@ -66,7 +69,7 @@ class RowBuilder:
     def __init__(self) -> None:
         self._order: list[I64] = []
         self._block: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
-        self._done = {name: GrowingColumn(dtype) for name, dtype in COLUMNS.items() if name != "end"}
+        self._done = {name: GrowingColumn(dtype, _NARROW.get(name)) for name, dtype in COLUMNS.items() if name != "end"}
         self._ends: GrowingColumn | None = None  # while every event ends when it begins
 
     def add(
@@ -223,8 +226,8 @@ def _only_used(codes: NDArray[np.int32], values: tuple[str, ...]) -> tuple[NDArr
     order = _first_uses(codes, len(values))
     if order == list(range(len(values))):
         return codes, values
-    renamed = np.full(len(values) + 1, NONE, dtype=np.int32)
-    renamed[order] = np.arange(len(order), dtype=np.int32)
+    renamed = np.full(len(values) + 1, NONE, dtype=codes.dtype)
+    renamed[order] = np.arange(len(order))
     return renamed[codes], tuple(values[code] for code in order)
 
 

@@ -148,7 +148,9 @@ class _Asked:
         from goodput_cli.sources.base import ReadContext, list_documents
 
         of_listing: list[Diagnostic] = []
-        return list_documents(uris, ReadContext(of_listing.append, is_log=says_something)), of_listing
+        asked = self.reading.asked
+        context = ReadContext(of_listing.append, is_log=lambda head: says_something(head, asked))
+        return list_documents(uris, context), of_listing
 
     def _passes(
         self, documents: list[Document], store: Store, remembers: bool, workers: Workers, cluster_of: Any

@@ -56,6 +56,7 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     if head:
         yield head
+    del head  # it is as large as a block
     yield from rest
 
 

@@ -147,7 +147,7 @@ def test_a_compacted_table_holds_the_same_events() -> None:
 
 def test_line_numbers_that_need_64_bits_keep_them() -> None:
     table = log_of(lines=100).table
-    far = replace(table, line=table.line + (1 << 33))
+    far = replace(table, line=table.line.astype(np.int64) + (1 << 33))
     assert far.compacted().where(0) == f"stdin:{int(table.line[0]) + (1 << 33)}"
 
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from goodput_cli.events import rows
 from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.columns import Columns
 from goodput_cli.events.columnar.eight_digits import KEEP_FIRST, digit_values, not_digits, number
 from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, Numerals
-from goodput_cli.events.columnar.templates import Columns, Templates, learn
+from goodput_cli.events.columnar.templates import Templates, learn
 from goodput_cli.events.formats import orbax
 from goodput_cli.events.formats.base import Records
 from goodput_cli.events.growing import constant, is_constant

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import places
 from goodput_cli.events.growing import GrowingColumn, constant, is_constant
@@ -39,6 +43,33 @@ def test_one_value_takes_no_memory(dtype: type[np.generic]) -> None:
     assert (len(whole), whole.dtype) == (3_000_000, np.dtype(dtype))
     column = GrowingColumn(dtype)
     assert len(column.finish()) == 0
+
+
+@pytest.mark.parametrize("first", [constant(5, 300), constant(5, -1), np.array([300, 1]), np.array([3, -1])])
+def test_a_column_is_narrow_as_long_as_that_is_enough(first: NDArray[np.int32]) -> None:
+    column = GrowingColumn(np.int32, np.int8)
+    pieces = [first, np.arange(-128, 128, dtype=np.int32)]
+    for piece in pieces:
+        column.append(piece)
+    narrow = column.rows().dtype
+    assert narrow == (np.int8 if abs(first).max() < 128 else np.int32)
+    pieces.append(np.array([128], dtype=np.int32))
+    column.append(pieces[-1])
+    assert column.finish().tolist() == np.concatenate(pieces).tolist()
+    assert column.finish().dtype == np.int32
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says what is resident")
+def test_a_column_that_grew_takes_no_more_memory_than_its_rows() -> None:
+    column = GrowingColumn(np.int64)
+    before = resident_bytes()
+    for _ in range(400):
+        column.append(np.arange(10_000))
+    assert resident_bytes() - before < 1.1 * column.finish().nbytes
 
 
 @given(st.lists(st.integers(-9, 9)), st.lists(st.integers(-9, 9)), st.booleans())

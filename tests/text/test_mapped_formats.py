@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.mappings.registry import load_mappings
+from goodput_cli.errors import NotEnoughData
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 
@@ -157,34 +156,6 @@ def test_a_mapping_of_ones_own_reads_lines_without_a_clock(tmp_path: Path) -> No
                      nanogpt_toml=NANOGPT + STARTS)  # fmt: skip
     analysis = analysed(folder / "train.log", mapping=folder / "nanogpt.toml")
     assert seconds(analysis) == {"program_startup": 29.75, "productive": 0.75}
-
-
-@pytest.mark.parametrize(
-    ("was", "becomes", "place", "sentence"),
-    [
-        ('name = "nanogpt"', 'name = "nanogpt"\nnames = 1', "2:1", "unknown key `names`"),
-        ('event = "step"', 'event = "stop"', "5:1", "`event` is one of"),
-        ("{step:int}", "{step:whole}", "4:1", "`whole` is no type of a field"),
-        ("{step:int}", "{number:int}", "4:1", "needs a field `step`"),
-        ('line = "saving checkpoint to {_}"', "regex = '(a+)+checkpoint'", "10:1", "a repeat inside a repeat"),
-        ('line = "saving checkpoint to {_}"', "regex = '(checkpoint'", "10:1", "no regular expression"),
-        ('line = "saving checkpoint to {_}"', "regex = 'a?'", "10:1", "no text of 4 characters"),
-        ('line = "saving checkpoint to {_}"', "regex = 'x'\nline = 'y'", "12:1", "this one has `line` and `regex`"),
-        ("step = 101", "step = 100", "15:1", "sample failed: `step` is 101 and not 100"),
-        ("each = { unit", "each = { units", "7:1", "`each` is a table { unit = … }"),
-        ('event = "save"', 'event = "save', "11:14", "no TOML"),
-    ],
-)
-def test_a_mistake_in_a_mapping_has_its_place(
-    tmp_path: Path, was: str, becomes: str, place: str, sentence: str
-) -> None:
-    assert was in NANOGPT
-    path = tmp_path / "my.toml"
-    path.write_text(NANOGPT.replace(was, becomes, 1), encoding="utf-8")
-    with pytest.raises(UsageError) as error:
-        load_mappings([str(path)])
-    assert sentence in str(error.value)
-    assert str(error.value).startswith(f"{path}:{place}: ")
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

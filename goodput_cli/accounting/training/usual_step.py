@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import search
+from goodput_cli.accounting.columns import search, without
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 
@@ -44,7 +44,7 @@ def usual_step_times_of(spans: TrainingSpans, amount: I64, sample: Mask, attempt
     sample: spans that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
     bounds = search(spans.attempt, np.arange(attempts + 1))
-    opening = np.setdiff1d(np.flatnonzero(sample & spans.opening), spans.restarted)
+    opening = without(np.flatnonzero(sample & spans.opening), spans.restarted, len(spans))
     first = np.full(attempts, np.nan)
     first[spans.attempt[opening]] = _rates(spans, amount, opening)
     rate, inside = _rates_by_attempt(spans, amount, sample & ~spans.opening, bounds)

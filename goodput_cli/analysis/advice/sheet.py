@@ -74,13 +74,13 @@ def _people(advice: Advice) -> Iterator[Column]:
 
 def _scenario(advice: Advice) -> Iterator[Lever]:
     """The scenario as a row for programs; one that never ends has no seconds and is no row."""
-    found = advice.scenario
-    if found is not None and found.seconds is not None:
-        text = ", ".join(found.changes)
-        share = 100 * found.seconds / advice.recorded.seconds
+    scenario = advice.scenario
+    if scenario is not None and scenario.seconds is not None:
+        text = ", ".join(scenario.changes)
+        share = 100 * scenario.seconds / advice.recorded.seconds
         yield Lever(
-            "scenario", text, text, "all changes together", found.how, found.seconds, found.ns, share, found.points,
-            found.goodput_percent, found.accelerator_hours, found.cost, {},
+            "scenario", text, text, "all changes together", scenario.how, scenario.seconds, scenario.ns, share,
+            scenario.points, scenario.goodput_percent, scenario.accelerator_hours, scenario.cost, {},
         )  # fmt: skip
 
 

@@ -57,19 +57,19 @@ _TABLES = (
 )
 
 
-def compare_sheet(found: Comparison) -> Sheet:
+def compare_sheet(comparison: Comparison) -> Sheet:
     """The whole comparison."""
-    several = len(found.pairs) > 1
-    against = f"against {side_name(found.baseline)}"
+    several = len(comparison.pairs) > 1
+    against = f"against {side_name(comparison.baseline)}"
     return Sheet(
-        title=f"Goodput of {len(found.pairs)} sides {against}" if several else f"Goodput {against}",
+        title=f"Goodput of {len(comparison.pairs)} sides {against}" if several else f"Goodput {against}",
         columns=(*_PEOPLE, *_TABLES),
-        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in found.pairs for cells in _data_rows(pair)),
-        grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(found)),
-        summary=tuple(line for pair in found.pairs for line in _summary(pair)),
-        chart=change_chart(found.pairs[0]),
-        sections=tuple(part for pair in found.pairs for part in _parts(pair)),
-        answer=lambda: _answer(found),
+        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in comparison.pairs for cells in _data_rows(pair)),
+        grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(comparison)),
+        summary=tuple(line for pair in comparison.pairs for line in _summary(pair)),
+        chart=change_chart(comparison.pairs[0]),
+        sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
+        answer=lambda: _answer(comparison),
     )
 
 
@@ -79,16 +79,16 @@ def _summary(pair: Pair) -> Iterator[str]:
     yield from length_line(pair)
 
 
-def _answer(found: Comparison) -> Answer:
+def _answer(comparison: Comparison) -> Answer:
     from goodput_cli.analysis.compare.answer import compare_answer  # msgspec: only where JSON is written
 
-    return compare_answer(found)
+    return compare_answer(comparison)
 
 
-def _overview(found: Comparison) -> Iterator[tuple[Cell, ...]]:
-    for side in found.sides:
+def _overview(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
+    for side in comparison.sides:
         window, share = side.summary.window, float(side.percent)
-        moved = None if side is found.baseline else float(side.percent - found.baseline.percent)
+        moved = None if side is comparison.baseline else float(side.percent - comparison.baseline.percent)
         yield side_name(side), window.start_ns, window.counted_ns, share, share / 100, moved
 
 

@@ -91,26 +91,26 @@ def _count(ranks: int | None) -> str:
 
 
 def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
-    window, rows, found = analysis.window, analysis.disruptions, analysis.reliability
+    window, rows, reliability = analysis.window, analysis.disruptions, analysis.reliability
     yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
-    assert found is not None
-    low, high = found.mtbf_ci95_seconds
-    up = f"{plural(len(rows), 'disruption')} in {duration(found.exposure_ns)} of being up"
-    if found.mtbf_seconds is None:
+    assert reliability is not None
+    low, high = reliability.mtbf_ci95_seconds
+    up = f"{plural(len(rows), 'disruption')} in {duration(reliability.exposure_ns)} of being up"
+    if reliability.mtbf_seconds is None:
         yield up + ("" if low is None else f": MTBF at least {_seconds(low)} (95 %)")
     else:
         bounds = f"{_seconds(low)} to {_seconds(high)}" if low is not None and high is not None else "unknown"
-        yield f"{up}: MTBF {_seconds(found.mtbf_seconds)} (95 %: {bounds})"
+        yield f"{up}: MTBF {_seconds(reliability.mtbf_seconds)} (95 %: {bounds})"
     means = []
-    if found.mean_downtime_seconds is not None:
-        means.append(f"mean downtime {_seconds(found.mean_downtime_seconds)}")
-    if found.mean_time_to_regain_seconds is not None:
-        means.append(f"mean time to regain progress {_seconds(found.mean_time_to_regain_seconds)}")
+    if reliability.mean_downtime_seconds is not None:
+        means.append(f"mean downtime {_seconds(reliability.mean_downtime_seconds)}")
+    if reliability.mean_time_to_regain_seconds is not None:
+        means.append(f"mean time to regain progress {_seconds(reliability.mean_time_to_regain_seconds)}")
     if means:
         yield ", ".join(means)
-    longest = found.longest_unproductive
+    longest = reliability.longest_unproductive
     idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
-    yield f"ETTR {percent(100 * found.ettr)}{idle}"
+    yield f"ETTR {percent(100 * reliability.ettr)}{idle}"
     if price is not None:
         yield _cost_text(rows, price)
 

@@ -11,11 +11,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.table import column
 from goodput_cli.events.schema import NO_STEP
 
 SERIES = 1000
 """A series has at most so many values; of longer ones every k-th is given."""
+
+
+_FALL = 0.05
+_LEAST_VALUES = 3
+"""Fewer values say nothing about a level."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,28 @@ def measured(analysis: Analysis) -> list[Measured]:
             Measured(metric.name, metric.unit, len(value), first, last, float(value.mean()), p50, p10, p90, series)
         )
     return sorted(rows, key=lambda row: row.name)
+
+
+def falls_of_mfu(analysis: Analysis, regimes: Sequence[Regime]) -> list[str]:
+    """A sentence for each slow regime in which the median of the recorded MFU was lower than outside of all of them,
+    by more than 5 % of that."""
+    metric = next((one for one in analysis.table.metrics if (one.job, one.name) == (analysis.job.name, "mfu")), None)
+    if metric is None or not regimes:
+        return []
+    inside = [(metric.time >= one.start_ns) & (metric.time <= one.end_ns) for one in regimes]
+    in_window = (metric.time >= analysis.window.start_ns) & (metric.time <= analysis.window.end_ns)
+    outside = metric.value[in_window & ~np.logical_or.reduce(inside)]
+    usual = float(np.median(outside)) if len(outside) >= _LEAST_VALUES else 0.0
+    found = []
+    for regime, chosen in zip(regimes, inside, strict=True):
+        values = metric.value[chosen]
+        level = float(np.median(values)) if len(values) >= _LEAST_VALUES else usual
+        if usual > 0 and level < (1 - _FALL) * usual:
+            found.append(
+                f"MFU fell from {_four(usual):g} to {_four(level):g} (medians) in the slow regime of steps "
+                f"{regime.first_step} to {regime.last_step}"
+            )
+    return found
 
 
 def shown(rows: Sequence[Measured]) -> Sequence[Measured]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.measured import Measured, measured, shown
+from goodput_cli.analysis.steps.measured import Measured, falls_of_mfu, measured, shown
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import SlowStep, StepReport
 from goodput_cli.analysis.table import attribute, columns_of, each, people_columns, table_rows
@@ -20,9 +20,10 @@ SLOWEST = columns_of(SlowStep, attribute)
 """What programs see of a slow step."""
 
 
-def steps_sheet(analysis: Analysis, report: StepReport) -> Sheet:
-    """Everything about the step times of the window."""
+def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = True) -> Sheet:
+    """Everything about the step times of the window, and what the program measured."""
     one_source = len(analysis.table.sources) == 1
+    metrics = measured(analysis) if with_metrics else []
     columns = (*_people_columns(report, one_source), *SLOWEST)
     return Sheet(
         title=f"Step times of {analysis.job.name}",
@@ -33,7 +34,7 @@ def steps_sheet(analysis: Analysis, report: StepReport) -> Sheet:
         sections=(
             *([_regime_sheet(report, one_source)] if report.regimes else []),
             _histogram_sheet(report),
-            *([_metric_sheet(metrics)] if (metrics := measured(analysis)) else []),
+            *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),
         ),
         answer=lambda: _answer(analysis, report),
     )
@@ -113,10 +114,12 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
     return Sheet(title="Slow regimes", columns=columns, rows=rows)
 
 
-def _metric_sheet(metrics: Sequence[Measured]) -> Sheet:
+def metric_sheet(metrics: Sequence[Measured], falls: Sequence[str] = ()) -> Sheet:
+    """What the program measured. falls: sentences about where it fell."""
     columns = tuple(one for _, one in sorted(people_columns(Measured, attribute).items()))
     return Sheet(
         title="Metrics that the program recorded",
+        summary=tuple(falls),
         columns=columns,
         rows=table_rows(columns, len(metrics), lambda: [shown(metrics)]),
     )

@@ -162,7 +162,7 @@ def folded(rows: SegmentRows) -> SegmentRows:
 def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, names: Sequence[str]) -> SegmentRows:
     """The segments of [start, end) (ns) whose run lasts at least `least` ns and whose category is among `names` (all if
     none is named)."""
-    wanted = [found for name in names if (found := wanted_category(timeline.table, name)) is not None]
+    wanted = [category for name in names if (category := wanted_category(timeline.table, name)) is not None]
     rows = long_enough(segment_rows(timeline, *window), least)
     return of_categories(rows, wanted) if names else rows
 

@@ -9,12 +9,12 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import I64, Words
-from goodput_cli.events.columnar.eight_digits import DIGITS
+from goodput_cli.arrays import I64, Words, blocks
+from goodput_cli.events.columnar.eight_digits import DIGITS, WORD
 from goodput_cli.sources.base import Record
+from goodput_cli.sources.blocks import PIECE
 
 _NEWLINE = ord("\n")
-_WORD = np.dtype("<u8")
 LONGEST = 1024
 """Lines longer than this are not read as columns."""
 
@@ -27,40 +27,44 @@ class Block:
 
     def __init__(self, data: bytes) -> None:
         # Words may reach beyond the end of a line, and so beyond that of the last one.
-        self._bytes = np.frombuffer(data + bytes(LONGEST + DIGITS), dtype=np.uint8)
-        ends = np.flatnonzero(self._bytes[: len(data)] == _NEWLINE)
+        self._text = data + bytes(LONGEST)
+        self._size = len(data)
+        self._bytes = np.frombuffer(self._text, dtype=np.uint8)
+        ends = self._line_ends()
         if data and not data.endswith(b"\n"):
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
         self.length: I64 = ends - self.start
-        self._data = data
+
+    def _line_ends(self) -> I64:
+        """Where they are."""
+        characters = self._bytes[: self._size]
+        parts = blocks(self._size, PIECE)
+        found = [np.flatnonzero(characters[start:stop] == _NEWLINE) + start for start, stop in parts]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def words(self, at: I64) -> Words:
-        """uint64[n]: the eight characters from each place (0 <= place <= end of the text)."""
-        windows: NDArray[Any] = np.ndarray((len(self._bytes) - DIGITS,), "V8", self._bytes.data, strides=(1,))
-        words: Words = windows[at].view(_WORD)
-        return words
-
     def grid(self, at: I64, words: int) -> Words:
-        """uint64[n, words]: so many words from each place on."""
+        """uint64[n, words]: so many words from each place on, which may be up to LONGEST characters from the end."""
         width = words * DIGITS
+        if not width:
+            return np.empty((len(at), 0), dtype=WORD)
         windows: NDArray[Any] = np.ndarray((len(self._bytes) - width,), f"V{width}", self._bytes.data, strides=(1,))
-        grid: Words = windows[at].view(_WORD).reshape(len(at), words)
+        grid: Words = windows[at].view(WORD).reshape(len(at), words)
         return grid
 
     def line(self, row: int) -> bytes:
         """The text of a line."""
         start = int(self.start[row])
-        return self._data[start : start + int(self.length[row])]
+        return self._text[start : start + int(self.length[row])]
 
     def text(self, rows: I64) -> bytes:
         """Some lines, each with a line end."""
         if len(rows) == len(self):
-            return self._data
+            return self._text[: self._size]
         return b"".join([self.line(row) + b"\n" for row in rows.tolist()])
 
 

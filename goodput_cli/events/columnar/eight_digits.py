@@ -15,7 +15,7 @@ DIGITS = 8
 """How many characters a word holds."""
 ZEROS = 0x3030303030303030
 """Eight characters 0."""
-_WORD = np.dtype("<u8")
+WORD = np.dtype("<u8")
 _TENS, _BYTE = np.uint64(10), np.uint64(8)
 _PAIRS, _TWO_BYTES = np.uint64(0x000000FF000000FF), np.uint64(16)
 _HIGH_WEIGHTS, _LOW_WEIGHTS = np.uint64(100 + (1_000_000 << 32)), np.uint64(1 + (10_000 << 32))
@@ -28,7 +28,7 @@ def mask_of(start: int, stop: int) -> int:
     return sum(0xFF << (8 * at) for at in range(start, stop))
 
 
-KEEP_FIRST = np.array([mask_of(0, count) for count in range(DIGITS + 1)], dtype=_WORD)
+KEEP_FIRST = np.array([mask_of(0, count) for count in range(DIGITS + 1)], dtype=WORD)
 """By count: a mask of the first so many characters."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,12 +35,22 @@ class Numerals:
     whole: I64
     fraction: I64 | None = None
 
+    def take(self, chosen: Mask) -> Numerals:
+        """Some of them."""
+        return Numerals(self.whole[chosen], None if self.fraction is None else self.fraction[chosen])
+
     def epoch_ns(self) -> tuple[I64, Mask]:
         """What `values.epoch_column` makes of the same numbers: ns int64[n], and which are good."""
         if self.fraction is None:
             good = self.whole < MAX_SECONDS
             return np.where(good, self.whole, 0) * NS_PER_SECOND, good
         return self.whole * NS_PER_SECOND + _microseconds(self.fraction) * _NS_PER_US, np.ones(len(self.whole), bool)
+
+
+def joined_numerals(parts: Sequence[Numerals]) -> Numerals:
+    """Numbers one behind the other; all of them have a fraction, or none."""
+    fractions = [part.fraction for part in parts if part.fraction is not None]
+    return Numerals(np.concatenate([part.whole for part in parts]), np.concatenate(fractions) if fractions else None)
 
 
 def _microseconds(fraction: I64) -> I64:

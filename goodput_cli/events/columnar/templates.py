@@ -9,46 +9,22 @@ of an insertId. So what it means is certain; any odder line is left to the ordin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Characters, Mask, Words
+from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
 from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.eight_digits import DIGITS, KEEP_FIRST, digit_values, not_digits, number
-from goodput_cli.events.columnar.line_shapes import LineShape, Slot, learn_shape
+from goodput_cli.events.columnar.checks import Checks, words_of
+from goodput_cli.events.columnar.columns import Columns, Wrapping, joined_columns
+from goodput_cli.events.columnar.eight_digits import DIGITS, KEEP_FIRST, WORD, digit_values, not_digits, number
+from goodput_cli.events.columnar.line_shapes import LineShape, Path, Slot, learn_shape
 from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, FRACTION_DIGITS, Numerals
 from goodput_cli.events.envelope import INSERT_ID, TIMESTAMP
 
-_SIX, _TOP = 0x06, 0xF0
+_AT_ONCE = 1 << 13
+"""So many lines are read together: their words stay in the processor's cache."""
 _PLAIN = np.array([0x20 <= code < 0x7F and chr(code) not in '"\\' for code in range(256)])
 """By character: whether it stands for itself in a text of JSON."""
-
-
-@dataclass(frozen=True)
-class Wrapping:
-    """The envelopes around n records: the name of the log, and uint8[n, width], timestamps and insertIds."""
-
-    log_name: str
-    stamps: Characters
-    ids: Characters
-
-
-@dataclass(frozen=True)
-class Columns:
-    """n lines of one template."""
-
-    rows: I64
-    """Their positions in the block."""
-    keys: frozenset[str]
-    constants: dict[str, Any]
-    """What is the same in all of them."""
-    numbers: dict[str, Numerals]
-    texts: dict[str, Characters]
-    """uint8[n, width]: the characters of timestamps."""
-    wrapping: Wrapping | None = None
-    """The envelopes, if they have some."""
 
 
 class Template:
@@ -64,67 +40,58 @@ class Template:
         self._log_name = shape.log_name
         self._keys = frozenset(record)
         self._constants = {key: value for key, value in record.items() if key not in {slot.path[-1] for slot in slots}}
-        self._head_checks = _Checks(line[:head_end], self._in_head, 0)
-        tail = line[tail_start:]
-        self._tail_words = -(-len(tail) // DIGITS)
-        self._tail_checks = _Checks(tail, self._in_tail, self._tail_words * DIGITS - len(tail))
+        self._head_checks = Checks(line[:head_end], self._in_head, 0)
+        self._head_words = words_of(self.head + FRACTION_DIGITS * self.has_fraction)
+        self._tail_words = words_of(self.tail)
+        self._tail_checks = Checks(line[tail_start:], self._in_tail, self._tail_words * DIGITS - self.tail)
 
     def match(self, block: Block, rows: I64) -> Columns | None:
         """Those of the lines that are of this template; None if none is."""
         length = block.length[rows]
         fixed = self.head + self.tail
         fits = (length > fixed) & (length <= fixed + FRACTION_DIGITS) if self.has_fraction else length == fixed
-        rows, length = _chosen(fits, rows, length)
-        if not len(rows):
-            return None
-        start = block.start[rows]
-        grid = block.grid(start, self._head_checks.words)
-        fits = self._head_checks.fits(grid) & self._tail_checks.fits(self._tail_grid(block, start + length))
-        rows, start, length = _chosen(fits, rows, start, length)
-        if not len(rows):
-            return None
-        grid = grid if len(rows) == len(grid) else grid[fits]
-        return self._read(block, grid, rows, start, length - fixed)
+        rows = rows if fits.all() else rows[fits]
+        parts = [self._read(block, rows[start:stop]) for start, stop in blocks(len(rows), _AT_ONCE)]
+        return joined_columns([part for part in parts if part is not None])
 
-    def _tail_grid(self, block: Block, end: I64) -> Words:
-        if self._tail_words == 0:
-            return np.empty((len(end), 0), dtype=np.uint64)
-        return block.grid(end - self._tail_words * DIGITS, self._tail_words)
-
-    def _read(self, block: Block, grid: Words, rows: I64, start: I64, digits: I64) -> Columns | None:
-        """The columns of lines that fit but for what a word cannot show: numbers that begin with 0, fractions, letters
-        that mean something in JSON."""
-        good = np.ones(len(rows), dtype=np.bool_)
+    def _read(self, block: Block, rows: I64) -> Columns | None:
+        """The same of a few lines of fitting length. Values are read of all of them: what is none is left out then."""
+        start, length = block.start[rows], block.length[rows]
+        digits, end = length - (self.head + self.tail), start + length
+        head = block.grid(start, self._head_words)
+        tail = block.grid(end - self._tail_words * DIGITS, self._tail_words)
+        good = self._head_checks.fits(head) & self._tail_checks.fits(tail)
+        count = int(np.count_nonzero(good))
+        if 2 * count < len(rows):
+            return self._read(block, rows[good]) if count else None
         numbers: dict[str, Numerals] = {}
-        texts: dict[tuple[str, ...], Characters] = {}
-        for slot, base, characters in self._places(block, grid, start, start + digits + (self.head + self.tail)):
+        texts: dict[Path, Characters] = {}
+        for slot, characters, stop in self._places(head, tail):
+            own = characters[:, stop - (slot.stop - slot.start) : stop]
             if slot.text:
-                texts[slot.path] = characters
+                texts[slot.path] = own.copy()
                 if slot.letters:
-                    good &= _PLAIN[characters].all(axis=1)
+                    good &= _PLAIN[own].all(axis=1)
                 continue
             if slot.stop - slot.start > 1:
-                good &= characters[:, 0] != ord("0")
-            whole = _whole(block, base, slot)
+                good &= own[:, 0] != ord("0")
+            whole = _whole(characters, stop, slot.stop - slot.start)
             fraction = None
             if slot.has_fraction:
-                fraction, valid = _fraction(block, start + self.head, digits)
+                fraction, valid = _fraction(characters, stop + 1, digits)
                 good &= valid & (whole >= FIRST_SECOND) & (whole < END_SECOND)
             numbers[slot.path[-1]] = Numerals(whole, fraction)
-        if not good.all():
-            return self.match(block, rows[good])  # rare, and the others are good the second time
-        return self._columns(rows, numbers, texts)
+        columns = self._columns(rows, numbers, texts)
+        if good.all():
+            return columns
+        return columns.take(good) if good.any() else None
 
-    def _places(self, block: Block, grid: Words, start: I64, end: I64) -> Iterator[tuple[Slot, I64, Characters]]:
-        """Each slot with the places it counts from and its characters, uint8[n, width]."""
-        head = grid.view(np.uint8).reshape(len(start), -1)
-        for slot in self._in_head:
-            yield slot, start, head[:, slot.start : slot.stop]
-        if self._in_tail:
-            width = self._tail_words * DIGITS
-            tail = self._tail_grid(block, end).view(np.uint8).reshape(len(start), -1)
-            for slot in self._in_tail:
-                yield slot, end, tail[:, width + slot.start : width + slot.stop]
+    def _places(self, head: Words, tail: Words) -> Iterator[tuple[Slot, Characters, int]]:
+        """Each slot with uint8[n, width], characters that it is among, and where in them it stops."""
+        for words, slots, ahead in ((head, self._in_head, 0), (tail, self._in_tail, self._tail_words * DIGITS)):
+            characters = words.view(np.uint8).reshape(len(words), -1)
+            for slot in slots:
+                yield slot, characters, ahead + slot.stop
 
     def _columns(self, rows: I64, numbers: dict[str, Numerals], texts: dict[tuple[str, ...], Characters]) -> Columns:
         if self._log_name is None:
@@ -135,75 +102,27 @@ class Template:
         return Columns(rows, self._keys, self._constants, numbers, own, wrapping)
 
 
-class _Checks:
-    """What tells whether texts are like a learnt one, word by word.
-
-    ahead: how many characters of the first word stand before the text.
-    """
-
-    def __init__(self, text: bytes, slots: list[Slot], ahead: int) -> None:
-        self.words = -(-(ahead + len(text)) // DIGITS)
-        self._want, self._literal, self._sixes, self._tops = ([0] * self.words for _ in range(4))
-        free, digits = _free_places(text, slots)
-        for at, character in enumerate(text):
-            word, shift = (at + ahead) // DIGITS, 8 * ((at + ahead) % DIGITS)
-            if at in digits:
-                self._want[word] |= 0x30 << shift
-                self._sixes[word] |= _SIX << shift
-                self._tops[word] |= _TOP << shift
-            elif at not in free:
-                self._want[word] |= character << shift
-                self._literal[word] |= 0xFF << shift
-
-    def fits(self, grid: Words) -> Mask:
-        """bool[n]: which texts, uint64[n, words], are alike."""
-        wrong = np.zeros(len(grid), dtype=np.uint64)
-        for at, (want, literal) in enumerate(zip(self._want, self._literal, strict=True)):
-            values = grid[:, at] ^ np.uint64(want)
-            wrong |= values & np.uint64(literal)
-            if self._tops[at]:
-                digits = values & np.uint64(self._tops[at] | self._tops[at] >> 4)
-                wrong |= (digits + np.uint64(self._sixes[at])) & np.uint64(self._tops[at])
-                wrong |= digits & np.uint64(self._tops[at])
-        return np.asarray(wrong == 0)
-
-
-def _free_places(text: bytes, slots: list[Slot]) -> tuple[set[int], set[int]]:
-    """The places of a text where any letter may stand, and those where any digit may."""
-    free: set[int] = set()
-    digits: set[int] = set()
-    for slot in slots:
-        places = range(slot.start, slot.stop) if slot.stop > 0 else range(len(text) + slot.start, len(text) + slot.stop)
-        if slot.letters:
-            free.update(places)
-        else:
-            digits.update(at for at in places if 0x30 <= text[at] <= 0x39)
-    return free, digits
-
-
-def _chosen(fits: Mask, *columns: I64) -> tuple[I64, ...]:
-    return columns if fits.all() else tuple(column[fits] for column in columns)
-
-
-def _whole(block: Block, start: I64, slot: Slot) -> I64:
-    """The whole number of a slot whose characters are known to be digits."""
-    width = slot.stop - slot.start
+def _whole(characters: Characters, stop: int, width: int) -> I64:
+    """The whole numbers of `width` digits that end at a place; the characters are known to be digits."""
     first = min(width, DIGITS)
-    value = number(_ending_at(block, start + slot.stop, first))
+    value = number(digit_values(_word(characters, stop), ~KEEP_FIRST[DIGITS - first]))
     if width > DIGITS:
-        value += number(_ending_at(block, start + (slot.stop - DIGITS), width - DIGITS)) * 10**DIGITS
+        high = digit_values(_word(characters, stop - DIGITS), ~KEEP_FIRST[2 * DIGITS - width])
+        value += number(high) * 10**DIGITS
     return value
 
 
-def _ending_at(block: Block, end: I64, width: int) -> Words:
-    """Values of the `width` digits before each place, as the last of eight."""
-    return digit_values(block.words(end - DIGITS), ~KEEP_FIRST[DIGITS - width])
-
-
-def _fraction(block: Block, at: I64, digits: I64) -> tuple[I64, Mask]:
+def _fraction(characters: Characters, at: int, digits: I64) -> tuple[I64, Mask]:
     """Fractions of 1 to 8 digits in 10^-8, and whether they are digits indeed."""
-    values = digit_values(block.words(at), KEEP_FIRST[digits])
+    values = digit_values(_word(characters, at + DIGITS), KEEP_FIRST.take(digits))
     return number(values), not_digits(values) == 0
+
+
+def _word(characters: Characters, stop: int) -> Words:
+    """The eight characters before a place. At the beginning there may be fewer, of which the last matter."""
+    missing = np.uint64(8 * max(DIGITS - stop, 0))
+    word: Words = characters[:, max(stop - DIGITS, 0) : max(stop, DIGITS)].view(WORD)[:, 0]
+    return word << missing if missing else word.copy()
 
 
 def learn(line: bytes) -> Template | None:
@@ -244,7 +163,7 @@ class Templates:
                 odd.append(int(rest[middle]))
                 rest = np.delete(rest, middle)
         self._remember([template for template, columns in found if len(columns.rows) >= self.FEW])
-        return [columns for _, columns in found], np.union1d(rest, np.array(odd, dtype=np.int64)) if odd else rest
+        return [columns for _, columns in found], np.sort(np.append(rest, odd).astype(np.int64)) if odd else rest
 
     def _remember(self, used: list[Template]) -> None:
         self._known = [*used, *(one for one in self._known if one not in used)][: self.MOST]

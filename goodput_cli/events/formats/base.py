@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
+from goodput_cli.events.columnar.columns import Columns
 from goodput_cli.events.columnar.numbers import Numerals
-from goodput_cli.events.columnar.templates import Columns
 from goodput_cli.events.growing import constant
 from goodput_cli.events.measured import Measurements
 from goodput_cli.events.rows import Interner, Origin, RowBuilder

@@ -39,12 +39,13 @@ def place(
     local: Callable[[int], int],
     one_stream: Container[str] = (),
     near: Sequence[int] = (),
+    start: int | None = None,
 ) -> Placed:
     """Set the times of the marks of one source, which are in order of lines.
 
     modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
     a local time is in ns UTC. one_stream: formats whose ranks print one story. near: times in other sources of the
-    job, which tell the year where no stamp of this one has any.
+    job, which tell the year where no stamp of this one has any. start: when it began (ns), if no mark has a stamp.
     """
     dated = _with_years(marks, modified_ns, year, near)
     no_clock = bool(marks) and all(stamp is None for stamp in dated)
@@ -67,7 +68,8 @@ def place(
     stories += [([at for at in range(len(marks)) if whole_source[at]], list(range(len(marks))))]
     lengths, missing = _lengths(marks, instants, [rows for rows, _ in stories])
     for rows, clocks in stories:
-        back += _place_story(marks, instants, lengths, rows, clocks, modified_ns if no_clock else None)
+        until = modified_ns if start is None else start + sum(lengths[at] for at in rows)
+        back += _place_story(marks, instants, lengths, rows, clocks, until if no_clock else None)
     if not no_clock:
         _ends_behind(marks, instants)
     for mark in marks:

@@ -93,8 +93,8 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     count = _Count(local.progress)
     notices: list[Diagnostic] = []
     context = ReadContext(
-        notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice, is_log=says_something,
-        digest=digest.update,
+        notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice,
+        is_log=lambda head: says_something(head, task.asked), digest=digest.update,
     )  # fmt: skip
     try:
         log = decode_batches([read_document(document, context)], task.timezone, context, [], task.asked)

@@ -104,10 +104,10 @@ class Store:
     def extents(self, keys: Mapping[bytes, Any]) -> list[tuple[str, int, int, int]]:
         """Job, number, start and end (ns) of the analysed runs of these jobs, in any order."""
         wanted = set(keys)
-        found: list[tuple[str, int, int, int]] = []
+        rows: list[tuple[str, int, int, int]] = []
         for path in self.parts():
-            found += self.readable(path, lambda path: read_extents(path, wanted), [])
-        return found
+            rows += self.readable(path, lambda path: read_extents(path, wanted), [])
+        return rows
 
     def results(self, keys: Mapping[bytes, Any]) -> Iterator[tuple[bytes, RunResult]]:
         """The results of the runs of these jobs, in any order, each once. Raises GoodputError where two parts say

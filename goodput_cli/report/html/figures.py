@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.metric_lines import DRAWN
 from goodput_cli.analysis.picture.picture import Picture, picture_of
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.measured import measured, shown
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.html.charts import goodput_chart, main_chart, step_time_chart
 from goodput_cli.report.html.columns import ChartColumns, chart_columns
-from goodput_cli.report.html.drawing import Spec, drawn_inside
+from goodput_cli.report.html.drawing import drawn_inside
+from goodput_cli.report.html.metric_chart import metric_chart
+from goodput_cli.report.html.vegalite import Spec
 from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 STILL_COLUMNS = 600
@@ -43,6 +47,9 @@ def figures(
         slow = [_slow(regime, picture) for regime in steps.regimes]
         spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
         made.append(("step-times", _step_words(analysis, steps), spec))
+    if picture.metrics:
+        slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
+        made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
     return [Figure(name, Markup(drawn_inside(spec, coarse, name)), words, spec) for name, words, spec in made]
 
 
@@ -91,3 +98,9 @@ def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
 def _step_words(analysis: Analysis, steps: StepReport) -> str:
     slow = plural(len(steps.regimes), "slow regime") if steps.regimes else "no slow regime"
     return f"Step times: {facts.step_text(analysis)}; {slow}."
+
+
+def _metric_words(analysis: Analysis) -> str:
+    rows = [row for row in shown(measured(analysis)) if row.name in DRAWN]
+    medians = (f"{DRAWN[row.name]} median {row.median:g}, p10 {row.p10:g}, p90 {row.p90:g}" for row in rows)
+    return f"Recorded by the program: {'; '.join(medians)}."
