@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from goodput_cli.analysis.published import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
-from goodput_cli.fleet.report.report import (
+from goodput_cli.fleet.report.report import FleetReport, GroupTable
+from goodput_cli.fleet.report.rows import (
     CategoryRow,
     DisruptionRow,
-    FleetReport,
     GroupRow,
-    GroupTable,
     NotAnalysed,
     RunLine,
     SizeRow,
@@ -24,7 +23,7 @@ from goodput_cli.fleet.report.report import (
     declared_columns,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
-from goodput_cli.fleet.totals.sums import Mpg, Sums
+from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, Mpg, Sums
 from goodput_cli.fleet.totals.thresholds import MEASURES
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
 
 NOT_RECORDED = "not recorded"
-_LEAST_COVERAGE = 0.8
 _MOST_REASONS = 10
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "change", "chips")
 _BY_TIME = ("job h", "of job time", "by job time")
@@ -116,7 +114,7 @@ def mpg_text(report: FleetReport) -> str:
     """MPG, or why it is not recorded."""
     mpg = report.mpg
     known = percent(mpg.coverage)
-    if mpg.coverage is not None and 0 < mpg.coverage < _LEAST_COVERAGE:
+    if mpg.coverage is not None and 0 < mpg.coverage < LEAST_COVERAGE:
         return f"{NOT_RECORDED} (program goodput known for {_percent(known)} of the kept chip time)"
     if mpg.mpg is None:
         lacking = [name for name, value in (("scheduling", mpg.scheduling), ("program", mpg.program)) if value is None]

@@ -7,7 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from goodput_cli.fleet.report.report import FleetReport, category_name, short_title
+from goodput_cli.fleet.report.fill import category_name
+from goodput_cli.fleet.report.report import FleetReport
+from goodput_cli.fleet.report.rows import short_title
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
 from goodput_cli.report.html.drawing import INK, drawn_inside, finished
