@@ -84,6 +84,7 @@ class Texts:
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
             started_by_scheduler(parts)
+            launcher.began_before(parts)
             launcher.outlive(parts)
             one_start_each(parts)
             if may_lose_tails(parts):
