@@ -230,7 +230,7 @@ class LeftOut:
     what: str = column("text", "", audience=Audience.PEOPLE, people=(0, "what"))
     count: int = column("count", "", audience=Audience.PEOPLE, people=(1, "count"))
     reason: str = column("text", "", audience=Audience.PEOPLE, people=(2, "reason"))
-    names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "such as"))
+    names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
 
 
 def declared_columns(record: type) -> tuple[Column, ...]:

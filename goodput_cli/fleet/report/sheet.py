@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
 
 NOT_RECORDED = "not recorded"
+CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
+DISRUPTIONS, LEFT_OUT = "Worst disruptions", "Not analysed"
+"""Titles of sections."""
 _MOST_REASONS, _FEW = 10, 3
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
 _BY_TIME = ("job h", "share of job time", "goodput by job time")
@@ -52,7 +55,7 @@ def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> 
     """The first --by as the table, or what the time went to; the others below."""
     known = bool(report.sums.known_time)
     groups = [hide_unknown(_groups_sheet(table), known=known) for table in report.groups]
-    categories = hide_unknown(rows_sheet("What the time went to", CategoryRow, report.categories), known=known)
+    categories = hide_unknown(rows_sheet(CATEGORIES, CategoryRow, report.categories), known=known)
     main, *others = [*groups, categories] if groups else [categories]
     common = (hide_unknown(one, known=known) for one in _common_sections(report))
     sections = [*others[-1:], *common, *others[:-1]]
@@ -147,19 +150,14 @@ def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
 def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     partial = [week.week for week in report.weeks if week.partial]
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
-    yield rows_sheet("Weeks", WeekRow, [week for week in report.weeks if week.runs], weeks)
+    yield rows_sheet(WEEKS, WeekRow, [week for week in report.weeks if week.runs], weeks)
     ends = ", ".join(report.grouping.failing)
-    yield rows_sheet(
-        "Sizes, in accelerators",
-        SizeRow,
-        report.sizes,
-        (f"failures: {ends}; MTTF in job time, with its 95 % interval",),
-    )
+    yield rows_sheet(SIZES, SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
     if report.disruptions:
-        yield rows_sheet("Worst disruptions", DisruptionRow, report.disruptions)
+        yield rows_sheet(DISRUPTIONS, DisruptionRow, report.disruptions)
     if report.not_analysed:
         reasons, rest = by_reason(report.not_analysed)
-        yield rows_sheet("Not analysed", LeftOut, reasons, rest)
+        yield rows_sheet(LEFT_OUT, LeftOut, reasons, rest)
 
 
 def _groups_sheet(table: GroupTable) -> Sheet:
