@@ -239,3 +239,20 @@ def test_dlrover_says_how_long_a_load_took(tmp_path: Path) -> None:
     ))  # fmt: skip
     found = seconds(analysed(written(tmp_path / "run", events_log=log)))
     assert found == {"unproductive_checkpoint_restore_time": 10, "program_startup": 5, "productive": 20}
+
+
+def test_maxtext_without_a_start_begins_at_its_first_record(tmp_path: Path) -> None:
+    step = "I0811 {} 1 metric_logger.py:196] completed step: {}, seconds: 10.228, TFLOP/s/device: 41.2\n"
+    times = ("21:54:55.531340", "21:55:06.119312", "21:55:16.704861")
+    log = "I0811 21:54:44.943716 1 max_utils.py:1] no step\n"
+    log += "".join(step.format(time, at) for at, time in enumerate(times, 1))
+    log += "I0811 21:55:27.378361 1 max_utils.py:1] no step\n"
+    found = seconds(analysed(written(tmp_path / "run", a_log=log), year=2026))
+    assert found == pytest.approx({"productive": 21.173521, "other": 21.261124})
+
+
+def test_the_first_two_steps_of_torchtitan(tmp_path: Path) -> None:
+    log = titan(0, "Starting job: debug training") + titan(2.603, "step:  1  loss:  8.1  memory: 1  tps: 430")
+    log += titan(2.658, "step:  2  loss:  8.0  memory: 1  tps: 5,430")
+    found = seconds(analysed(written(tmp_path / "run", a_log=log)))
+    assert found == pytest.approx({"productive": 0.110, "program_startup": 2.548})
