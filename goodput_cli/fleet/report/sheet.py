@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 NOT_RECORDED = "not recorded"
 _MOST_REASONS = 10
-_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "change", "chips")
-_BY_TIME = ("job h", "of job time", "by job time")
+_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
+_BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
 _SHOWN = Audience.PEOPLE | Audience.TABLES
 
@@ -148,7 +148,12 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
     yield rows_sheet("Weeks", WeekRow, [week for week in report.weeks if week.runs], weeks)
     ends = ", ".join(report.grouping.failing)
-    yield rows_sheet("Sizes", SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    yield rows_sheet(
+        "Sizes, in accelerators",
+        SizeRow,
+        report.sizes,
+        (f"failures: {ends}; MTTF in job time, with its 95 % interval",),
+    )
     if report.disruptions:
         yield rows_sheet("Worst disruptions", DisruptionRow, report.disruptions)
     if report.not_analysed:
