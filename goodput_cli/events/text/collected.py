@@ -35,6 +35,9 @@ from goodput_cli.vocabulary.zones import load_zone
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
 
+_STARTED_LATE = ("nemo2",)
+"""Formats whose programs say that they began half a minute after they did."""
+
 
 class Texts:
     """Makes rows of what was collected."""
@@ -85,6 +88,7 @@ class Texts:
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
             started_by_scheduler(parts)
             megatron.late_starts(parts)
+            launcher.started_by_launcher(parts, _STARTED_LATE)
             launcher.began_before(parts)
             launcher.outlive(parts)
             one_start_each(parts)
