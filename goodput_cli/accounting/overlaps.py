@@ -24,8 +24,6 @@ class Overlaps:
     """Wasted training included."""
     claimed_time: ClaimedTime
     """Which claim holds which time."""
-    net: I64
-    """Net time (ns) of each training span, before any is cut."""
     usual_step: UsualStepTimes
     """From net time."""
     startup: Sparse
@@ -55,4 +53,4 @@ def resolve_overlaps(
     if len(partial):
         claims = join((*others, wasted(training, partial, splits)))
         claimed_time = sweep(claims, *window)
-    return Overlaps(claims, claimed_time, net, usual_step, startup, partial, splits)
+    return Overlaps(claims, claimed_time, usual_step, startup, partial, splits)

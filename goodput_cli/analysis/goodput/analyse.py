@@ -123,12 +123,13 @@ def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | N
     inside = (kept_training.start < end) & (
         (kept_training.end > start) | (kept_training.start >= start)
     )  # an instant too
-    kept = np.flatnonzero(inside & (kept_training.kept_steps > 0))
-    if len(kept) == 0:
+    kept = inside & (kept_training.kept_steps > 0)
+    if not kept.any():
         return None
-    stop = int(spans.first[kept[-1]]) + math.ceil(kept_training.kept_steps[kept[-1]])
+    first, last = int(np.argmax(kept)), len(kept) - 1 - int(np.argmax(kept[::-1]))
+    stop = int(spans.first[last]) + math.ceil(kept_training.kept_steps[last])
     by_beginnings = timeline.records is not None and not timeline.attempts.step_ends
-    return int(spans.first[kept[0]]) + timeline.attempts.step_ends, stop - by_beginnings
+    return int(spans.first[first]) + timeline.attempts.step_ends, stop - by_beginnings
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:

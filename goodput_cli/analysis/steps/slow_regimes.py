@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.table import column
-from goodput_cli.arrays import F64, I64
+from goodput_cli.arrays import BLOCK, F64, I64, blocks
 
 _LEAST_BLOCK = 8
 _MOST_BLOCKS = 2000
@@ -136,7 +136,9 @@ def _block_levels(seconds: F64) -> F64:
     whole = len(seconds) // size
     if whole < 2 * _LEAST_BLOCKS:
         return np.zeros(0)
-    medians = np.median(seconds[: whole * size].reshape(whole, size), axis=1)
+    rows = seconds[: whole * size].reshape(whole, size)
+    parts = blocks(whole, max(BLOCK // size, 1))  # a median copies what it looks at
+    medians = np.concatenate([np.median(rows[start:stop], axis=1) for start, stop in parts])
     least = float(medians[medians > 0].min()) if np.any(medians > 0) else 1.0
     return np.asarray(np.log(np.maximum(medians, least)))
 
