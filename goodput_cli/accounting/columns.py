@@ -108,6 +108,16 @@ def union(*parts: NDArray[Any]) -> NDArray[Any]:
     return distinct(np.concatenate(parts))
 
 
+def codes_in(values: NDArray[Any]) -> list[int]:
+    """The distinct values of a column of small numbers, sorted; `numpy.bincount` would first widen a whole column."""
+    if len(values) and values.strides == (0,):
+        return [int(values[0])]
+    codes: set[int] = set()
+    for start, stop in blocks(len(values)):
+        codes.update(distinct(values[start:stop]).tolist())
+    return sorted(codes)
+
+
 def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Mask of the places where a run of equal values begins."""
     heads = np.ones(len(values), dtype=bool)

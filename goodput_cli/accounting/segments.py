@@ -114,7 +114,7 @@ def partition(
     dead_time: tuple[I64, I64],
     start: int,
     end: int,
-    at_once: int = 1 << 16,
+    at_once: int = 1 << 15,
 ) -> Segments:
     """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import places, places_behind, row_type, run_heads
+from goodput_cli.accounting.columns import codes_in, places, places_behind, row_type, run_heads
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
@@ -178,7 +178,7 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
         nothing = np.zeros(0, dtype=np.int64)
         return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
-    for priority in np.flatnonzero(np.bincount(claims.priority)).tolist():
+    for priority in codes_in(claims.priority):
         mine = _in_order(claims, np.flatnonzero(claims.priority == priority))
         if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
             cells, of_claim = cells_inside(opens[mine], closes[mine])

@@ -54,7 +54,7 @@ def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTr
     _check_amount(kept_training, reference_ns)
     total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
     slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
-    slowdown[kept_training.kept_steps == 0] = 0
+    slowdown[~kept_training.kept_steps.some] = 0
     return replace(kept_training, slowdown=slowdown)
 
 
