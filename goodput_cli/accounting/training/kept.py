@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.amounts import round_half_even
-from goodput_cli.accounting.columns import NOWHERE, Sparse
+from goodput_cli.accounting.columns import NOWHERE, Sparse, among
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept_steps import KeptSteps
@@ -89,7 +89,7 @@ def startup_of(
     """
     spans = training.spans
     first = np.flatnonzero(spans.opening & training.kept_steps.some & ~training.credited)
-    first = first[may_start[spans.attempt[first]] | np.isin(first, spans.restarted)]
+    first = first[may_start[spans.attempt[first]] | among(first, spans.restarted)]
     owner = spans.attempt[first]
     steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
     net = claimed_time.net_between(spans.start[first], spans.end[first])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import search
+from goodput_cli.accounting.columns import among, search
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import F64, Mask, Rows
 
@@ -39,13 +39,12 @@ class KeptSteps:
             here = slice(*search(self._rows, np.array((start, stop))).tolist())
             steps[self._rows[here] - start] = self._steps[here]
             return steps
-        place = search(self._rows, chosen)
-        filled_in = np.append(self._rows, -1)[place] == chosen
-        return np.where(filled_in, np.append(self._steps, 0)[place], steps)
+        filled_in = np.append(self._steps, 0)[search(self._rows, chosen)]
+        return np.where(among(chosen, self._rows), filled_in, steps)
 
     def __setitem__(self, places: int | Rows, steps: float | F64) -> None:
         new = np.atleast_1d(np.asarray(places, dtype=np.intp)) % max(len(self), 1)
-        old = ~np.isin(self._rows, new, kind="sort")
+        old = ~among(self._rows, np.sort(new))
         rows = np.concatenate((self._rows[old], new))
         values = np.concatenate((self._steps[old], np.broadcast_to(np.asarray(steps, dtype=np.float64), new.shape)))
         order = np.argsort(rows, kind="stable")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.causes import Elastic
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct, search
+from goodput_cli.accounting.columns import among, distinct, search
 from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
@@ -167,7 +167,7 @@ def _startup(timeline: Timeline) -> I64:
     segments, spans = timeline.segments, timeline.training.spans
     rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
     again = spans.start[spans.restarted]
-    rows = rows[~np.isin(segments.start[rows], again)]
+    rows = rows[~among(segments.start[rows], again)]
     startup = np.zeros(len(timeline.attempts), dtype=np.int64)
     np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
     return startup
