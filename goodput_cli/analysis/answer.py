@@ -122,9 +122,9 @@ def measured_window(analysis: Analysis) -> MeasuredWindow:
     return MeasuredWindow(start=iso(window.start_ns), end=iso(window.end_ns), seconds=window.ns / 1e9)
 
 
-def diagnostic_entries(found: Sequence[Diagnostic]) -> list[DiagnosticEntry]:
+def diagnostic_entries(diagnostics: Sequence[Diagnostic]) -> list[DiagnosticEntry]:
     """Diagnostics as every answer has them."""
     return [
         DiagnosticEntry(code=one.code, severity=one.severity, count=one.count, message=one.message, where=one.where)
-        for one in found
+        for one in diagnostics
     ]

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
+NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
+"""How a limit is written, as a pattern."""
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,66 +1,93 @@
-"""`goodput check --suggest`, `--explain` and the matches of a mapping: what helps to write one."""
+"""`goodput check --suggest`, `--explain`, `--rejects` and the matches of a mapping: what helps to write one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.events.mappings.explained import Line, Refused
 
-MOST_LINES = 1_000_000
-"""So many lines of a log are looked at."""
+_STDIN = "-"
+REJECTS = ("source", "line", "rule", "field", "reason", "text")
+"""The columns of what is refused."""
+
+
+@dataclass(frozen=True)
+class MappingReport:
+    """What mappings read of some logs."""
+
+    sheets: tuple[Sheet, ...]
+    refused: tuple[Refused, ...]
+    """Lines that a rule knows and whose values are wrong, and lines in which its text stands and that it does not
+    read."""
+    failed: tuple[str, ...]
+    """What is wrong with samples: a sentence each, with its place."""
+    finds_steps: bool
+    """Whether a mapping that was named read a step, or anything if it has no rule for steps."""
+
+    @property
+    def rejects(self) -> list[tuple[str | int, ...]]:
+        """The refused lines as rows of `REJECTS`."""
+        rows = self.refused
+        return [(one.line.source, one.line.number, one.rule, one.field, one.reason, one.line.text) for one in rows]
 
 
 def suggest_mapping(source: str) -> str:
     """A mapping of a text that no format reads, drafted from its lines: TOML to edit. Raises SourceError."""
+    from goodput_cli.events.mappings.reading import lines_of
     from goodput_cli.events.mappings.suggest import suggest
 
-    stem = source.rpartition("/")[2].partition(".")[0]
-    return suggest(_lines(source), "my-log" if source == "-" else stem)
+    stem = source.rstrip("/").rpartition("/")[2].partition(".")[0]
+    return suggest((line.text for line in lines_of([source])), "my-log" if source == _STDIN else stem)
 
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     """Everything about one line of text, `FILE:LINE`: what was taken off, which rule read it, what it gives."""
     from goodput_cli.events.mappings.explained import explain
-    from goodput_cli.events.mappings.registry import load_mappings
+    from goodput_cli.events.mappings.reading import lines_of
+    from goodput_cli.events.mappings.registry import load_mappings, read_files
 
     file, _, number = place.rpartition(":")
-    if not file or not number.isdecimal() or int(number) < 1:
+    if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:
         raise UsageError(f"--explain {place}: is written FILE:LINE, such as train.log:120")
-    mappings = load_mappings(mapping)
-    line = next((line for at, line in enumerate(_lines(file), 1) if at == int(number)), None)
+    mappings = load_mappings(read_files(mapping), samples=False)
+    readers = (*mappings.named, *mappings.shipped_of_records)
+    line = next((line for line in lines_of([file], readers) if line.number == int(number)), None)
     if line is None:
-        raise UsageError(f"--explain {place}: {file} has no line {number}")
+        raise UsageError(f"--explain {place}: {file} has no line {number}, or it is the header of a table")
     return "".join(f"{sentence}\n" for sentence in explain(line, mappings))
 
 
-def mapping_sheets(mapping: Sequence[str], sources: Sequence[str]) -> list[Sheet]:
-    """What each rule of each mapping read of the sources that are files of text."""
-    from goodput_cli.analysis.check.mapped import mapping_sheet, unread_sheet
+def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequence[str]) -> MappingReport:
+    """What each rule of each mapping reads of sources that are files: of the mappings that were typed, and of the
+    others (`mapping` has all) if they read anything. Failing samples are in the report. Raises UsageError."""
+    from goodput_cli.analysis.check.mapped import mapping_sheet, refused_notes, unread_sheet
+    from goodput_cli.events.asked import asked
+    from goodput_cli.events.documents import says_something
     from goodput_cli.events.mappings.explained import matches
-    from goodput_cli.events.mappings.registry import load_mappings
+    from goodput_cli.events.mappings.reading import lines_of
+    from goodput_cli.events.mappings.registry import load_mappings, read_files
+    from goodput_cli.events.mappings.samples import failed_samples
 
-    sheets = []
-    for made in load_mappings(mapping).named:
-        rows, rest = matches(made, (line for source in sources for line in _lines(source)))
-        sheets += [mapping_sheet(made.name, rows), *([unread_sheet(rest)] if rest else [])]
-    return sheets
-
-
-def _lines(source: str) -> Iterator[str]:
-    """The lines of a source, as text; at most `MOST_LINES`."""
-    from goodput_cli.sources.base import RawBatch, ReadContext, source_for
-
-    context = ReadContext(lambda _: None, is_log=lambda _: True)
-    count = 0
-    for batch in source_for(source).read(source, context):
-        if not isinstance(batch, RawBatch):
-            continue
-        for line in batch.data.decode(errors="replace").split("\n"):
-            count += 1
-            if count > MOST_LINES:
-                return
-            yield line
+    loaded = load_mappings(read_files(mapping), samples=False).named
+    own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
+    question = asked(mapping, samples=False)
+    files = [source for source in sources if source != _STDIN]
+    lines: Iterator[Line] = lines_of(files, loaded, lambda head: says_something(head, question))
+    found, rest, examples = matches(loaded, lines)
+    shown = [one for one in found if one.made.name in own or one.lines]
+    sheets = [mapping_sheet(one.made.name, one.rules, refused_notes(one.refused)) for one in shown]
+    if rest and shown:
+        sheets.append(unread_sheet(rest, examples))
+    named = [one for one in found if one.made.name in own]
+    return MappingReport(
+        tuple(sheets),
+        tuple(refused for one in named or shown for refused in (*one.refused, *one.near)),
+        tuple(str(error) for one in found for error in failed_samples(one.made)),
+        not named or any(one.finds_steps for one in named) or len(files) < len(sources),
+    )

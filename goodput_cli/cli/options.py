@@ -17,6 +17,7 @@ from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_f
 from goodput_cli.analysis.question import WHAT, Question
 from goodput_cli.api.options import JobOptions, Reading
 from goodput_cli.cli.completion import FILE, complete_format
+from goodput_cli.cli.mappings import every_mapping
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, declared_option, option
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import format_names, is_format
@@ -100,6 +101,8 @@ class CommandLine:
     """SOURCE, and what `--log-file` adds."""
     strict: bool
     """Whether what looks wrong in the logs fails the run."""
+    mappings: tuple[str, ...]
+    """The mappings that were typed; those of the project and of the person are among the arguments besides."""
     library: JobOptions
     """How to read and how to account: arguments of the library's functions."""
     output: Output
@@ -140,7 +143,8 @@ def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
     mine = {name: values.pop(name) for name in names if name in values}
     output = Output(**{one.name: mine.pop(one.name) for one in fields(Output) if one.name in mine})
     sources = (*values.pop("source"), *mine.pop("log_file"))
-    return CommandLine(sources, mine.pop("strict"), cast(JobOptions, mine), output)
+    typed, mine["mapping"] = every_mapping(mine.get("mapping", ()))
+    return CommandLine(sources, mine.pop("strict"), typed, cast(JobOptions, mine), output)
 
 
 def window_options(command: Decorated) -> Decorated:

@@ -59,7 +59,7 @@ def plan_outputs(
     """
     files = tuple(OutputFile(Path(path), load(format_of(path))) for path in paths)
     for file in files:
-        _check(file.path, sources, force)
+        writable(file.path, sources, force)
     if len({file.path.resolve() for file in files}) < len(files):
         raise UsageError("two --output options name the same file")
     name = format_name or (None if files else DEFAULT_FORMAT)
@@ -68,7 +68,8 @@ def plan_outputs(
     return Outputs(load(name) if name else None, files, force)
 
 
-def _check(path: Path, sources: Sequence[str], force: bool) -> None:
+def writable(path: Path, sources: Sequence[str], force: bool) -> Path:
+    """The same path, if a file can be written there. Raises as `plan_outputs`."""
     folder = path.parent
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; name a file in it")
@@ -80,3 +81,4 @@ def _check(path: Path, sources: Sequence[str], force: bool) -> None:
         raise exists(path)
     if not os.access(folder, os.W_OK):
         raise GoodputError(f"{path}: no permission to write in {folder}")
+    return path

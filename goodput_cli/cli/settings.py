@@ -13,13 +13,13 @@ from typing import Any
 import click
 
 from goodput_cli.cli.completion import FileName
+from goodput_cli.cli.mappings import NAME as MAPPINGS
+from goodput_cli.cli.mappings import with_personal
 from goodput_cli.cli.settings_file import WITHOUT, Settings, find_settings, named_settings, working_folder
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.likely import did_you_mean
 from goodput_cli.vocabulary.text import safe
 
-MAPPINGS = "mapping"
-"""The table of tables that declare log formats, by name."""
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
 ONLY_TYPED = (
@@ -52,7 +52,8 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     defaults |= reader.read(own, f"{command.name}.", command, lambda _: True)
     defaults |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
     if mappings and any(option.name == MAPPINGS for option in _options(command)):
-        defaults[MAPPINGS] = [settings.shown]  # the file itself declares them
+        named = defaults.get(MAPPINGS, [])
+        defaults[MAPPINGS] = [*([named] if isinstance(named, str) else named), settings.shown]  # it declares them
     several = {option.name for option in _options(command) if option.multiple}
     return {
         name: [value] if name in several and not isinstance(value, list) else value for name, value in defaults.items()
@@ -133,9 +134,11 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
         return
     settings = named_settings(chosen["config"]) if chosen["config"] else find_settings(working_folder())
     if settings is None:
+        with_personal(context, command)
         return
     defaults = defaults_for(command, context, settings, _one_job(chosen["job_name"]))
     context.default_map = {**(context.default_map or {}), **defaults}
+    with_personal(context, command)
     used = [option for option in _options(command) if option.name in defaults and not _is_typed(option, context, typed)]
     if used and not chosen["quiet"]:
         yield f"Settings of {settings.shown}: {', '.join(_long_names(option)[0] for option in used)}"

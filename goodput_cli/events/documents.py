@@ -46,7 +46,6 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, asked: 
 
 def _of_text(batch: RawBatch, asked: Asked) -> DocumentReader | None:
     """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
-    from goodput_cli.events.mappings.registry import has_keys
     from goodput_cli.events.tables import Table, delimiter_of
     from goodput_cli.events.text.scan import TextLines, is_text
 
@@ -57,7 +56,7 @@ def _of_text(batch: RawBatch, asked: Asked) -> DocumentReader | None:
         if columns >= sacct.HEADER or columns >= timeless.COLUMNS:
             return True
         row = dict.fromkeys(columns, "1")
-        return any(has_keys(rule, row) for rule in by_delimiter.get(delimiter, ()))
+        return any(rule.has_keys(row) for rule in by_delimiter.get(delimiter, ()))
 
     delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*sacct.DELIMITERS, *by_delimiter)))
     if delimiter is not None:

@@ -37,7 +37,9 @@ class LiveLog:
         self._notices: dict[tuple[str, str], Diagnostic] = {}
         wanted = wanted or Wanted()
         asked = (asked or Asked()).about(wanted.job_name)
-        self._context = ReadContext(self._report, wanted=wanted, notice=notice, is_log=says_something)
+        self._context = ReadContext(
+            self._report, wanted=wanted, notice=notice, is_log=lambda head: says_something(head, asked)
+        )
         self._decoder = Decoder(timezone, asked)
         self._followers = follow(uris, self._context)
         self._once = [follower for uri in once for follower in follow([uri], self._context)]
@@ -92,5 +94,5 @@ class LiveLog:
             changed = True
         return changed
 
-    def _report(self, found: Diagnostic) -> None:
-        self._notices[found.code, found.message] = found
+    def _report(self, diagnostic: Diagnostic) -> None:
+        self._notices[diagnostic.code, diagnostic.message] = diagnostic

@@ -38,10 +38,14 @@ def read_events(
     load_zone(timezone)
     notices: list[Diagnostic] = []
     wanted = wanted or Wanted()
-    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=says_something)
-    found = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
-    context.begin(len(found))
-    return decode_batches(found, timezone, context, notices, asked)
+    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=_is_log(asked))
+    batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
+    context.begin(len(batches))
+    return decode_batches(batches, timezone, context, notices, asked)
+
+
+def _is_log(asked: Asked | None) -> Callable[[bytes], bool]:
+    return lambda head: says_something(head, asked)
 
 
 def decode_batches(

@@ -24,7 +24,7 @@ def delimiter_of(
         return None
     text = first.decode(errors="replace")
     for delimiter in delimiters:
-        columns = frozenset(_cells(text, delimiter)) if delimiter in text else frozenset()
+        columns = frozenset(cells(text, delimiter)) if delimiter in text else frozenset()
         if columns and is_header(delimiter, columns):
             return delimiter
     return None
@@ -47,13 +47,13 @@ class Table:
         for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
             if not line.strip():
                 continue
-            cells = _cells(line, self._delimiter)
+            row = cells(line, self._delimiter)
             if not self._header:
-                self._header = cells
-            elif len(cells) != len(self._header):
-                bad.append((number, f"{len(cells)} columns where the header has {len(self._header)}"))
-            elif cells != self._header:
-                records.append({key: value for key, value in zip(self._header, cells, strict=True) if value != ""})
+                self._header = row
+            elif len(row) != len(self._header):
+                bad.append((number, f"{len(row)} columns where the header has {len(self._header)}"))
+            elif row != self._header:
+                records.append({key: value for key, value in zip(self._header, row, strict=True) if value != ""})
                 lines.append(number)
         return Parsed(records, np.array(lines, dtype=np.int64), bad)
 
@@ -62,7 +62,8 @@ class Table:
         return Parsed((), np.empty(0, dtype=np.int64))
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
+def cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line of a table; none where its quotes are wrong."""
     if len(line) > _LONGEST_FIELD:
         return []
     try:

@@ -53,10 +53,10 @@ def jobs(
 
     for failed in (answer for answer in outcome.answers.values() if isinstance(answer, Failed)):
         raise SourceError(failed.reason)
-    found = reading_diagnostics(outcome.rows, of_listing)
+    diagnostics = reading_diagnostics(outcome.rows, of_listing)
     if not outcome.answers:
-        raise _nothing(outcome, reading.job_name, found)
-    return job_list(list(outcome.answers.values()), found, sort, limit)
+        raise _nothing(outcome, reading.job_name, diagnostics)
+    return job_list(list(outcome.answers.values()), diagnostics, sort, limit)
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,12 @@ def _both_passes(
     from goodput_cli.sources.base import ReadContext, list_documents
 
     of_listing: list[Diagnostic] = []
-    documents = list_documents(uris, ReadContext(of_listing.append, is_log=says_something))
+    asked = reading.asked
+    documents = list_documents(uris, ReadContext(of_listing.append, is_log=lambda head: says_something(head, asked)))
     _raise_first(one.problem for one in documents)
     done = _Count(jobs_done)
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, reading.asked, names, _InALine(question))
+    task = Task(question.timezone, reading.wanted, asked, names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, done.add)
     outcome = run_passes(Plan(task, InProcess(), local), documents)
     _raise_first(row.problem for row in outcome.rows)
@@ -116,9 +117,9 @@ def _raise_first(problems: Iterable[str | None]) -> None:
             raise SourceError(problem)
 
 
-def _nothing(outcome: Outcome, job_name: str | None, found: Sequence[Diagnostic]) -> Exception:
+def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:
     """What to say where there is no job to list."""
     from goodput_cli.analysis.pick import no_events, no_such_job
 
     others = sorted({name for row in outcome.rows for name in row.other_jobs})
-    return no_such_job(job_name, others) if job_name is not None and others else no_events(found)
+    return no_such_job(job_name, others) if job_name is not None and others else no_events(diagnostics)

@@ -91,8 +91,8 @@ def find_command() -> list[str] | None:
         return [beside]
     import shutil
 
-    found = shutil.which("goodput")
-    return None if found is None else [found]
+    command = shutil.which("goodput")
+    return None if command is None else [command]
 
 
 def window_arguments(windows: Sequence[object]) -> list[str]:

@@ -80,6 +80,8 @@ class Wanted:
     """How far back to read; None: as far as the job goes."""
     use_cache: bool = True
     """Whether what was read before may be kept and used."""
+    heartbeats: bool = True
+    """Whether entries that only say that a host is alive are wanted."""
     since_ns: int | None = None
     """The reader has everything up to here (ns since 1970 UTC) and wants what is newer."""
     received_ns: int | None = None
@@ -199,14 +201,14 @@ def list_documents(uris: Sequence[str], context: ReadContext) -> list[Document]:
 
     Raises SourceError where a name stands for nothing, UsageError for an unknown kind of source.
     """
-    found: dict[tuple[object, ...], Document] = {}
+    documents: dict[tuple[object, ...], Document] = {}
     for uri in uris:
         source = source_for(uri)
         listed = source.documents(uri, context) if isinstance(source, Listing) else [Document(uri, uri)]
         for one in listed:
             key = one.identity or (one.uri,)
-            found[key] = min(found.get(key, one), one, key=lambda document: document.uri)
-    return sorted(found.values(), key=lambda one: one.uri.encode("utf-8", "surrogateescape"))
+            documents[key] = min(documents.get(key, one), one, key=lambda document: document.uri)
+    return sorted(documents.values(), key=lambda one: one.uri.encode("utf-8", "surrogateescape"))
 
 
 def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:

@@ -226,20 +226,20 @@ def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
         (_EPOCH + timedelta(microseconds=ns // 1000)).astimezone(anchors.zone).date()
         for ns in (anchors.start_ns, anchors.end_ns)
     )
-    found: list[str] = []
+    days: list[str] = []
     instants: list[int] = []
-    while first <= last and len(found) < 3:
+    while first <= last and len(days) < 3:
         midnight = (datetime(first.year, first.month, first.day, tzinfo=UTC) - _EPOCH) // timedelta(seconds=1)
         instant = _from_wall_clock(text, midnight * _UNITS["s"] + of_day_ns, anchors.zone)
         if anchors.start_ns <= instant <= anchors.end_ns:
-            found.append(first.isoformat())
+            days.append(first.isoformat())
             instants.append(instant)
         first += timedelta(days=1)
     if len(instants) == 1:
         return instants[0]
     if instants:
         raise UsageError(
-            f"{text!r} is in the job on {', '.join(found[:2])} and perhaps more days; write {found[0]}T{text}"
+            f"{text!r} is in the job on {', '.join(days[:2])} and perhaps more days; write {days[0]}T{text}"
         )
     raise UsageError(f"{text!r} is on no day of the job; write a date too, as in {last.isoformat()}T{text}")
 

@@ -18,6 +18,7 @@ from goodput_cli.analysis.advice import interval as interval_module
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
+from goodput_cli.analysis.advice.lever_names import LEVERS as NAMES_OF_LEVERS
 from goodput_cli.analysis.advice.levers import Estimate, Question, all_levers
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.replay.record import Record
@@ -148,6 +149,7 @@ def test_levers(name: str) -> None:
     job = record(name)
     question = Question(job, exposure_of(job), interval(name), True, 60 * 10**9)
     found: dict[str, Estimate] = {lever.name: lever for lever in all_levers(question)}
+    assert {lever for lever in found if not lever.startswith("custom:")} <= set(NAMES_OF_LEVERS)
     for key, seconds in EXPECTED[name]["levers_s"].items():
         if key in LEVERS:
             assert found[LEVERS[key]].ns == round(seconds * 1e9), key

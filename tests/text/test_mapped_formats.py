@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.mappings.registry import load_mappings
+from goodput_cli.errors import NotEnoughData
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 
@@ -159,34 +159,6 @@ def test_a_mapping_of_ones_own_reads_lines_without_a_clock(tmp_path: Path) -> No
     assert seconds(analysis) == {"program_startup": 29.75, "productive": 0.75}
 
 
-@pytest.mark.parametrize(
-    ("was", "becomes", "place", "sentence"),
-    [
-        ('name = "nanogpt"', 'name = "nanogpt"\nnames = 1', "2:1", "unknown key `names`"),
-        ('event = "step"', 'event = "stop"', "5:1", "`event` is one of"),
-        ("{step:int}", "{step:whole}", "4:1", "`whole` is no type of a field"),
-        ("{step:int}", "{number:int}", "4:1", "needs a field `step`"),
-        ('line = "saving checkpoint to {_}"', "regex = '(a+)+checkpoint'", "10:1", "a repeat inside a repeat"),
-        ('line = "saving checkpoint to {_}"', "regex = '(checkpoint'", "10:1", "no regular expression"),
-        ('line = "saving checkpoint to {_}"', "regex = 'a?'", "10:1", "no text of 4 characters"),
-        ('line = "saving checkpoint to {_}"', "regex = 'x'\nline = 'y'", "12:1", "this one has `line` and `regex`"),
-        ("step = 101", "step = 100", "15:1", "sample failed: `step` is 101 and not 100"),
-        ("each = { unit", "each = { units", "7:1", "`each` is a table { unit = … }"),
-        ('event = "save"', 'event = "save', "11:14", "no TOML"),
-    ],
-)
-def test_a_mistake_in_a_mapping_has_its_place(
-    tmp_path: Path, was: str, becomes: str, place: str, sentence: str
-) -> None:
-    assert was in NANOGPT
-    path = tmp_path / "my.toml"
-    path.write_text(NANOGPT.replace(was, becomes, 1), encoding="utf-8")
-    with pytest.raises(UsageError) as error:
-        load_mappings([str(path)])
-    assert sentence in str(error.value)
-    assert str(error.value).startswith(f"{path}:{place}: ")
-
-
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_what_pods_print_is_read_from_cloud_logging(tmp_path: Path, wrapped: bool) -> None:
     """MaxText on GKE: the entries' own times count, whatever zone the lines are in."""
@@ -218,3 +190,52 @@ def test_what_has_no_time_is_answered_with_what_to_use(tmp_path: Path, name: str
     (path,) = written(tmp_path / "a", **{name: text}).iterdir()
     with pytest.raises(NotEnoughData, match=f"holds no time; name its TensorBoard folder instead \\({instead}"):
         analysed(path)
+
+
+def one_logger(second: float, kind: str, name: str, **more: Any) -> str:
+    at = {"attributes": {"timestamp_msec": 1_772_359_200_000 + round(1000 * second)}}
+    if kind == "event":
+        at["attributes"] |= more
+        return json.dumps({"type": kind, "span_id": "a", "event": {"name": name} | at})
+    attributes = {"attributes": more} if more else {}
+    return json.dumps({"type": kind, "id": name, "name": name, f"{kind}_event": at} | attributes)
+
+
+def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
+    """A span in which something happens is two lines; the mean of an update is of the whole process, and no record's.
+    Resumed at 100; 30 s of loading, then a first step of 12 s among ten of 2 s."""
+    lines = [
+        one_logger(0, "start", "application"),
+        one_logger(10, "start", "checkpoint_load"),
+        one_logger(40, "stop", "checkpoint_load"),
+        one_logger(50, "start", "training_loop", train_iterations_start=100),
+        *(one_logger(80 + 20 * at, "event", "training_metrics_update", current_iteration=110 + 10 * at,
+                     avg_iteration_time_sec=2.5) for at in range(2)),
+        one_logger(100, "start", "checkpoint_save_sync", current_iteration=120),
+        one_logger(101, "event", "save_checkpoint_success", current_iteration=120),
+        one_logger(105, "stop", "checkpoint_save_sync", current_iteration=120),
+        one_logger(125, "event", "training_metrics_update", current_iteration=130, avg_iteration_time_sec=2.3),
+        json.dumps({"type": "application_error", "span_id": "a", "event": {"name": "error", "attributes": {
+            "timestamp_msec": 1_772_359_330_000}}}),
+    ]  # fmt: skip
+    analysis = analysed(written(tmp_path / "run", log_jsonl="\n".join(lines)))
+    assert (analysis.job.ending, analysis.job.kept_steps) == ("crashed", 30)
+    assert seconds(analysis) == {
+        "unproductive_checkpoint_restore_time": 30,
+        "program_startup": 30,
+        "productive": 60,
+        "unproductive_checkpoint_save_time": 5,
+        "wasted_progress_from_disruption": 5,
+    }
+
+
+def test_dlrover_says_how_long_a_load_took(tmp_path: Path) -> None:
+    line = "[2026-03-01T10:00:{:02d}.000000] [426] [ab] [Trainer] [{}] [{}] {}\n"
+    log = "".join((
+        line.format(0, "#start", "INSTANT", "{}"),
+        line.format(5, "#load_ckpt", "BEGIN", "{}"),
+        line.format(15, "#load_ckpt", "END", "{}"),
+        *(line.format(20 + 5 * at, "#step", "END", json.dumps({"global_step": 1 + at})) for at in range(4)),
+    ))  # fmt: skip
+    found = seconds(analysed(written(tmp_path / "run", events_log=log)))
+    assert found == {"unproductive_checkpoint_restore_time": 10, "program_startup": 5, "productive": 20}

@@ -52,7 +52,7 @@ def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: 
     text = printed("check", "--mapping", str(draft), str(log))
     assert "Mapping train" in text
     assert "lines that no rule reads" in text
-    assert "iter x: loss #.#" in text
+    assert "iter x: loss 9.9" in text
 
 
 def test_one_line_is_explained(log: Path, tmp_path: Path, printed: Printed) -> None:
@@ -84,3 +84,108 @@ def test_the_settings_of_a_project_declare_mappings(
     broken = (log.parent / name).read_text("utf-8").replace('event = "step"', 'event = "stop"')
     (log.parent / name).write_text(broken, encoding="utf-8")
     assert run(["analyze", "train.log"]) == 2
+
+
+SAYS = "[[rule]]\nevent = 'step'\nline = 'iter {step:int}: loss {_}, time {each:float}ms'\n"
+SAYS += "each = { unit = 'ms' }\ntime = 'cursor'\n"
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a person keeps mappings."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "home" / "goodput" / "mappings"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_mappings_of_a_person_are_always_on(log: Path, person: Path, printed: Printed) -> None:
+    (person / "own.toml").write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
+    assert "log: own" in printed("analyze", str(log))
+    assert "Mapping own" in printed("check", str(log))
+    assert run(["analyze", str(log), "--no-config"]) == 4
+
+
+def test_a_mapping_that_is_named_stands_above_those_of_the_project_and_of_the_person(
+    log: Path, person: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them count; of two that have one name, the one on the command line."""
+    monkeypatch.chdir(log.parent)
+    (person / "a.toml").write_text(f"name = 'a'\nsteps = 'index'\n{SAYS}", encoding="utf-8")
+    (log.parent / "goodput.toml").write_text(
+        "[[mapping.b.rule]]\nevent = 'start'\nline = 'Initializing a new model'\n", encoding="utf-8"
+    )
+    assert "log: a + b" in printed("analyze", "train.log")
+    more = "name = 'c'\n[[rule]]\nevent = 'save'\nline = 'saving checkpoint'\n"
+    more += "[[rule]]\nevent = 'start'\nline = 'nothing so'\n"
+    (log.parent / "c.toml").write_text(more, encoding="utf-8")
+    assert "log: a + b + c" in printed("analyze", "train.log", "--mapping", "c.toml")
+    (log.parent / "d.toml").write_text(f"name = 'a'\n{SAYS}", encoding="utf-8")
+    assert "3 steps kept (1 to 3)" in printed("analyze", "train.log", "--mapping", "d.toml")
+
+
+def test_a_failed_sample_fails_a_check_with_5_and_shows_what_the_rules_read(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = tmp_path / "own.toml"
+    sample = "[[sample]]\nline = 'iter 7: loss 1, time 250ms'\ngives = { event = 'step', step = 8 }\n"
+    own.write_text(f"name = 'own'\n{SAYS}{sample}{sample.replace('8', '9')}", encoding="utf-8")
+    assert run(["analyze", str(log), "--mapping", str(own)]) == 2
+    capsys.readouterr()
+    assert run(["check", str(log), "--mapping", str(own)]) == 5
+    said = capsys.readouterr()
+    assert "line 2  step       4" in said.out
+    assert f"{own}:8:1: sample failed: `step` is 8" in said.err
+    assert f"{own}:11:1: sample failed: `step` is 9" in said.err
+
+
+def test_a_mapping_that_finds_no_step_fails_a_check_with_5(log: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("name = 'own'\n[[rule]]\nevent = 'step'\nline = 'stride {step:int}'\n", encoding="utf-8")
+    assert run(["check", str(log), "--mapping", str(own)]) == 5
+    assert run(["check", str(log)]) == 4
+
+
+def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed: Printed) -> None:
+    """A value that cannot be, and a line that is nearly one of a rule; nothing of them is a formula."""
+    own, table = tmp_path / "own.toml", tmp_path / "refused.csv"
+    own.write_text(f"name = 'own'\n{SAYS}".replace("step:int", "step:word"), encoding="utf-8")
+    with log.open("a", encoding="utf-8") as file:
+        file.write("=1+iter 4: loss, time 250s\n")
+    assert run(["check", str(log), "--rejects", str(table)]) == 2
+    printed("check", str(log), "--mapping", str(own), "--rejects", str(table))
+    head, refused, near = table.read_text("utf-8").splitlines()
+    assert head == "source,line,rule,field,reason,text"
+    assert f"{log},7," in refused
+    assert ",step,x is no number of a step," in refused
+    assert near.endswith('"\'=1+iter 4: loss, time 250s"')
+    assert run(["check", str(log), "--mapping", str(own), "--rejects", str(table)]) == 2  # it is there already
+
+
+def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: Printed) -> None:
+    own, table = tmp_path / "own.toml", tmp_path / "run.csv"
+    table.write_text("iteration,when\n1,1772359200\n2,1772359210\nx,1772359220\n", encoding="utf-8")
+    own.write_text("name = 'own'\ncsv = true\n[[rule]]\nevent = 'step'\n"
+                   "keys = { step = 'iteration', time = 'when' }\n", encoding="utf-8")  # fmt: skip
+    text = printed("check", str(table), "--mapping", str(own))
+    assert "line 3  step       2        1  " in text
+    assert "refused:xisnonumberofastep" in "".join(text.split())  # a long path is broken anywhere
+    explained = printed("check", "--mapping", str(own), "--explain", f"{table}:3")
+    assert "read by: own, rule 'step: iteration, time: when'" in explained
+    assert "step: 2" in explained
+    assert run(["check", "--mapping", str(own), "--explain", f"{table}:1"]) == 2
+
+
+def test_lines_have_the_numbers_that_they_have_in_their_files(tmp_path: Path, printed: Printed) -> None:
+    """In a folder of several files, and behind the first megabytes of one."""
+    own = tmp_path / "own.toml"
+    own.write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    line = "iter 0: loss 10.9, time 30000.00ms, mfu -100.00%\n"
+    (folder / "a.log").write_text(line + ("noise that fills a line" * 400 + "\n") * 2_000 + line.replace("0:", "1:"))
+    (folder / "b.log").write_text("noise\n" + line)
+    text = printed("check", str(folder), "--mapping", str(own))
+    assert "a.log:1 " in text
+    assert "b.log:2" in text
+    assert "step: 1" in printed("check", "--mapping", str(own), "--explain", f"{folder / 'a.log'}:2002")

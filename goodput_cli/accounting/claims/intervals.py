@@ -219,5 +219,5 @@ def reinitialised(table: EventTable, attempts: Attempts, sign_of_life: I64) -> t
     """The attempt in which each elastic re-initialisation began, and its end (ns)."""
     if not np.any(table.kind == Kind.ELASTIC_REINIT):
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
-    found = phase_intervals(table, attempts, sign_of_life, int(table.end.max()), (Kind.ELASTIC_REINIT,))
-    return attempts.of_row[found.row], found.end
+    phases = phase_intervals(table, attempts, sign_of_life, int(table.end.max()), (Kind.ELASTIC_REINIT,))
+    return attempts.of_row[phases.row], phases.end

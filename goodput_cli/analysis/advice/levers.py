@@ -10,6 +10,7 @@ from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
+from goodput_cli.analysis.advice.lever_names import LEVERS
 from goodput_cli.analysis.advice.replay.policy import AsRecorded
 from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, Kind, Record
 from goodput_cli.analysis.advice.replay.replay import Changes, replay
@@ -59,12 +60,6 @@ def levers(question: Question, price: Price | None) -> tuple[Lever, ...]:
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
 
-_ALWAYS_JUDGED = (
-    "failures", "starts_that_hold", "restart", "restore", "downtime", "spares", "evals", "longest_outage",
-    "checkpoint_bound",
-)  # fmt: skip
-
-
 def judged_levers(question: Question) -> frozenset[str]:
     """Names of the levers about which the record says something, be it that they buy nothing."""
     amounts, record = question.record.amounts, question.record
@@ -78,7 +73,9 @@ def judged_levers(question: Question) -> frozenset[str]:
         "slow_steps": amounts.slow is not None,
     }
     labels = (f"custom:{label}" for label in amounts.custom)
-    return frozenset((*_ALWAYS_JUDGED, *labels, *(name for name, says in known.items() if says)))
+    return frozenset(
+        (*(name for name, always in LEVERS.items() if always), *labels, *(name for name, says in known.items() if says))
+    )
 
 
 def bound(question: Question, price: Price | None) -> Lever | None:

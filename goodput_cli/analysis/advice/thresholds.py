@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.goodput.thresholds import NUMBER, UNIT_SECONDS
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.advice.lever_names import LEVERS
+from goodput_cli.analysis.threshold import COMPARISONS, NUMBER, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,13 +19,6 @@ PREFIX = "advice."
 POINTS = "pp"
 CUSTOM = "custom:"
 OF_INTERVAL = ("gain", "gain_low", "interval_ratio")
-LEVERS = (
-    "interval", "async_saves", "newest_checkpoint", "failures", "starts_that_hold", "restart", "restore", "downtime",
-    "spares", "evals", "data_loading", "stalls", "slow_steps", "longest_outage", "checkpoint_bound",
-)  # fmt: skip
-_OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
 _EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*([A-Za-z]+)?\s*", re.DOTALL)
 
 
@@ -73,7 +64,7 @@ def parse_advice(text: str, *, fails: bool = True) -> AdviceExpression:
 def judge(expression: AdviceExpression, advice: Advice) -> Threshold:
     """The expression judged. `met` is None where the log does not say enough."""
     value = _value(expression, advice)
-    met = None if value is None else _OPERATORS[expression.comparison](Fraction(repr(value)), expression.limit)
+    met = None if value is None else COMPARISONS[expression.comparison](Fraction(repr(value)), expression.limit)
     return Threshold(expression.text, expression.fails, met, value, float(expression.limit), expression.unit)
 
 

@@ -133,18 +133,18 @@ class CompareAnswer(Answer, kw_only=True):
     diagnostics: Sequence[DiagnosticEntry]
 
 
-def compare_answer(found: Comparison) -> CompareAnswer:
+def compare_answer(comparison: Comparison) -> CompareAnswer:
     """The whole comparison."""
-    pairs = list(enumerate(found.pairs, 1))
+    pairs = list(enumerate(comparison.pairs, 1))
     return CompareAnswer(
-        sides=[_side(side) for side in found.sides],
+        sides=[_side(side) for side in comparison.sides],
         comparisons=[_pair(number, pair) for number, pair in pairs],
         thresholds=[
             ChangeThreshold(side=number, **asdict(threshold), verdict=threshold.verdict)
             for number, pair in pairs
             for threshold in pair.thresholds
         ],
-        diagnostics=diagnostic_entries(found.diagnostics),
+        diagnostics=diagnostic_entries(comparison.diagnostics),
     )
 
 

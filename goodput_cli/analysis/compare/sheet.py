@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 from goodput_cli.analysis.compare.chart import change_chart
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.compare.phrases import (
-    contribution_name,
     fact_is_better,
     fact_words,
     length_line,
@@ -26,6 +25,7 @@ from goodput_cli.analysis.compare.phrases import (
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.measures import percent_of
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.vocabulary.category_names import brief_name, full_name
 from goodput_cli.vocabulary.text import duration
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ ONE_SIDED = "recorded on one side"
 _MUST_SHOW = ("window", "attempts", "disruptions")
 UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
 _PEOPLE = (
-    Column("", "text", Audience.PEOPLE),
+    Column("side", "text", Audience.PEOPLE),
     Column("start", "instant", Audience.PEOPLE),
     Column("window", "duration", Audience.PEOPLE),
     Column("goodput", "percent", Audience.PEOPLE),
@@ -57,19 +57,19 @@ _TABLES = (
 )
 
 
-def compare_sheet(found: Comparison) -> Sheet:
+def compare_sheet(comparison: Comparison) -> Sheet:
     """The whole comparison."""
-    several = len(found.pairs) > 1
-    against = f"against {side_name(found.baseline)}"
+    several = len(comparison.pairs) > 1
+    against = f"against {side_name(comparison.baseline)}"
     return Sheet(
-        title=f"Goodput of {len(found.pairs)} sides {against}" if several else f"Goodput {against}",
+        title=f"Goodput of {len(comparison.pairs)} sides {against}" if several else f"Goodput {against}",
         columns=(*_PEOPLE, *_TABLES),
-        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in found.pairs for cells in _data_rows(pair)),
-        grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(found)),
-        summary=tuple(line for pair in found.pairs for line in _summary(pair)),
-        chart=change_chart(found.pairs[0]),
-        sections=tuple(part for pair in found.pairs for part in _parts(pair)),
-        answer=lambda: _answer(found),
+        rows=tuple((*(None for _ in _PEOPLE), *cells) for pair in comparison.pairs for cells in _data_rows(pair)),
+        grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(comparison)),
+        summary=tuple(line for pair in comparison.pairs for line in _summary(pair)),
+        chart=change_chart(comparison.pairs[0]),
+        sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
+        answer=lambda: _answer(comparison),
     )
 
 
@@ -79,16 +79,16 @@ def _summary(pair: Pair) -> Iterator[str]:
     yield from length_line(pair)
 
 
-def _answer(found: Comparison) -> Answer:
+def _answer(comparison: Comparison) -> Answer:
     from goodput_cli.analysis.compare.answer import compare_answer  # msgspec: only where JSON is written
 
-    return compare_answer(found)
+    return compare_answer(comparison)
 
 
-def _overview(found: Comparison) -> Iterator[tuple[Cell, ...]]:
-    for side in found.sides:
+def _overview(comparison: Comparison) -> Iterator[tuple[Cell, ...]]:
+    for side in comparison.sides:
         window, share = side.summary.window, float(side.percent)
-        moved = None if side is found.baseline else float(side.percent - found.baseline.percent)
+        moved = None if side is comparison.baseline else float(side.percent - comparison.baseline.percent)
         yield side_name(side), window.start_ns, window.counted_ns, share, share / 100, moved
 
 
@@ -112,7 +112,7 @@ def _waterfall(pair: Pair) -> Sheet:
     return Sheet(
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
-            Column("category", "text"),
+            Column("category", "text", brief=brief_name),
             Column("points", "points"),
             Column("time", "change"),
             Column("worse", "share"),
@@ -131,12 +131,12 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     one_sided = [one for one in pair.contributions if one.points is None]
     for one in pair.contributions:
         if one.points:
-            yield contribution_name(one), one.points, *shares(pair, one)
+            yield full_name(one.category, one.label), one.points, *shares(pair, one)
     if one_sided:
         yield ONE_SIDED, pair.one_sided, None, None
     for one in one_sided:
         if one.baseline_ns or one.ns:
-            yield f"- {contribution_name(one)}", None, *shares(pair, one)
+            yield f"- {full_name(one.category, one.label)}", None, *shares(pair, one)
 
 
 def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
@@ -179,7 +179,7 @@ def _facts(pair: Pair) -> Sheet:
     return Sheet(
         title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
-            Column("", "text"),
+            Column("measure", "text"),
             Column("was", "text"),
             Column("is", "text"),
             Column("change", "text"),
@@ -203,7 +203,7 @@ def _thresholds(pair: Pair) -> Sheet:
     return Sheet(
         title=f"Thresholds for {side_name(pair.side)}",
         columns=(
-            Column("expression", "text"),
+            Column("threshold", "text"),
             Column("result", "text"),
             Column("change", "text"),
             Column("limit", "text"),

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.goodput.thresholds import NUMBER, UNIT_SECONDS, split_name, telling_float
+from goodput_cli.analysis.goodput.thresholds import split_name, telling_float
 from goodput_cli.analysis.measures import MEASURES, Dimension, value_of
 from goodput_cli.analysis.summary import Summary
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.threshold import NUMBER, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 
 ACCEPTED = "NAME:CHANGE[UNIT], as in 'goodput:-2pp', 'steps.p99:+10%', 'mean_downtime:+5m' or 'disruptions:+2'"

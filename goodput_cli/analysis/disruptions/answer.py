@@ -105,18 +105,18 @@ def disruption_rows(rows: Disruptions) -> Rows:
     return json_rows(COLUMNS, len(rows), rows.parts)
 
 
-def reliability_part(found: Reliability | None) -> ReliabilityPart:
+def reliability_part(reliability: Reliability | None) -> ReliabilityPart:
     """Every key is always there; null where there is nothing to average."""
-    if found is None:
+    if reliability is None:
         return ReliabilityPart()
-    longest = found.longest_unproductive
+    longest = reliability.longest_unproductive
     return ReliabilityPart(
-        mtbf_seconds=found.mtbf_seconds,
-        mtbf_ci95_seconds=found.mtbf_ci95_seconds,
-        mean_downtime_seconds=found.mean_downtime_seconds,
-        mean_time_to_regain_seconds=found.mean_time_to_regain_seconds,
-        exposure_seconds=found.exposure_ns / 1e9,
-        ettr=found.ettr,
+        mtbf_seconds=reliability.mtbf_seconds,
+        mtbf_ci95_seconds=reliability.mtbf_ci95_seconds,
+        mean_downtime_seconds=reliability.mean_downtime_seconds,
+        mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,
+        exposure_seconds=reliability.exposure_ns / 1e9,
+        ettr=reliability.ettr,
         longest_unproductive=longest
         and UnproductiveStretch(start=iso(longest[0]), end=iso(longest[1]), seconds=(longest[1] - longest[0]) / 1e9),
     )

@@ -63,7 +63,7 @@ def _people_columns(rows: Disruptions, price: Price | None) -> Iterator[Column]:
     if not rows.column("queued_ns").any():
         hidden.add("queued")
     columns = (shown[place] for place in sorted(shown) if shown[place].name not in hidden)
-    yield from (replace(one, values=_lost) if one.name == "lost" else one for one in columns)
+    yield from (replace(one, values=_lost) if one.name == "steps lost" else one for one in columns)
     if len(rows.column("ranks_before")) or len(rows.column("ranks_after")):
         yield Column("ranks", "text", Audience.PEOPLE, _ranks)
 
@@ -91,26 +91,26 @@ def _count(ranks: int | None) -> str:
 
 
 def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
-    window, rows, found = analysis.window, analysis.disruptions, analysis.reliability
+    window, rows, reliability = analysis.window, analysis.disruptions, analysis.reliability
     yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
-    assert found is not None
-    low, high = found.mtbf_ci95_seconds
-    up = f"{plural(len(rows), 'disruption')} in {duration(found.exposure_ns)} of being up"
-    if found.mtbf_seconds is None:
+    assert reliability is not None
+    low, high = reliability.mtbf_ci95_seconds
+    up = f"{plural(len(rows), 'disruption')} in {duration(reliability.exposure_ns)} of being up"
+    if reliability.mtbf_seconds is None:
         yield up + ("" if low is None else f": MTBF at least {_seconds(low)} (95 %)")
     else:
         bounds = f"{_seconds(low)} to {_seconds(high)}" if low is not None and high is not None else "unknown"
-        yield f"{up}: MTBF {_seconds(found.mtbf_seconds)} (95 %: {bounds})"
+        yield f"{up}: MTBF {_seconds(reliability.mtbf_seconds)} (95 %: {bounds})"
     means = []
-    if found.mean_downtime_seconds is not None:
-        means.append(f"mean downtime {_seconds(found.mean_downtime_seconds)}")
-    if found.mean_time_to_regain_seconds is not None:
-        means.append(f"mean time to regain progress {_seconds(found.mean_time_to_regain_seconds)}")
+    if reliability.mean_downtime_seconds is not None:
+        means.append(f"mean downtime {_seconds(reliability.mean_downtime_seconds)}")
+    if reliability.mean_time_to_regain_seconds is not None:
+        means.append(f"mean time to regain progress {_seconds(reliability.mean_time_to_regain_seconds)}")
     if means:
         yield ", ".join(means)
-    longest = found.longest_unproductive
+    longest = reliability.longest_unproductive
     idle = f", longest unproductive stretch {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
-    yield f"ETTR {percent(100 * found.ettr)}{idle}"
+    yield f"ETTR {percent(100 * reliability.ettr)}{idle}"
     if price is not None:
         yield _cost_text(rows, price)
 
@@ -125,7 +125,7 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
 
 def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
     if rows:
-        yield "lost: steps that had to be trained again, and wasted the time they had taken"
+        yield "steps lost: those that had to be trained again; wasted: the time they had taken"
         if any(row.steps_lost_is == "at_least" for row in rows):
             yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was past the old last step again"
@@ -140,7 +140,7 @@ def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
     if len(rows) > _MOST_EVIDENCE:
         yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
     if rows and one_source:
-        yield f"lines of {analysis.table.sources[0]}"
+        yield f"evidence: lines of {analysis.table.sources[0]}"
 
 
 def _steps(row: Disruption) -> str:

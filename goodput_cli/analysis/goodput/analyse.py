@@ -148,13 +148,13 @@ def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, i
 def _recorded_range(
     records: StepRecordsByAttempt, limit: NDArray[np.int64], start: int, end: int
 ) -> tuple[int | None, int | None]:
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for begin, stop in blocks(len(records.rows)):
         time, number = records.time[begin:stop], records.number[begin:stop]
         inside = number[(number < limit[records.owner[begin:stop]]) & (time >= start) & (time < end)]
         if len(inside):
-            found.append((int(inside.min()), int(inside.max())))
-    return (min(low for low, _ in found), max(high for _, high in found)) if found else (None, None)
+            ranges.append((int(inside.min()), int(inside.max())))
+    return (min(low for low, _ in ranges), max(high for _, high in ranges)) if ranges else (None, None)
 
 
 def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:

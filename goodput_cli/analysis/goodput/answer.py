@@ -264,8 +264,8 @@ def _window(window: Window) -> WindowPart:
     )
 
 
-def _at_risk(found: AtRisk | None) -> AtRiskPart:
-    return AtRiskPart() if found is None else AtRiskPart(steps=_whole(found.steps), seconds=found.ns / 1e9)
+def _at_risk(at_risk: AtRisk | None) -> AtRiskPart:
+    return AtRiskPart() if at_risk is None else AtRiskPart(steps=_whole(at_risk.steps), seconds=at_risk.ns / 1e9)
 
 
 def _reference(reference: Reference) -> ReferencePart:

@@ -53,12 +53,12 @@ def _insights(analysis: Analysis) -> pd.DataFrame:
     """Columns: code, text, advice, ns, seconds, percent, start, end, count, command. The most costly first."""
     import pandas as pd
 
-    found = analysis.insights
+    insights = analysis.insights
     names = ("code", "text", "advice", "ns", "seconds", "percent", "count")
-    columns: dict[str, Any] = {name: [getattr(one, name) for one in found] for name in names}
-    columns["start"] = pd.to_datetime([one.start_ns for one in found], unit="ns", utc=True)
-    columns["end"] = pd.to_datetime([one.end_ns for one in found], unit="ns", utc=True)
-    columns["command"] = [one.command_line() for one in found]
+    columns: dict[str, Any] = {name: [getattr(one, name) for one in insights] for name in names}
+    columns["start"] = pd.to_datetime([one.start_ns for one in insights], unit="ns", utc=True)
+    columns["end"] = pd.to_datetime([one.end_ns for one in insights], unit="ns", utc=True)
+    columns["command"] = [one.command_line() for one in insights]
     return pd.DataFrame(columns)
 
 

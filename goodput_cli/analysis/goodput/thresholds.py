@@ -7,9 +7,8 @@ neither passes nor fails (`met` is None).
 from __future__ import annotations
 
 import math
-import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,7 +16,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, percent_of, value_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import Summary, summary_of
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.threshold import COMPARISONS, NUMBER, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.likely import did_you_mean
 
@@ -29,16 +28,6 @@ ACCEPTED = (
 INSIGHT = "insight"
 """What stands before the code of a kind of insights."""
 DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
-UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_OPERATORS: dict[str, Callable[[Fraction, Fraction], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
 _MOST_LABELS = 5
 _EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 
@@ -64,7 +53,7 @@ class ThresholdExpression:
 
     def holds(self, value: Fraction) -> bool:
         """Whether `value OP limit` is true, compared unrounded."""
-        return _OPERATORS[self.comparison](value, self.limit)
+        return COMPARISONS[self.comparison](value, self.limit)
 
 
 def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:

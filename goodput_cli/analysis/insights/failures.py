@@ -10,7 +10,7 @@ import numpy as np
 from goodput_cli.analysis.advice.formulas import young
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import ENDED
-from goodput_cli.analysis.insights.insight import Found
+from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.passages import Older, Passages
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.results import Analysis
@@ -28,6 +28,7 @@ _FAR = 2.0
 _LEAST_FAILURES = 3
 _MOST_NAMED = 3
 _MOST_ROWS = 5
+_MOST_ABOUT = 100
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Failures:
         return np.where(self.passages.unplanned, self.wasted + self.down, 0)
 
 
-def find_failures(failures: Failures) -> Iterator[Found]:
+def find_failures(failures: Failures) -> Iterator[Candidate]:
     """All kinds, each second in the first that explains it."""
     yield from _older_checkpoints(failures)
     rest = failures.passages.unplanned.copy()
@@ -74,7 +75,7 @@ def find_failures(failures: Failures) -> Iterator[Found]:
     yield from _disruptions(failures, rest, too_rare)
 
 
-def _older_checkpoints(failures: Failures) -> Iterator[Found]:
+def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
     analysis, olders = failures.analysis, failures.passages.olders
     costly = [one for one in olders if failures.older[one.ended] > 0]
     if not costly:
@@ -85,9 +86,10 @@ def _older_checkpoints(failures: Failures) -> Iterator[Found]:
     if len(costly) > 1:
         text = f"{text}; {plural(len(costly), 'such restore')} in all"
     begin = timeline.attempts.begin
-    yield Found(
+    yield Candidate(
         "older_checkpoint", int(failures.older.sum()), text, int(begin[costly[0].resumed]),
         int(begin[costly[-1].resumed]), len(costly), _older_rows(failures, worst),
+        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
         command="timeline", options=("--around", f"disruption:{_number(analysis, worst.ended)}"),
     )  # fmt: skip
 
@@ -117,6 +119,12 @@ def _number(analysis: Analysis, attempt: int) -> int:
     return min(int(np.searchsorted(disruptions, attempt)), max(len(disruptions) - 1, 0)) + 1
 
 
+def _about(failures: Failures, ended: Rows) -> About:
+    """Disruptions that ended some attempts, the first ones."""
+    disruptions = failures.analysis.timeline.disruptions
+    return About(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
+
+
 def _failing_starts(failures: Failures) -> Mask:
     """Which disruptions ended an attempt that never came to a step, or lived for less than a minute."""
     timeline = failures.analysis.timeline
@@ -126,16 +134,16 @@ def _failing_starts(failures: Failures) -> Mask:
     return np.asarray(failures.passages.unplanned & short[:-1] & (failures.lost > 0))
 
 
-def _starts_that_die(failures: Failures, starts: Mask) -> Found:
+def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
     timeline = failures.analysis.timeline
     attempts, which = timeline.attempts, np.flatnonzero(starts)
     lived = int((timeline.sign_of_life - attempts.begin)[which].max())
     begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
     words = f"{len(which)} of {len(attempts)} starts died within {duration(lived)}"
-    return Found(
+    return Candidate(
         "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
-        _ending_rows(failures, which[:_MOST_ROWS]),
-        command="timeline", options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
+        _ending_rows(failures, which[:_MOST_ROWS]), _about(failures, which), command="timeline",
+        options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
     )  # fmt: skip
 
 
@@ -166,18 +174,19 @@ def _long_outage(failures: Failures, rest: Mask) -> int | None:
     return longest
 
 
-def _outage(failures: Failures, ended: int) -> Found:
+def _outage(failures: Failures, ended: int) -> Candidate:
     timeline = failures.analysis.timeline
     begin, end = int(timeline.sign_of_life[ended]), int(timeline.attempts.up[ended + 1])
     disruption = _number(failures.analysis, ended)
     text = f"nothing ran for {duration(max(end - begin, 0))} behind disruption {disruption}, {_between(begin, end)}"
-    return Found(
+    return Candidate(
         "long_outage", int(failures.lost[ended]), text, begin, end, 1,
-        _ending_rows(failures, np.array([ended])), ("--around", f"disruption:{disruption}"), "timeline",
+        _ending_rows(failures, np.array([ended])), About((disruption,)),
+        options=("--around", f"disruption:{disruption}"), command="timeline",
     )  # fmt: skip
 
 
-def _saves(failures: Failures, wasted: I64) -> Found | None:
+def _saves(failures: Failures, wasted: I64) -> Candidate | None:
     """Saves that are twice as far apart as Young's formula says, or half as far."""
     analysis = failures.analysis
     saves, reliability = analysis.saves, analysis.reliability
@@ -194,12 +203,13 @@ def _saves(failures: Failures, wasted: I64) -> Found | None:
     window = analysis.window
     if factor > _FAR:
         text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"
-        return Found("rare_saves", int(wasted.sum()), text, window.start_ns, window.end_ns, _count(wasted),
-                     advice=advice)  # fmt: skip
+        return Candidate("rare_saves", int(wasted.sum()), text, window.start_ns, window.end_ns, _count(wasted),
+                     about=_about(failures, np.flatnonzero(wasted)), advice=advice)  # fmt: skip
     if factor < 1 / _FAR:
         ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id)
         text = f"{number(saves.count)} saves of {duration(round(float(cost) * 1e9))}, {apart} apart"
-        return Found("frequent_saves", ns, text, window.start_ns, window.end_ns, saves.count, advice=advice)
+        return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, saves.count,
+                     about=About(categories=(Category.SAVE.id,)), advice=advice)  # fmt: skip
     return None
 
 
@@ -218,7 +228,7 @@ def _steps_apart(failures: Failures, factor: float) -> str | None:
     return number(int(float(f"{best:.1g}"))) if best >= 1 else None
 
 
-def _disruptions(failures: Failures, rest: Mask, wasted_is_explained: bool) -> Iterator[Found]:
+def _disruptions(failures: Failures, rest: Mask, wasted_is_explained: bool) -> Iterator[Candidate]:
     which = np.flatnonzero(rest)
     if len(which) == 0:
         return
@@ -229,9 +239,10 @@ def _disruptions(failures: Failures, rest: Mask, wasted_is_explained: bool) -> I
     text = f"{plural(len(which), 'disruption')} ({_causes(analysis, which)})"
     if wasted:
         text += f": {duration(down)} down, {duration(wasted)} lost"
-    yield Found(
+    yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
+        _about(failures, which),
         advice="notice deaths sooner, and restart without a person" if down > wasted else "save more often",
     )  # fmt: skip
 

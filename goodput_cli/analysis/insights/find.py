@@ -8,7 +8,7 @@ import numpy as np
 
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs
-from goodput_cli.analysis.insights.insight import Found, Insight
+from goodput_cli.analysis.insights.insight import Candidate, Insight
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, InsightKind
 from goodput_cli.analysis.insights.passages import find_passages
 from goodput_cli.analysis.insights.shares import find_shares, find_unexplained
@@ -20,7 +20,7 @@ from goodput_cli.analysis.summary import summary_of
 
 def find_insights(analysis: Analysis) -> tuple[Insight, ...]:
     """The insights of the window, the most costly first."""
-    made = [_made(analysis, found) for found in _all(analysis) if _matters(analysis, found)]
+    made = [_made(analysis, candidate) for candidate in _all(analysis) if _matters(analysis, candidate)]
     return tuple(sorted(made, key=lambda insight: (-insight.ns, insight.code)))
 
 
@@ -31,7 +31,7 @@ def is_judged(kind: InsightKind, analysis: Analysis) -> bool:
     return not kind.needs or any(value is not None for value in values)
 
 
-def _all(analysis: Analysis) -> Iterator[Found]:
+def _all(analysis: Analysis) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     hangs = find_hangs(timeline, within)
@@ -49,24 +49,25 @@ def _all(analysis: Analysis) -> Iterator[Found]:
     yield from find_unexplained(analysis)
 
 
-def _matters(analysis: Analysis, found: Found) -> bool:
-    least = BY_CODE[found.code].least_percent
-    return found.ns >= LEAST_NS and 100 * found.ns >= least * analysis.window.counted_ns
+def _matters(analysis: Analysis, candidate: Candidate) -> bool:
+    least = BY_CODE[candidate.code].least_percent
+    return candidate.ns >= LEAST_NS and 100 * candidate.ns >= least * analysis.window.counted_ns
 
 
-def _made(analysis: Analysis, found: Found) -> Insight:
-    kind, table = BY_CODE[found.code], analysis.timeline.table
+def _made(analysis: Analysis, candidate: Candidate) -> Insight:
+    kind, table = BY_CODE[candidate.code], analysis.timeline.table
     return Insight(
-        code=found.code,
-        ns=found.ns,
-        percent=100 * found.ns / analysis.window.counted_ns,
-        text=found.text,
-        advice=found.advice or kind.advice,
-        command=(found.command or kind.command, *found.options),
+        code=candidate.code,
+        ns=candidate.ns,
+        percent=100 * candidate.ns / analysis.window.counted_ns,
+        text=candidate.text,
+        advice=candidate.advice or kind.advice,
+        command=(candidate.command or kind.command, *candidate.options),
         source=analysis.asked,
-        start_ns=found.start_ns,
-        end_ns=found.end_ns,
-        count=found.count,
-        evidence=tuple(table.where(row) for row in found.rows),
+        start_ns=candidate.start_ns,
+        end_ns=candidate.end_ns,
+        count=candidate.count,
+        evidence=tuple(table.where(row) for row in candidate.rows),
+        about=candidate.about,
         price=analysis.price,
     )

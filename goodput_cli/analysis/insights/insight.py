@@ -12,7 +12,19 @@ _HELD_BY_NOBODY = frozenset({"queued"})
 
 
 @dataclass(frozen=True)
-class Found:
+class About:
+    """The rows of the report that an insight is about, by the names they have there: at most some of each."""
+
+    disruptions: tuple[int, ...] = ()
+    """Numbers of disruptions of the job, from 1."""
+    steps: tuple[int, ...] = ()
+    """Steps that hung, the worst first, or the first steps of slow regimes."""
+    categories: tuple[str, ...] = ()
+    """Rows of the ledger: `step_stall`, `custom_badput_events:EVAL_STEP`."""
+
+
+@dataclass(frozen=True)
+class Candidate:
     """What a finder saw, before it is put against the window."""
 
     code: str
@@ -28,6 +40,8 @@ class Found:
     """How many things it is about."""
     rows: tuple[int, ...] = ()
     """Rows of the table that show it."""
+    about: About = About()
+    """Disruptions, steps and categories that show it."""
     options: tuple[str, ...] = ()
     """Of the command that shows more."""
     command: str | None = None
@@ -61,6 +75,8 @@ class Insight:
     """How many things it is about."""
     evidence: tuple[str, ...]
     """`file:line` or insertId of the lines that show it, the first ones."""
+    about: About = About()
+    """The rows of other tables that show it."""
     price: Price | None = None
     """What the accelerators cost."""
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.insights.hangs import Hangs
-from goodput_cli.analysis.insights.insight import Found
+from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import changes_level, slow_regimes
 from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_time_parts, timed_steps
@@ -19,7 +19,7 @@ _MOST_ROWS = 5
 _HALF = 0.5
 
 
-def find_hang(hangs: Hangs) -> Iterator[Found]:
+def find_hang(hangs: Hangs) -> Iterator[Candidate]:
     """Steps that hung."""
     count = len(hangs)
     if count == 0:
@@ -31,9 +31,10 @@ def find_hang(hangs: Hangs) -> Iterator[Found]:
     if count > 1:
         text = f"{count} steps hung, step {step} for {took}"
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
-    yield Found(
+    yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
-        tuple(hangs.row[largest].tolist()), ("--around", _minute(start)),
+        tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.number[largest].tolist())),
+        options=("--around", _minute(start)),
     )  # fmt: skip
 
 
@@ -42,7 +43,7 @@ def _minute(ns: int) -> str:
     return f"{iso_to_the_second(ns)[:16]}Z"
 
 
-def find_slow_steps(analysis: Analysis) -> Iterator[Found]:
+def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     """Slow regimes; with a reference what training took beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
@@ -51,7 +52,8 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Found]:
         reference = duration(round(float(timeline.reference_ns)))
         text = f"steps took {took:.2f} x the reference step time of {reference}"
         command = "rolling" if timeline.records is None else None  # checkpoint logs show no single steps
-        yield Found("slow_steps", slow, text, window.start_ns, window.end_ns, command=command)
+        yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command,
+                    about=About(categories=(Category.SLOWDOWN.id,)))  # fmt: skip
         return
     if not changes_level(step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count):
         return  # nearly always: spare the columns of all steps
@@ -67,13 +69,14 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Found]:
     if len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
-    yield Found(
+    yield Candidate(
         "slow_steps", lost_in_regimes(timeline, steps, regimes), text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(int(steps.row[row]) for row in rows[:_MOST_ROWS]),
+        About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])),
     )  # fmt: skip
 
 
-def find_input_bound(analysis: Analysis) -> Iterator[Found]:
+def find_input_bound(analysis: Analysis) -> Iterator[Candidate]:
     """Waiting for data: outside steps for certain, inside them perhaps."""
     window = analysis.window
     outside = sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
@@ -81,15 +84,17 @@ def find_input_bound(analysis: Analysis) -> Iterator[Found]:
     training = analysis.goodput.ns
     if training and inside > _HALF * training:
         text = f"data was loaded during {percent(100 * inside / training, 0)} of training, which may wait for it"
-        yield Found("input_bound", outside + inside, text, window.start_ns, window.end_ns,
+        yield Candidate("input_bound", outside + inside, text, window.start_ns, window.end_ns,
+                    about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
                     options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
     elif outside:
         text = "no step was in flight while data was loaded"
-        yield Found("input_bound", outside, text, window.start_ns, window.end_ns,
+        yield Candidate("input_bound", outside, text, window.start_ns, window.end_ns,
+                    about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
                     options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
 
 
-def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Found]:
+def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Candidate]:
     """Wasted training that no disruption took back. taken_back: what disruptions and hangs took (ns)."""
     timeline, window = analysis.timeline, analysis.window
     ns = sum(row.ns for row in analysis.badput if row.category == Category.WASTED.id) - taken_back
@@ -98,7 +103,8 @@ def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Found]:
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
     options = ("--category", Category.WASTED.id)
-    yield Found("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline), options)
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline),
+                About(categories=(Category.WASTED.id,)), options)  # fmt: skip
 
 
 def _run_rows(timeline: Timeline) -> tuple[int, ...]:

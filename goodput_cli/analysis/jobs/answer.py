@@ -27,12 +27,12 @@ class JobsAnswer(Answer, kw_only=True):
     """what was noticed while reading"""
 
 
-def jobs_answer(found: JobList) -> JobsAnswer:
+def jobs_answer(jobs: JobList) -> JobsAnswer:
     """The jobs of a log."""
     return JobsAnswer(
-        found=found.found,
-        runs=found.runs,
-        events=found.events,
-        jobs=json_rows(COLUMNS, len(found.jobs), lambda: [found.jobs]),
-        diagnostics=diagnostic_entries(found.diagnostics),
+        found=jobs.found,
+        runs=jobs.runs,
+        events=jobs.events,
+        jobs=json_rows(COLUMNS, len(jobs.jobs), lambda: [jobs.jobs]),
+        diagnostics=diagnostic_entries(jobs.diagnostics),
     )

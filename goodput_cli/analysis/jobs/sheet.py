@@ -43,7 +43,7 @@ COLUMNS = (
         attribute("end_ns"),
         "end of the window, cut to the job; of a job that cannot be analysed, the end of its last event",
     ),
-    Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds"),
+    Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window"),
     Column("ns", "count", Audience.JSON, attribute("ns"), "the same in ns", least=0),
     Column(
         "events", "count", Audience.PROGRAMS, attribute("events"), "events as they came, duplicates included", least=0
@@ -89,6 +89,7 @@ COLUMNS = (
         words="how the last attempt ended, as far as it was logged",
         json={"enum": list(END_NAMES)},
         nullable=True,
+        title="ended",
     ),
     Column("formats", "text", Audience.TABLES, each(_formats)),
     Column(
@@ -121,38 +122,38 @@ COLUMNS = (
 """What is said of a job."""
 
 
-def jobs_sheet(found: JobList) -> Sheet:
+def jobs_sheet(jobs: JobList) -> Sheet:
     """A row a job. For people only what fits 80 columns: runs only where a name was used more than once."""
     columns = seen_by(Audience.PEOPLE | Audience.TABLES, COLUMNS)
-    if not any((job.runs or 1) > 1 for job in found.jobs):
+    if not any((job.runs or 1) > 1 for job in jobs.jobs):
         columns = tuple(replace(one, audience=Audience.PROGRAMS) if one.name == "runs" else one for one in columns)
     return Sheet(
-        title=plural(found.found, "job"),
+        title=plural(jobs.found, "job"),
         columns=columns,
-        rows=table_rows(columns, len(found.jobs), lambda: [found.jobs]),
-        summary=tuple(_summary(found)),
-        notes=tuple(_notes(found)),
-        answer=lambda: _answer(found),
+        rows=table_rows(columns, len(jobs.jobs), lambda: [jobs.jobs]),
+        summary=tuple(_summary(jobs)),
+        notes=tuple(_notes(jobs)),
+        answer=lambda: _answer(jobs),
     )
 
 
-def _answer(found: JobList) -> Answer:
+def _answer(jobs: JobList) -> Answer:
     from goodput_cli.analysis.jobs.answer import jobs_answer  # msgspec: only where JSON is written
 
-    return jobs_answer(found)
+    return jobs_answer(jobs)
 
 
-def _summary(found: JobList) -> Iterator[str]:
-    formats = sorted({name for job in found.jobs for name in job.formats})
+def _summary(jobs: JobList) -> Iterator[str]:
+    formats = sorted({name for job in jobs.jobs for name in job.formats})
     kinds = f"{'log' if len(formats) == 1 else 'logs'}: {' + '.join(formats)}"
-    yield f"{plural(found.events, 'event')} in {plural(found.runs, 'run')}, {kinds}"
-    if len(found.jobs) < found.found:
-        yield f"the first {len(found.jobs)} are shown"
+    yield f"{plural(jobs.events, 'event')} in {plural(jobs.runs, 'run')}, {kinds}"
+    if len(jobs.jobs) < jobs.found:
+        yield f"the first {len(jobs.jobs)} are shown"
 
 
-def _notes(found: JobList) -> Iterator[str]:
+def _notes(jobs: JobList) -> Iterator[str]:
     """Why jobs have no goodput."""
-    without = [job for job in found.jobs if job.reason is not None]
+    without = [job for job in jobs.jobs if job.reason is not None]
     for job in without[:_MOST_REASONS]:
         yield f"{job.name}: {job.reason}"
     if len(without) > _MOST_REASONS:

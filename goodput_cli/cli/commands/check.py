@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.console import put
 from goodput_cli.cli.options import CommandLine, shared_options
+from goodput_cli.cli.outputs import writable
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import jobs_progress
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import ProblemsFound, UsageError
+from goodput_cli.report.whole_file import write_whole
+from goodput_cli.vocabulary.text import safe
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.api.mapping import MappingReport
+    from goodput_cli.cli.session import Session
 
 
 @click.command(
@@ -22,19 +33,21 @@ from goodput_cli.errors import ProblemsFound, UsageError
       goodput check logs/ -j llm-7b --reference-step-time 2.5 -v
       goodput check logs/ --strict --format json
       goodput check --suggest train.log > my.toml
-      goodput check --mapping my.toml train.log
+      goodput check --mapping my.toml train.log --rejects refused.csv
       goodput check --mapping my.toml --explain train.log:120
 
     \b
     error lost data, warning may change a number, info changes none. Exits with 5 if
     there is an error or a warning; with --strict also if there is an info; with 4 if
-    no event could be read; else with 0. All jobs are checked, whole: --from and --to
+    no event could be read; else with 0. With --mapping also with 5 if a sample of it
+    fails or none of its rules finds a step. All jobs are checked, whole: --from and --to
     change nothing. Each code is described in docs/diagnostics.md.""",
 )
 @shared_options()
 @option("Which", "--suggest", is_flag=True, help="Print a mapping drafted from a text that no format reads.")
 @option("Which", "--explain", metavar="FILE:LINE", help="Say everything about one line of text.")
-def check(line: CommandLine, suggest: bool, explain: str | None) -> int:
+@option("Which", "--rejects", metavar="FILE", type=FILE, help="Write the lines that rules of a mapping refuse, as CSV.")
+def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | None) -> int:
     """Find what is wrong with event logs, and what to do about it.
 
     SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
@@ -43,21 +56,54 @@ def check(line: CommandLine, suggest: bool, explain: str | None) -> int:
         put(_help_with_mappings(line, explain))
         return 0
     session = open_sheet_session(line)
+    rejects_file = None if rejects is None else _rejects_file(line, rejects)
     from goodput_cli.analysis.check.sheet import check_sheet
     from goodput_cli.analysis.pick import no_events
     from goodput_cli.api.check import check as check_logs
-    from goodput_cli.api.mapping import mapping_sheets
+    from goodput_cli.api.mapping import REJECTS
+    from goodput_cli.report.formats.csv import csv_text
 
+    mapped = _mapped(line, session.sources)
+    if mapped is not None and mapped.failed:
+        return _failed(mapped, session)
     with session.reading(then="") as options, jobs_progress(wanted=session.shows_progress) as jobs_done:
         report = check_logs(session.sources, jobs_done=jobs_done, **options)
     sheet = check_sheet(report, every_place=line.output.verbose)
-    if mapping := line.library.get("mapping"):
-        sheet = replace(sheet, sections=(*sheet.sections, *mapping_sheets(mapping, session.sources)))
+    if mapped is not None:
+        sheet = replace(sheet, sections=(*sheet.sections, *mapped.sheets))
+        if rejects_file is not None:
+            write_whole(rejects_file, csv_text(REJECTS, mapped.rejects), force=line.output.force)
     session.finish(sheet)
+    if mapped is not None and not mapped.finds_steps:
+        raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule found a step in these logs")
     if report.jobs == 0:
         raise no_events(report.findings)
     failed = bool(report.findings) if line.strict else report.has_problems
     return ProblemsFound.exit_code if failed else 0
+
+
+def _mapped(line: CommandLine, sources: list[str]) -> MappingReport | None:
+    """What mappings read; None where there are none."""
+    from goodput_cli.api.mapping import mapping_report
+
+    mapping = line.library.get("mapping") or ()
+    return mapping_report(line.mappings, mapping, sources) if mapping else None
+
+
+def _failed(mapped: MappingReport, session: Session[Sheet]) -> int:
+    """Samples that are not read as they say: what the rules read is shown, and no answer is made of it."""
+    from goodput_cli.analysis.sheet import Sheet
+
+    first, *others = mapped.sheets or (Sheet(title="Mapping", columns=(), rows=()),)
+    session.finish(replace(first, sections=tuple(others)))
+    raise ProblemsFound("\n".join(mapped.failed))
+
+
+def _rejects_file(line: CommandLine, name: str) -> Path:
+    """Where refused lines are written, checked before anything is read."""
+    if not line.library.get("mapping"):
+        raise UsageError("--rejects writes what the rules of a mapping refuse; name one with --mapping")
+    return writable(Path(name), line.sources, line.output.force)
 
 
 def _help_with_mappings(line: CommandLine, place: str | None) -> str:

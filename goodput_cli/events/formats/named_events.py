@@ -46,10 +46,10 @@ def _code(known: Mapping[str, int], name: object) -> int:
 
 def report_unknown(records: Records, key: str, unknown: Mask, output: Output) -> None:
     """A finding for each word that is not known."""
-    found: defaultdict[str, list[int]] = defaultdict(list)
+    lines_of_name: defaultdict[str, list[int]] = defaultdict(list)
     for at in np.flatnonzero(unknown).tolist():
-        found[output.notes.bounded("unknown_event", str(records.records[at][key]))].append(at)
-    for name, places in found.items():
+        lines_of_name[output.notes.bounded("unknown_event", str(records.records[at][key]))].append(at)
+    for name, places in lines_of_name.items():
         output.report("unknown_event", f"event type {name} is not known; such lines do not count", records, places)
 
 

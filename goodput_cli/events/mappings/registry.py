@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from goodput_cli.arrays import Mask
 from goodput_cli.errors import UsageError
-from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.mappings.declared import Declared, mappings_in, read_mapping
-from goodput_cli.events.mappings.rules import Mapped, RecordRule, mapped
-from goodput_cli.events.text.marks import Mark, What
-from goodput_cli.events.text.parts import TextPart
-from goodput_cli.events.text.programs import launcher, megatron, mllog
-from goodput_cli.events.text.rules import BadValueError
+from goodput_cli.events.mappings.checked import mappings_in
+from goodput_cli.events.mappings.declared import Declared
+from goodput_cli.events.mappings.format import MappedRecords
+from goodput_cli.events.mappings.patterns import job_pattern
+from goodput_cli.events.mappings.records import RecordRule
+from goodput_cli.events.mappings.rules import Mapped, made_of
+from goodput_cli.events.mappings.samples import check_shadows, failed_samples
+from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 from goodput_cli.events.text.scan import Ruleset
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 
 SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
 """Mappings of lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "wandb")
 """Mappings of JSON objects and rows of tables."""
+RESERVED = (
+    "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
+    "resiliency", "orbax", "native",
+)  # fmt: skip
+"""Names of formats that are no mappings."""
 _MOST_BYTES = 1 << 20
-_ABOVE = {"pyproject.toml": ("tool", "goodput", "mapping"), "goodput.toml": ("mapping",)}
-"""Where settings of a project declare mappings."""
+
+
+@dataclass(frozen=True)
+class MappingFile:
+    """The text of a file that declares mappings, read once: whoever has it needs no file."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Mappings:
     """The mappings that a reading uses."""
 
     named: tuple[Mapped, ...] = ()
-    """Those that a user gave, which are asked first."""
+    """Those that a user gave, which are asked first; they stand for shipped ones of their names."""
 
     @cached_property
     def ruleset(self) -> Ruleset:
@@ -46,7 +53,9 @@ class Mappings:
             *megatron.RULES,
             *launcher.RULES,
             *mllog.RULES,
-            *(rule for one in _shipped(SHIPPED) for rule in one.lines),
+            *runs.RULES,
+            *(rule for one in self._ours(SHIPPED) for rule in one.lines),
+            *progress_bars.RULES,
         )
         return Ruleset((*(rule for one in self.named for rule in one.lines), *ours))
 
@@ -58,102 +67,94 @@ class Mappings:
     @property
     def last_formats(self) -> list[MappedRecords]:
         """Formats of the records that shipped mappings read."""
-        return [MappedRecords(one) for one in _shipped(SHIPPED_OF_RECORDS)]
+        return [MappedRecords(one) for one in self._ours(SHIPPED_OF_RECORDS)]
 
     @property
     def delimiters(self) -> dict[str, list[RecordRule]]:
         """The rules that read rows of tables, by what parts their columns."""
         found: dict[str, list[RecordRule]] = {}
-        for one in (*self.named, *_shipped(SHIPPED_OF_RECORDS)):
+        for one in (*self.named, *self._ours(SHIPPED_OF_RECORDS)):
             if one.declared.delimiter:
                 found.setdefault(one.declared.delimiter, []).extend(one.records)
         return found
 
+    def zone_of(self, formats: Iterable[str]) -> str:
+        """The zone of times without one in a source in which these formats were found; "": no mapping says it."""
+        found = set(formats)
+        return next((one.declared.zone for one in self.named if one.name in found and one.declared.zone), "")
 
-def load_mappings(paths: Iterable[str]) -> Mappings:
-    """Mappings from files: TOML, or a pyproject.toml whose `[tool.goodput.mapping]` holds some. Raises UsageError."""
-    named = [mapped(declared) for path in paths for declared in _declared_in(path)]
-    seen: set[str] = set()
-    for one in named:
-        if one.name in seen:
-            raise one.declared.place.error(f"two mappings are called {one.name}")
-        seen.add(one.name)
-    return Mappings(tuple(named))
+    def job_in(self, source: str, formats: Iterable[str]) -> str:
+        """The name of the job that the path of a source says, if these formats were found in it."""
+        found = set(formats)
+        for one in self.named:
+            if one.name in found and one.declared.job.path:
+                named = job_pattern(one.declared).search(source)
+                if named is not None and named["job"]:
+                    return str(named["job"])
+        return ""
+
+    @property
+    def shipped_of_records(self) -> list[Mapped]:
+        """The shipped mappings of JSON objects and rows of tables."""
+        return self._ours(SHIPPED_OF_RECORDS)
+
+    def _ours(self, names: Sequence[str]) -> list[Mapped]:
+        own = {one.name for one in self.named}
+        return [one for one in _shipped(tuple(names)) if one.name not in own]
 
 
-def _declared_in(path: str) -> Sequence[Declared]:
+def read_files(paths: Iterable[str]) -> tuple[MappingFile, ...]:
+    """The files of mappings. Raises UsageError for one that cannot be read."""
+    return tuple(_read(path) for path in dict.fromkeys(paths))
+
+
+def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True) -> Mappings:
+    """The mappings in files: TOML of their own, or settings that hold some. Of those of one name the first counts.
+    samples: whether all have to be read as they say. Raises UsageError with file, line and column, and SampleFailed."""
+    named: dict[str, Mapped] = {}
+    for file in mapping_files:
+        for declared in mappings_in(file.name, file.text):
+            if declared.name in RESERVED:
+                raise declared.place.error(f"`{declared.name}` is a format that needs no mapping; take another name")
+            made = load_mapping(declared, samples=samples)
+            named.setdefault(made.name, made)
+    return Mappings(tuple(named.values()))
+
+
+def load_mapping(declared: Declared, *, samples: bool = True) -> Mapped:
+    """The rules of one mapping, checked."""
+    made = made_of(declared)
+    job_pattern(declared)
+    check_shadows(made)
+    failed = failed_samples(made) if samples else []
+    if failed:
+        more = f" (and {len(failed) - 1} more samples fail)" if len(failed) > 1 else ""
+        raise type(failed[0])(f"{failed[0]}{more}")
+    return made
+
+
+def _read(path: str) -> MappingFile:
     try:
-        data = Path(path).read_bytes()
-        text = data[:_MOST_BYTES].decode()
+        with Path(path).open("rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"--mapping {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"--mapping {path}: is no text in UTF-8") from None
-    above = _ABOVE.get(Path(path).name)
-    return [read_mapping(text, path)] if above is None else mappings_in(text, path, above)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{line}:1: is no text in UTF-8") from None
+    except ValueError as error:  # a path with a zero byte
+        raise UsageError(f"--mapping: {error}") from None
+    if len(data) > _MOST_BYTES:
+        raise UsageError(f"--mapping {path}: is larger than 1 MiB; a mapping is some lines of TOML")
+    return MappingFile(path, text)
 
 
 @cache
 def _shipped(names: tuple[str, ...]) -> tuple[Mapped, ...]:
     folder = files("goodput_cli.events.mappings").joinpath("shipped")
-    return tuple(
-        mapped(read_mapping(folder.joinpath(f"{name}.toml").read_text("utf-8"), f"{name}.toml")) for name in names
-    )
-
-
-class MappedRecords:
-    """The records of a mapping as a log format (see `Format`)."""
-
-    restores_are_inferred = False
-
-    def __init__(self, made: Mapped) -> None:
-        self.name = made.name
-        self._rules = made.records
-        self.keys = frozenset().union(*(rule.needed for rule in made.records))
-
-    def recognises(self, record: Mapping[str, Any]) -> bool:
-        """Whether some rule finds its keys; whether the values are as `where` says is asked when they are read."""
-        return any(has_keys(rule, record) for rule in self._rules)
-
-    def any_key(self, _records: Records) -> bool:
-        """Records of other programs hold much else."""
-        return True
-
-    def job_of(self, _records: Records) -> str:
-        """Jobs are told by files, as those of text are."""
-        return self.name
-
-    def translate(self, records: Records, output: Output) -> Mask:
-        """A mark per record that a rule reads."""
-        used = np.zeros(len(records), dtype=np.bool_)
-        marks: list[Mark] = []
-        for at, record in enumerate(records.records):
-            rule = next((rule for rule in self._rules if rule.recognises(record)), None)
-            if rule is None:
-                continue
-            used[at] = True
-            try:
-                said, stamp = rule.read(record)
-            except (BadValueError, StampError) as error:
-                output.report("bad_value", f"{output.notes.bounded('bad_value', str(error))}; dropped", records, [at])
-                continue
-            if stamp is None and records.stamp[at] >= 0:
-                stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
-            if said.what is not What.IGNORE:
-                marks.append(Mark(int(records.origin.line[at]), "", stamp, said))
-        output.texts.add(records.origin.source, TextPart(marks))
-        return used
-
-
-def has_keys(rule: RecordRule, record: Mapping[str, Any]) -> bool:
-    """Whether a record has the keys that a rule needs."""
-    paths = (
-        paths for name, paths in rule.declared.keys.items() if name in ("step", "time") or len(rule.declared.keys) == 1
-    )
-    firsts = [[_first(path) for path in options] for options in paths]
-    where = [_first(path) for path in rule.declared.where]
-    return all(any(one in record for one in options) for options in firsts) and all(one in record for one in where)
-
-
-def _first(path: str) -> str:
-    return path.split(".", 1)[0].split("[", 1)[0]
+    found = []
+    for name in names:
+        (declared,) = mappings_in(f"{name}.toml", folder.joinpath(f"{name}.toml").read_text("utf-8"))
+        found.append(load_mapping(replace(declared, split=True)))
+    return tuple(found)

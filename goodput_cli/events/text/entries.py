@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import Entry, Output, Records
+from goodput_cli.events.text.block import LONGEST
 from goodput_cli.events.text.marks import Mark, Said, What, timed
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
-from goodput_cli.events.text.scan import LONGEST, Ruleset
+from goodput_cli.events.text.scan import Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")
@@ -36,7 +37,7 @@ def collect(
             continue
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
         collected = Stamp(stamp, Zone.EXACT, False)
-        found = [one for part in text[:LONGEST].splitlines() for one in _read(part, rules)]
+        found = [one for part in text[:LONGEST].split("\n") for one in _read(part, rules)]
         for own, said in found:
             used[at] = True
             said.job = said.job or job
@@ -56,7 +57,7 @@ def _time(mark: Mark) -> int:
 
 def _read(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
     """The line's own time and what it says."""
-    if not rules.anchors.search(line.encode(errors="replace")):
+    if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
     text = bare(line).text
     found, _, _ = rules.read(text)

@@ -21,6 +21,8 @@ class What(StrEnum):
     START = "start"
     FINISHED = "finished"
     STOPPED = "stopped"
+    EXITED = "exited"
+    """The program left: a clean end, unless steps are redone."""
     TERMINATED = "terminated"
     PREEMPTED = "preempted"
     """Terminated, because somebody else needs the machines."""
@@ -38,6 +40,18 @@ class What(StrEnum):
     REINIT = "reinit"
     ALIVE = "alive"
     IGNORE = "ignore"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a step or a time is counted within, where other lines have to be known to say it (`mappings.running`)."""
+
+    epoch: int | None = None
+    """From 0; None: the line does not say."""
+    of: int | None = None
+    """Steps of an epoch, where the step begins anew with each."""
+    elapsed: int | None = None
+    """ns since a process or a progress bar began."""
 
 
 @dataclass(slots=True)
@@ -66,13 +80,14 @@ class Said:
     job: str = ""
     once: bool = False
     """A start that counts only as the first line of its format since the last step or end."""
+    running: Running | None = None
     counted: bool = True
     """Whether a record without a stamp takes the time of its steps (a cursor)."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
 
 
-ENDS = frozenset({What.TERMINATED, What.PREEMPTED, What.CRASHED, What.FINISHED, What.STOPPED})
+ENDS = frozenset({What.TERMINATED, What.PREEMPTED, What.CRASHED, What.FINISHED, What.STOPPED, What.EXITED})
 """What ends a life of the job."""
 
 

@@ -38,6 +38,8 @@ def bare(line: str) -> Bare:
     """Take off colours, what a carriage return overwrote, and prefixes in any order."""
     if "\x1b" in line:
         line = _ANSI.sub("", line)
+    if "\b" in line:  # progress bars that go back over themselves
+        line = line.replace("\b", "")
     if "\r" in line:
         line = next((part for part in reversed(line.split("\r")) if part.strip()), "")
     streams: list[str] = []

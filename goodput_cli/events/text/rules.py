@@ -37,6 +37,8 @@ class Rule:
     name: str = ""
     also: bool = False
     """Whether further rules may read the same line."""
+    split: bool = True
+    """Whether it reads what a carriage return overwrote too."""
 
 
 def whole(text: str) -> int:

@@ -20,24 +20,20 @@ from goodput_cli.arrays import I64
 from goodput_cli.errors import SourceError
 from goodput_cli.events.json.lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.text.block import LONGEST, Lines
 from goodput_cli.events.text.marks import Mark, Said, timed
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
+from goodput_cli.events.text.programs.progress_bars import thinned
 from goodput_cli.events.text.rules import BadValueError, Rule
-from goodput_cli.events.text.stamps import StampError, candidates, stamp_of
+from goodput_cli.events.text.stamps import StampError, stamp_of
 from goodput_cli.sources.base import RawBatch, Record
 
-LONGEST = 1 << 16
-"""Longer lines are noise."""
 SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
-_NEWLINE, _RETURN = ord("\n"), ord("\r")
-_BRACE = ord("{")
 _OBJECT = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\]|\Z))")
-_PRIME = np.uint64(0x100000001B3)
-_COLLECTED, _NAMED = 20, 64
 _PREFIXED = 128
-"""A collector's stamp has at least so many characters; prefixes are told apart by so many."""
+"""Prefixes are in so many characters."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +43,31 @@ class Ruleset:
     rules: tuple[Rule, ...]
 
     @cached_property
+    def reads_all(self) -> bool:
+        """Whether some rule has no literal, and is tried on every line."""
+        return any(not rule.anchor for rule in self.rules)
+
+    @cached_property
     def anchors(self) -> Any:
         """Finds any of the literals in bytes."""
-        literals = sorted({rule.anchor for rule in self.rules}, key=len, reverse=True)
+        literals = sorted({rule.anchor for rule in self.rules if rule.anchor}, key=len, reverse=True)
         return linear().compile("|".join(map(re.escape, literals)).encode())
 
     def knows(self, head: bytes) -> bool:
         """Whether a rule knows some line of a text that begins like this."""
         head = head.replace(b"\r", b"\n")
-        lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
         rows = head.split(b"\n")
+        lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
+        lines = set(range(len(rows))) if self.reads_all else lines
         return any(self.read(bare(rows[at][:LONGEST].decode(errors="replace")).text)[1] for at in lines)
 
-    def read(self, text: str) -> tuple[list[Said], bool, str]:
-        """What a line says, whether a rule knows it, and why it is wrong ("": it is not)."""
+    def read(self, text: str, overwritten: bool = False) -> tuple[list[Said], bool, str]:
+        """What a line says, whether a rule knows it, and why it is wrong ("": it is not). overwritten: whether a
+        carriage return let something else stand in its place."""
         said: list[Said] = []
         known = False
         for rule in self.rules:
-            if rule.anchor not in text:
+            if rule.anchor not in text or (overwritten and not rule.split):
                 continue
             found = rule.pattern.search(text)
             if found is None:
@@ -100,8 +103,8 @@ class TextLines:
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r\n" in batch.data else batch.data
-        block = _Lines(data)
-        hits = block.found(self.rules.anchors)
+        block = Lines(data)
+        hits = block.short() if self.rules.reads_all else block.found(self.rules.anchors)
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
         placed: list[tuple[int, Mark]] = []
@@ -114,7 +117,7 @@ class TextLines:
                 placed += [(at, mark) for mark in more]
                 meant.append(at)
         placed += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
-        marks = [mark for _, mark in sorted(placed, key=itemgetter(0))]
+        marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
         part = TextPart(marks, bad, noise, batch.modified_ns)
@@ -124,20 +127,24 @@ class TextLines:
         """The end of the document: nothing is left over."""
         return Parsed((), np.empty(0, dtype=np.int64), text=TextPart())
 
-    def _read(self, block: _Lines, at: int, number: int) -> tuple[list[Mark], str]:
+    def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str]:
         line = bare(block.text(at))
-        said, known, reason = self.rules.read(line.text)
+        overwritten = bool(block.overwritten[at])
+        said, known, reason = self.rules.read(line.text, overwritten)
         if not known:
             return [], ""
+        first = int(block.first[at])
+        prefixed = line if first == at else bare(block.text(first))
+        collected = None if overwritten else prefixed.collected
         try:
             own = stamp_of(line.text)
         except StampError as error:
-            if line.collected is None:
+            if collected is None:
                 return [], reason or str(error)
             own = None
-        return [timed(Mark(number, line.stream, own, one), line.collected) for one in said], reason
+        return [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said], reason
 
-    def _clocks(self, block: _Lines, hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
+    def _clocks(self, block: Lines, hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
         """The first and the last stamped line of each stream between two hits."""
         lines, columns = block.stamped()
         keep = ~np.isin(lines, hits, assume_unique=True)
@@ -153,7 +160,7 @@ class TextLines:
             if mark is not None:
                 yield line, mark
 
-    def _streams_of(self, block: _Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
+    def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
         """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
         a block is the same on most lines, and is taken apart once."""
         prefixes, kind = np.unique(block.prefixes(lines, columns), return_inverse=True)
@@ -166,7 +173,7 @@ class TextLines:
         found: I64 = codes[kind.reshape(-1)] if len(prefixes) else codes
         return found, list(names)
 
-    def _clock(self, block: _Lines, at: int, number: int, stream: str) -> Mark | None:
+    def _clock(self, block: Lines, at: int, number: int, stream: str) -> Mark | None:
         line = bare(block.text(at))
         try:
             own = stamp_of(line.text)
@@ -175,81 +182,14 @@ class TextLines:
         mark = timed(Mark(number, stream, own), line.collected)
         return None if mark.stamp is None else mark
 
-    def _stream(self, block: _Lines, at: int, column: int) -> str:
+    def _stream(self, block: Lines, at: int, column: int) -> str:
         """The stream of a line whose date begins at a column."""
         if column > 1:
             return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return bare(block.text(at)[:_PREFIXED]).stream
 
 
-class _Lines:
-    """The lines of a block; what a carriage return overwrote is one of its own."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._bytes = np.frombuffer(data, dtype=np.uint8)
-        newline = self._bytes == _NEWLINE
-        ends = np.flatnonzero(newline | (self._bytes == _RETURN) if b"\r" in data else newline)
-        if data and not data.endswith(b"\n"):
-            ends = np.append(ends, len(data))
-        self.start = np.zeros(len(ends), dtype=np.int64)
-        self.start[1:] = ends[:-1] + 1
-        self.end: I64 = ends
-        self.number = np.arange(len(ends), dtype=np.int64)
-        """Of each line, how many line ends stand before it."""
-        if b"\r" in data:
-            self.number = np.searchsorted(np.flatnonzero(newline), self.start)
-        self.count = int(self.number[-1]) + 1 if len(ends) else 0
-        """How many there are, those with carriage returns once."""
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def text(self, at: int) -> str:
-        return self.bytes_of(at, LONGEST).decode(errors="replace")
-
-    def bytes_of(self, at: int, most: int) -> bytes:
-        start = int(self.start[at])
-        return self._data[start : min(int(self.end[at]), start + most)]
-
-    def found(self, anchors: Any) -> I64:
-        """int64[n]: the lines, none too long, in which something is found."""
-        places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
-        lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
-        found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
-        return found
-
-    def stamped(self) -> tuple[I64, I64]:
-        """The lines with what looks like a stamp, and at which column its date begins."""
-        places = candidates(self._bytes)
-        line = np.searchsorted(self.start, places, side="right") - 1
-        line, first = np.unique(line, return_index=True)
-        column = places[first] - self.start[line]
-        near = column < 2 * 96
-        return line[near], np.maximum(column[near], 0)
-
-    def prefixes(self, lines: I64, columns: I64) -> I64:
-        """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
-        of a collector, which comes first, what follows it counts too."""
-        collected = columns <= 1
-        start = self.start[lines] + np.where(collected, _COLLECTED, 0)
-        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start)
-        total = np.zeros(len(lines), dtype=np.uint64)
-        longest = int(length.max(initial=0))
-        for at in range(min(longest, _NAMED)):
-            inside = length > at
-            value = self._bytes[np.where(inside, start + at, 0)].astype(np.uint64) + np.uint64(1)
-            total = np.where(inside, total * _PRIME + value, total)
-        return total.view(np.int64)
-
-    def braces(self) -> I64:
-        """int64[n]: the lines that begin with a brace."""
-        full = np.flatnonzero(self.end > self.start)
-        braces: I64 = full[self._bytes[self.start[full]] == _BRACE]
-        return braces
-
-
-def _objects(block: _Lines, first_line: int) -> tuple[list[Record], list[int]]:
+def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:
     """The lines that are JSON objects: a program may print a log of ours among its text."""
     records: list[Record] = []
     lines: list[int] = []

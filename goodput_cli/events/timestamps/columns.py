@@ -83,9 +83,9 @@ def _days(grid: Characters) -> tuple[I64, Mask]:
     year, month, day = year[heads], month[heads], day[heads]
     exists = (month >= 1) & (month <= 12) & (day >= 1) & (year >= 1970) & (year < _END_YEAR)
     first_of_month = np.where(exists, (year - 1970) * 12 + month - 1, 0).astype("datetime64[M]")
-    found = first_of_month.astype("datetime64[D]") + (day - 1)
-    exists &= found.astype("datetime64[M]") == first_of_month
-    return np.repeat(found.astype(np.int64), runs), np.repeat(exists, runs)
+    days = first_of_month.astype("datetime64[D]") + (day - 1)
+    exists &= days.astype("datetime64[M]") == first_of_month
+    return np.repeat(days.astype(np.int64), runs), np.repeat(exists, runs)
 
 
 _END_YEAR = 2255

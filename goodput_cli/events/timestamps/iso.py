@@ -103,11 +103,11 @@ class TimestampReader:
     def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> I64:
         """ns int64[n] east of UTC for local times; adds the positions of odd ones to `odd`."""
         minutes, inverse = np.unique(column.ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND), return_inverse=True)
-        found = [self._offset(int(minute)) for minute in minutes]
-        for at, (_, oddity) in enumerate(found):
+        offsets = [self._offset(int(minute)) for minute in minutes]
+        for at, (_, oddity) in enumerate(offsets):
             if oddity:
                 odd[oddity].extend(column.rows[inverse == at].tolist())
-        east: I64 = np.array([offset for offset, _ in found], dtype=np.int64)[inverse]
+        east: I64 = np.array([offset for offset, _ in offsets], dtype=np.int64)[inverse]
         return east * NS_PER_SECOND
 
     def _offset(self, minute: int) -> tuple[int, str | None]:

@@ -19,5 +19,5 @@ def isos(instants: I64) -> list[str]:
         if len(here):
             text[here] = np.datetime_as_string(instants[here].view("M8[ns]").astype(f"M8[{unit}]"), timezone="UTC")
         left = left[~exact]
-    found: list[str] = text.tolist()
-    return found
+    texts: list[str] = text.tolist()
+    return texts

@@ -93,10 +93,10 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
 
 def _accelerators(tres: str) -> tuple[int, str]:
     """How many: `gres/gpu=N`, or without that the sum of `gres/gpu:TYPE=N`; and their type, if all are of one."""
-    found = [(kind, int(count)) for kind, count in _GRES.findall(tres)]
-    plain = sum(count for kind, count in found if not kind)
-    typed = sum(count for kind, count in found if kind)
-    kinds = {kind for kind, _ in found if kind}
+    counts = [(kind, int(count)) for kind, count in _GRES.findall(tres)]
+    plain = sum(count for kind, count in counts if not kind)
+    typed = sum(count for kind, count in counts if kind)
+    kinds = {kind for kind, _ in counts if kind}
     return plain or typed, kinds.pop() if len(kinds) == 1 else ""
 
 

@@ -74,12 +74,12 @@ def column(array: Any, kind: type[np.generic] = np.int64) -> NDArray[Any]:
 
 def codes(array: Any, kind: type[np.generic]) -> NDArray[np.int64]:
     """The positions behind a column of coded texts; -1 where there is none."""
-    found = column(array.indices, kind).astype(np.int64)
+    indices = column(array.indices, kind).astype(np.int64)
     valid, _ = array.indices.buffers()
     if valid is not None:
         bits = np.unpackbits(np.frombuffer(valid, dtype=np.uint8), bitorder="little")
-        found[bits[array.offset : array.offset + len(array)] == 0] = -1
-    return found
+        indices[bits[array.offset : array.offset + len(array)] == 0] = -1
+    return indices
 
 
 def _validity(values: Sequence[Any]) -> Any:

@@ -226,14 +226,14 @@ def _partial(table: EventTable, end: int) -> tuple[I64, I64]:
     return stepping.time[fewer], np.maximum(until, stepping.time)[fewer]
 
 
-def _disruption(found: Disruption, first: int, last: int) -> RunDisruption:
+def _disruption(disruption: Disruption, first: int, last: int) -> RunDisruption:
     return RunDisruption(
-        found.number,
-        found.ended,
-        min(max(found.last_sign_of_life_ns, first), last),
-        found.wasted_ns,
-        found.downtime_ns,
-        found.restart_ns,
-        found.lost_ns,
-        found.evidence.ended or found.evidence.last_sign_of_life,
+        disruption.number,
+        disruption.ended,
+        min(max(disruption.last_sign_of_life_ns, first), last),
+        disruption.wasted_ns,
+        disruption.downtime_ns,
+        disruption.restart_ns,
+        disruption.lost_ns,
+        disruption.evidence.ended or disruption.evidence.last_sign_of_life,
     )

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.goodput.thresholds import (
     DEFAULT_UNITS,
-    NUMBER,
-    UNIT_SECONDS,
     ThresholdExpression,
     telling_float,
 )
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.threshold import NUMBER, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category

@@ -159,8 +159,8 @@ def _of_machine(what: str) -> str:
 
 def accelerator_of(machine: str) -> str:
     """The accelerator of a machine type."""
-    found = (name for prefix, name in _ACCELERATORS.items() if machine.lower().startswith(prefix))
-    return next(found, _UNKNOWN)
+    names = (name for prefix, name in _ACCELERATORS.items() if machine.lower().startswith(prefix))
+    return next(names, _UNKNOWN)
 
 
 def _rfc3339(ns: int) -> str:

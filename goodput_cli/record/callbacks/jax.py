@@ -42,8 +42,8 @@ class monitored:  # noqa: N801  # people call it like a function
 
     def restore(self, step: int | None = None, *args: Any, **named: Any) -> Any:
         """As the manager's."""
-        found = self._manager.latest_step() if step is None else step
-        with self._recorder.checkpoint_restore(found or 0, self._directory()):
+        newest = self._manager.latest_step() if step is None else step
+        with self._recorder.checkpoint_restore(newest or 0, self._directory()):
             return self._manager.restore(step, *args, **named)
 
     def wait_until_finished(self, *args: Any, **named: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Sequence
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
@@ -21,6 +22,15 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     for row in (analysis.goodput, *analysis.badput):
         share = "" if finite(row.percent) is None else repr(row.percent)
         writer.writerow((row.category, text_cell(row.label or ""), seconds_text(row.ns), row.ns, share))
+    return out.getvalue()
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+    """Rows of texts and numbers as CSV with a header."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([text_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return out.getvalue()
 
 

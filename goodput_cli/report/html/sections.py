@@ -69,7 +69,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Told:
+class InsightText:
     """An insight in words. target: the id of what shows more in the page, None where nothing does."""
 
     time: str
@@ -82,10 +82,10 @@ class Told:
     evidence: tuple[str, ...]
 
 
-def insights(analysis: Analysis) -> list[Told]:
+def insights(analysis: Analysis) -> list[InsightText]:
     """All insights, the most costly first."""
     return [
-        Told(
+        InsightText(
             duration(one.ns),
             percent(one.percent),
             cost_text(one),
@@ -116,10 +116,10 @@ def lost(analysis: Analysis) -> tuple[str, str]:
 
 def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
     """What stands beside the headline: a few short facts."""
-    job, found = analysis.job, analysis.reliability
+    job, reliability = analysis.job, analysis.reliability
     rows = [("attempts", str(job.attempts)), ("disruptions", str(job.disruptions))]
-    if found is not None and found.mtbf_seconds is not None:
-        rows.append(("MTBF", duration(round(found.mtbf_seconds * 1e9))))
+    if reliability is not None and reliability.mtbf_seconds is not None:
+        rows.append(("MTBF", duration(round(reliability.mtbf_seconds * 1e9))))
     rows.append(("steps kept", number(facts.shown_steps(analysis)) + facts.kept_range_text(job)))
     if analysis.saves is not None:
         rows.append(("saves", _saves_text(analysis.saves)))
@@ -181,15 +181,15 @@ def find_steps(analysis: Analysis) -> StepReport | str:
         return str(reason)
 
 
-def step_tables(analysis: Analysis, found: StepReport | str) -> HtmlTable | str:
+def step_tables(analysis: Analysis, report: StepReport | str) -> HtmlTable | str:
     """The step statistics as `goodput steps` shows them, or why there are none."""
-    return found if isinstance(found, str) else html_table(steps_sheet(analysis, found, with_metrics=False))
+    return report if isinstance(report, str) else html_table(steps_sheet(analysis, report, with_metrics=False))
 
 
-def metric_table(analysis: Analysis, found: StepReport | str) -> HtmlTable | None:
+def metric_table(analysis: Analysis, report: StepReport | str) -> HtmlTable | None:
     """What the program measured; None where it recorded nothing."""
     metrics = measured(analysis)
-    regimes = () if isinstance(found, str) else found.regimes
+    regimes = () if isinstance(report, str) else report.regimes
     return html_table(metric_sheet(metrics, falls_of_mfu(analysis, regimes))) if metrics else None
 
 
@@ -210,13 +210,13 @@ def thresholds(analysis: Analysis) -> list[Judgement]:
 
 def diagnostics(analysis: Analysis) -> list[Finding]:
     """What was found, with what it does to the numbers."""
-    found = []
+    findings = []
     for one in analysis.diagnostics:
         code = code_texts(one.code)
         places = list(islice(one.where, _MOST_PLACES))
         more = max(one.count, len(one.where)) - len(places)
-        found.append(Finding(one, places, more if places else 0, code.effect, code.advice))
-    return found
+        findings.append(Finding(one, places, more if places else 0, code.effect, code.advice))
+    return findings
 
 
 def definitions() -> list[tuple[str, Look | None, str]]:

@@ -79,10 +79,10 @@ class BucketSource:
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
         """See `Listing`: the objects, each in the version that is there."""
         place, path = self._place(uri, context)
-        found = choose(uri, path, place.listed(uri, path))
+        chosen = choose(uri, path, place.listed(uri, path))
         return [
             Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
-            for one, uri in ((one, place.uri(one.name)) for one in found)
+            for one, uri in ((one, place.uri(one.name)) for one in chosen)
         ]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:

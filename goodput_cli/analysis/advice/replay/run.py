@@ -113,5 +113,7 @@ class Run:
         """The first position in [low, end] at which the policy saves."""
         before = self._policy.count(self.life, low - 1)
         ahead = range(low, end + 1)
-        found = low + bisect_right(ahead, before, key=lambda position: self._policy.count(self.life, position))
-        return found if found <= end else None
+        position_of_save = low + bisect_right(
+            ahead, before, key=lambda position: self._policy.count(self.life, position)
+        )
+        return position_of_save if position_of_save <= end else None

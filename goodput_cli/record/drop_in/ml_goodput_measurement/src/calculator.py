@@ -142,8 +142,8 @@ class GoodputCalculator:
 
     def _sources(self) -> list[str]:
         """Where the recorder of this job writes."""
-        found = [source_of(str(target), self.job_name, self._logger_name) for target in split(None)]
-        named = [source for source in found if source]
+        sources = [source_of(str(target), self.job_name, self._logger_name) for target in split(None)]
+        named = [source for source in sources if source]
         if named:
             return named
         stem = os.path.join(default_folder(), in_path(self.job_name))

@@ -1,0 +1,114 @@
+"""What the fields of a line or a record mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from goodput_cli.events.mappings.clocks import find_time, is_searched, read_time
+from goodput_cli.events.mappings.declared import Declared, DeclaredRule
+from goodput_cli.events.schema import NS_PER_SECOND, Edge
+from goodput_cli.events.text.marks import Running, Said, What
+from goodput_cli.events.text.rules import BadValueError, duration, whole
+from goodput_cli.events.text.stamps import Stamp, StampError
+from goodput_cli.events.values import number, round_to_us
+
+STEPPED = (What.STEP, What.SAVE, What.SAVED, What.RESTORE, What.RESUME, What.EVAL)
+"""Events whose `step` says how many are done: one more than the index of the last."""
+_EDGES = {"point": Edge.POINT, "begin": Edge.BEGIN, "end": Edge.END}
+_CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
+
+
+class BadFieldError(BadValueError):
+    """A value that cannot be; args: a sentence."""
+
+    def __init__(self, field: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.field = field
+
+
+def meaning(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], line: str) -> tuple[Said, Stamp | None]:
+    """What fields mean, and when, where they or the line say so in the mapping's own way. line: in which a time of such
+    a way may stand; "" for none. Raises BadFieldError."""
+    said = Said(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
+    said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
+    said.job = fields.get(declared.job.field, "") if declared.job.field else fields.get("job", "") or declared.job.fixed
+    said.running = _running(rule, fields)
+    if "step" in fields:
+        said.step = _step(declared, rule, fields, said.running)
+    if declared.steps == "start" and rule.event is What.STEP:
+        said.what = What.STEP_START
+    if "each" in fields:
+        said.step_time = _amount("each", fields, rule)
+    if "took" in fields:
+        said.took = _amount("took", fields, rule)
+    stamp = _time("time", rule, fields, line)
+    if stamp is not None and "end" in fields:
+        end = _time("end", rule, fields, "")
+        assert end is not None
+        said.took, said.begins = max(end.ns - stamp.ns, 0), True
+    return said, stamp
+
+
+def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
+    epochs = rule.epochs
+    elapsed = _amount("elapsed", fields, rule) if "elapsed" in fields else None
+    epoch = None
+    if "epoch" in fields:
+        epoch = max(0, _whole("epoch", fields["epoch"]) - (1 if epochs is None else epochs.first))
+    of = _whole("of", fields["of"]) if "of" in fields else None if epochs is None else epochs.steps
+    return None if epoch is None and of is None and elapsed is None else Running(epoch, of, elapsed)
+
+
+def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], running: Running | None) -> int:
+    step = _whole("step", fields["step"]) + rule.add
+    if declared.steps == "index" and rule.event in STEPPED:
+        step += 1
+    if running is not None and running.epoch is not None and running.of is not None:
+        step += running.epoch * running.of
+    if step < 0:
+        raise BadFieldError("step", f"{fields['step'][:40]} is no number of a step")
+    return whole(str(step))
+
+
+def _whole(field: str, text: str) -> int:
+    value = number(text.replace(",", ""))
+    if value is None or value != int(value) or value < 0:
+        raise BadFieldError(field, f"{text[:40]} is no number of {'an epoch' if field == 'epoch' else 'a step'}")
+    try:
+        return whole(str(int(value)))
+    except BadValueError as error:
+        raise BadFieldError(field, str(error)) from None
+
+
+def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
+    """ns of a duration, of a rate, or of a clock such as 1:02:03."""
+    text, unit = fields[field], rule.units.get(field, 1.0)
+    clock = _CLOCK.fullmatch(text.strip())
+    try:
+        if clock is not None:
+            days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
+            return duration(str(((days * 24 + hours) * 60 + minutes) * 60 + float(clock[4])))
+        if unit > 0:
+            return duration(text, unit)
+    except BadValueError as error:
+        raise BadFieldError(field, str(error)) from None
+    rate = number(text.replace(",", ""))
+    if rate is None or rate <= 0 or 1.0 / rate >= 1e9:
+        raise BadFieldError(field, f"{text[:40]} is no rate")
+    return round_to_us(1.0 / rate)
+
+
+def _time(field: str, rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Stamp | None:
+    time = rule.time
+    text = fields.get(time.field if field == "time" else field)
+    try:
+        if text is not None:
+            stamp: Stamp | None = read_time(text, time.format)
+        else:
+            stamp = find_time(line, time.format) if line and field == "time" and is_searched(time.format) else None
+    except (BadValueError, StampError) as error:
+        raise BadFieldError(field, str(error)) from None
+    if stamp is None or not time.offset:
+        return stamp
+    return stamp._replace(ns=stamp.ns + round(time.offset * NS_PER_SECOND))

@@ -1,0 +1,46 @@
+"""Steps and times that are counted within something: steps that begin anew with each epoch, and time since a process or
+a progress bar began. What they mean follows from the lines before them, in the order in which they were written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+from goodput_cli.events.text.marks import Mark, What
+
+_BEGINS = (What.START, What.CRASHED, What.TERMINATED)
+
+
+@dataclass
+class _Stream:
+    """What the lines of one writer said so far."""
+
+    epoch: int = 0
+    elapsed: int = 0
+
+
+def settled(marks: list[Mark]) -> list[Mark]:
+    """The same marks with the steps, and the times that they took, of what is counted within something. marks: of one
+    source, in order of lines."""
+    if not any(mark.said is not None and mark.said.running is not None for mark in marks):
+        return marks
+    streams: defaultdict[tuple[str, str], _Stream] = defaultdict(_Stream)
+    return [_settled(mark, streams[mark.said.format, mark.stream]) if mark.said else mark for mark in marks]
+
+
+def _settled(mark: Mark, stream: _Stream) -> Mark:
+    said = mark.said
+    assert said is not None
+    if said.what in _BEGINS:
+        stream.elapsed = 0
+    if said.running is None:
+        return mark
+    step, took, running = said.step, said.took, said.running
+    if running.epoch is not None:
+        stream.epoch = running.epoch
+    elif step is not None and running.of is not None:
+        step += stream.epoch * running.of
+    if running.elapsed is not None:
+        took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
+        stream.elapsed = running.elapsed
+    return replace(mark, said=replace(said, step=step, took=took))

@@ -1,0 +1,158 @@
+"""Mistakes in mappings: each is a sentence with file, line and column, before anything is read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.asked import asked
+from goodput_cli.events.mappings.samples import SampleFailed
+
+MAPPING = """\
+name = "nanogpt"
+steps = "index"
+
+[[rule]]
+event = "step"
+line = "iter {step:int}: loss {_}, time {each:float}ms"
+each = { unit = "ms" }
+time = "cursor"
+
+[[rule]]
+event = "save"
+line = "saving checkpoint to {_}"
+
+[[sample]]
+line = "iter 100: loss 4.1021, time 251.13ms, mfu 17.20%"
+gives = { event = "step", step = 101, each = 0.25113 }
+"""
+NAME, STEPS, EVENT, UNIT = 'name = "nanogpt"', 'steps = "index"', 'event = "step"\n', 'each = { unit = "ms" }'
+SAVE, CURSOR = 'line = "saving checkpoint to {_}"', 'time = "cursor"'
+MISTAKES = [
+    # the file
+    ('event = "save"', 'event = "save', "11:14", "no TOML: illegal character"),
+    ('event = "save"', 'event = "save"\nevent = "x"', "12:12", "no TOML: cannot overwrite a value"),
+    ('[[rule]]\nevent = "save"', '[rule]\nevent = "save"', "10:6", "no TOML: cannot declare"),
+    ("[[sample]]", "[sample]", "14:1", "samples are written as `[[sample]]` tables"),
+    ('[[rule]]\nevent = "step"', '[[rules]]\nevent = "step"', "4:1", "unknown key `rules`; did you mean rule?"),
+    # the mapping
+    (NAME, 'name = "Nano GPT"', "1:1", "needs a `name` of small letters"),
+    (NAME, "", "1:1", "needs a `name` of small letters"),
+    (NAME, 'name = "megatron"', "1:1", "`megatron` is a format that needs no mapping; take another name"),
+    (NAME, f'{NAME}\nnmae = "x"', "2:1", "unknown key `nmae`; did you mean name?"),
+    (STEPS, 'steps = "indx"', "2:1", "`steps` is one of done, index, start; did you mean index?"),
+    (STEPS, "steps = 3", "2:1", "`steps` is one of"),
+    (STEPS, 'zone = "Europe/Berln"', "2:1", "unknown time zone 'Europe/Berln'"),
+    (STEPS, "job = 3", "2:1", "`job` is a name"),
+    (STEPS, 'job = { path = "runs/(x" }', "2:1", "no regular expression that takes linear time"),
+    (STEPS, 'job = { path = "runs/x" }', "2:1", "needs a group `job`"),
+    (STEPS, 'split = "\\n"', "2:1", "`split` is"),
+    (STEPS, 'csv = ";"', "2:1", "`csv` is true, or a table with one character"),
+    (STEPS, CURSOR, "2:1", "stands in the rules whose lines have no time"),
+    (STEPS, 'time = { format = "epoch" }', "2:10", "`epoch` is no format: write epoch_s or epoch_ms"),
+    (STEPS, 'time = { format = "%H:%M:%S" }', "2:10", "a time of day without its day cannot be placed"),
+    (STEPS, 'time = { format = "%Q/%m/%d" }', "2:10", "`%Q` is nothing that is read in a time"),
+    (STEPS, 'time = { fromat = "iso" }', "2:10", "unknown key `fromat`; did you mean format?"),
+    # a rule
+    (EVENT, 'event = "stpe"\n', "5:1", "did you mean step"),
+    (EVENT, "", "4:1", "a rule needs an `event`"),
+    ("{step:int}", "{stepp:int}", "6:1", "needs a field `step` (did you mean stepp?)"),
+    ("{step:int}", "{step:integer}", "6:1", "`integer` is no type of a field; write one of int, float"),
+    ("{step:int}", "{step:int} {step:int}", "6:1", "the field `step` stands twice"),
+    ("{step:int}", "[?{step:int}", "6:1", "`[?` is not closed by `?]`"),
+    (CURSOR, 'time = "cursr"', "8:1", '`time` is "cursor", or a table'),
+    (CURSOR, 'time = { format = "iso", offset = "90" }', "8:26", 'written in seconds, such as "-90s"'),
+    (CURSOR, 'time = { field = "ts" }', "8:10", "the rule has no field `ts`"),
+    (UNIT, 'each = "ms"', "7:1", "`each` is a table { unit = … }"),
+    (UNIT, 'each = { units = "ms" }', "7:1", "`each` is a table { unit = … }"),
+    (UNIT, 'took = { unit = "ms" }', "7:1", "`took` says the unit of a field that the rule does not have"),
+    (UNIT, 'edge = "start"', "7:1", "`edge` is one of point, begin, end"),
+    (UNIT, 'also = "yes"', "7:1", "`also` is true or false, without quotes"),
+    (UNIT, 'epoch = { steps = "x" }', "7:11", "`steps` is a whole number from 1"),
+    (UNIT, "step = -1", "7:1", "`step` is a table such as { add = -1 }"),
+    (UNIT, "where = { a = 1 }", "7:1", "it needs `keys`"),
+    ("{_}, time {each:float}ms", "{_}, epoch {epoch:int}", "8:1", "needs a field `each`, `took` or `elapsed`"),
+    (SAVE, "line = ''", "12:1", "`line` is empty"),
+    (SAVE, "", "10:1", "this one has none"),
+    (SAVE, "regex = 'x'\nline = 'y'", "12:1", "this one has `line` and `regex`"),
+    (SAVE, 'keys = { step = "s" }\nline = "x"', "13:1", "`keys.text` says where it is"),
+    (SAVE, 'keys = { text = "s" }', "12:1", "it needs one of them"),
+    (SAVE, 'keys = { stp = "s" }', "12:10", "unknown key `stp`; did you mean step?"),
+    (SAVE, 'keys = { step = "s" }\nwhere = { a = { lik = "x" } }', "13:11", "a condition is"),
+    ('event = "save"', 'event = "custom"', "10:1", "a `custom` rule needs a `label`"),
+    # patterns that are none, or might be slow
+    (SAVE, "regex = '(checkpoint'", "12:1", "no regular expression: missing )"),
+    (SAVE, "regex = 'saving (?=checkpoint)'", "12:1", "takes linear time (RE2): invalid perl operator"),
+    (SAVE, "regex = '(a+)+checkpoint'", "12:1", "a repeat of a repeat"),
+    (SAVE, "regex = 'a?'", "12:1", "no text of 4 characters"),
+    (SAVE, "regex = '(?i)saving checkpoint'", "12:1", "no text of 4 characters"),
+    (SAVE, "regex = 'save.{900}x.{900}'", "12:1", "instructions would be slow; at most 2000"),
+    (SAVE, f"line = '{'x' * 4001}'", "12:1", "a pattern of 4001 characters"),
+    (SAVE, "line = '{_}'\nslow = true", "12:1", "matches an empty line"),
+    # rules that are never asked
+    (SAVE, "line = 'iter {step:int}: loss {_}, time {took:float}ms'", "10:1", "never asked: the rule in line 4"),
+    # samples
+    ("step = 101", "step = 100", "15:1", "sample failed: `step` is 100 in `gives`, and the rule in line 4 gives 101"),
+    ('"iter 100:', '"itr 100:', "15:1", "sample failed: no rule reads this line"),
+    ("step = 101", "stp = 101", "16:27", "unknown key `stp`; did you mean step?"),
+    ("gives = {", "giv = {", "16:1", "unknown key `giv`; did you mean gives?"),
+]
+
+
+@pytest.mark.parametrize(("was", "becomes", "place", "sentence"), MISTAKES)
+def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: str, sentence: str) -> None:
+    assert was in MAPPING
+    path = tmp_path / "my.toml"
+    path.write_text(MAPPING.replace(was, becomes, 1), encoding="utf-8")
+    with pytest.raises(UsageError) as error:
+        asked([str(path)])
+    assert sentence in str(error.value)
+    assert str(error.value).startswith(f"{path}:{place}: ")
+    assert isinstance(error.value, SampleFailed) == sentence.startswith("sample failed")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "sentence"),
+    [
+        ("", "1:1", "needs a `name`"),
+        ("[tool.goodput]\nwindow = '1h'\n", "1:1", "holds no mapping"),
+        ("[mapping]\na = 3\n", "2:1", "`mapping.a` is a table"),
+        ("name = 'x'\nrule = 3\n", "2:1", "rules are written as `[[rule]]` tables"),
+        ("name = 'x'\n[[rule]]\nevent = 'finished'\nline = 'done with it'\n", "2:1", "nothing to account for"),
+        # places where a search for `key =` would go wrong: inline tables, texts over lines, tables of settings
+        ("name='x'\nrule=[{event='step', line='abcd {step:int}'},\n{event='stepp', line='abcd'}]\n", "2:1", "`event`"),
+        ("name='x'\n[[rule]]\nline='''\nevent = 1\nabcd'''\nevent='steps'\n", "6:1", "`event` is one of"),
+        ("[mapping.a]\n[[mapping.a.rule]]\nevent='step'\nline='abcd'\n", "4:1", "a `step` rule needs a field `step`"),
+    ],
+)
+def test_a_file_that_is_no_mapping_has_a_place_too(tmp_path: Path, text: str, place: str, sentence: str) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=re.escape(sentence)) as error:
+        asked([str(path)])
+    assert str(error.value).startswith(f"{path}:{place}: ")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    (tmp_path / "bytes.toml").write_bytes(b'name = "x"\nzone = "\xff"\n')
+    (tmp_path / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")
+    for name, sentence in (("none.toml", "No such file"), ("bytes.toml", "2:1: is no text"), ("large.toml", "1 MiB")):
+        with pytest.raises(UsageError, match=sentence):
+            asked([str(tmp_path / name)])
+
+
+def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> None:
+    """A rule that is meant for a sample and that an earlier, wider one shadows, is refused by its own place."""
+    text = MAPPING.replace(SAVE, f"{SAVE}\n[[rule]]\nevent = 'eval'\nregex = 'checkpoint to out for (?P<label>eval)'")
+    text += '[[sample]]\nline = "saving checkpoint to out for eval"\ngives = { event = "eval" }\n'
+    path = tmp_path / "my.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as error:
+        asked([str(path)])
+    assert str(error.value).startswith(f"{path}:13:1: this rule is never asked: the rule in line 10 reads its lines")
+    path.write_text(text.replace(SAVE, f"{SAVE}\nalso = true"), encoding="utf-8")
+    with pytest.raises(SampleFailed, match='`event` is "eval"'):  # both read it, and the first is what is shown
+        asked([str(path)])
