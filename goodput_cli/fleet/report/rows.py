@@ -10,7 +10,7 @@ from typing import Any
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import attribute, column, columns_of, people_columns
-from goodput_cli.vocabulary.categories import BY_NAME
+from goodput_cli.vocabulary.category_names import brief_name
 
 _CHIP: dict[str, Any] = {
     "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
@@ -21,7 +21,9 @@ _CHIP: dict[str, Any] = {
 class CategoryRow:
     """What the fleet's time went to."""
 
-    category: str = column("text", "a category, or custom_badput_events:LABEL", people=(0, "time went to"))
+    category: str = column(
+        "text", "a category, or custom_badput_events:LABEL", brief=brief_name, people=(0, "category")
+    )
     chip_ns: str = column("text", "accelerators x ns, as decimal text", **_CHIP)
     ns: int = column("count", "time of all runs in ns, each run counted once", audience=Audience.JSON)
     accelerator_hours: float | None = column(
@@ -32,7 +34,7 @@ class CategoryRow:
     )
     job_hours: float = column("number", "time of all runs in hours", people=(3, "job h"))
     time_share_percent: float | None = column(
-        "percent", "of the time of all runs without exclusions", name="time_share", people=(4, "of job time")
+        "percent", "of the time of all runs without exclusions", name="time_share", people=(4, "share of job time")
     )
     bar: float | None = column("share", "", audience=Audience.PEOPLE, people=(5, ""))
 
@@ -59,7 +61,10 @@ class GroupRow:
         people=(3, "goodput"),
     )
     time_goodput_percent: float | None = column(
-        "percent", "the same with every run weighing its time alone", name="time_goodput", people=(8, "by job time")
+        "percent",
+        "the same with every run weighing its time alone",
+        name="time_goodput",
+        people=(8, "goodput by job time"),
     )
     median_goodput_percent: float | None = column("percent", "median over runs, unweighted", name="median_goodput")
     quartile_low_percent: float | None = column("percent", "a quarter of the runs is below", name="quartile_low")
@@ -77,7 +82,9 @@ class GroupRow:
     mpg_percent: float | None = column(
         "percent", "ML productivity goodput; null unless all three are there", name="mpg"
     )
-    most_lost_to: str | None = column("text", "the category that took most", people=(7, "most lost to"))
+    most_lost_to: str | None = column(
+        "text", "the category that took most", brief=brief_name, people=(7, "most lost to")
+    )
 
 
 @dataclass(frozen=True)
@@ -98,15 +105,20 @@ class WeekRow:
     )
     goodput_percent: float | None = column("percent", "as of a group", name="goodput", people=(1, "goodput"))
     time_goodput_percent: float | None = column(
-        "percent", "the same with every run weighing its time alone", name="time_goodput", people=(8, "by job time")
+        "percent",
+        "the same with every run weighing its time alone",
+        name="time_goodput",
+        people=(8, "goodput by job time"),
     )
     bar: float | None = column("share", "", audience=Audience.PEOPLE, people=(2, ""))
     change_points: float | None = column(
-        "points", "against the week before; null where one of them has too little", name="change", people=(3, "change")
+        "points", "against the week before; null where one of them has too little", name="change", people=(3, "points")
     )
     lost_hours: float | None = column("number", "accelerator hours without progress")
     failures: int = column("count", "disruptions that count as failures", people=(6, "failures"))
-    most_lost_to: str | None = column("text", "the category that took most", people=(7, "most lost to"))
+    most_lost_to: str | None = column(
+        "text", "the category that took most", brief=brief_name, people=(7, "most lost to")
+    )
     categories: list[dict[str, Any]] = column(
         "text", "chip time by category", audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object", "properties": {
@@ -118,7 +130,7 @@ class WeekRow:
 class SizeRow:
     """A class of runs by the accelerators that they held at most."""
 
-    size: str = column("text", "accelerators, from - to", people=(0, "accelerators"))
+    size: str = column("text", "accelerators, from - to", people=(0, "size"))
     runs: int = column("count", "runs of which something lies in the window", people=(1, "runs"))
     accelerator_hours: float | None = column("number", "chip time without exclusions, in hours; null if unknown")
     goodput_percent: float | None = column("percent", "as of a group", name="goodput", people=(8, "goodput"))
@@ -133,9 +145,9 @@ class SizeRow:
     accelerator_days: float = column("number", "the exposure in accelerator days")
     failures: int = column("count", "disruptions that count as failures", people=(3, "failures"))
     mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", people=(4, "MTTF"))
-    mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", people=(5, "from"))
+    mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", people=(5, "95 % from"))
     mttf_high_ns: int | None = column(
-        "duration", "upper end of its 95 % interval; null without a failure", people=(6, "to (95 %)")
+        "duration", "upper end of its 95 % interval; null without a failure", people=(6, "95 % to")
     )
     per_1000_node_days: float | None = column(
         "number", "failures in a thousand node days; null without accelerators_per_node", people=(9, "/1000 node-days")
@@ -148,18 +160,20 @@ class DisruptionRow:
 
     job: str = column("text", "the job's name", people=(0, "job"))
     run: int = column("count", "which run of it; 0 for all of them", people=(1, "run"))
-    number: int = column("count", "which disruption of that, from 1", people=(8, "no."))
-    at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", people=(2, "when"))
-    ended: str = column("text", "how the attempt ended", people=(5, "ended"))
-    accelerators: int | None = column("count", "that were held then; null where nobody knows", people=(3, "chips"))
-    lost_ns: int = column("duration", "wasted + downtime + restart", people=(7, "lost"))
+    number: int = column("count", "which disruption of that, from 1", people=(2, "no."))
+    at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", people=(3, "down since"))
+    ended: str = column("text", "how the attempt ended", people=(4, "ended"))
+    accelerators: int | None = column(
+        "count", "that were held then; null where nobody knows", people=(7, "accelerators")
+    )
+    lost_ns: int = column("duration", "wasted + downtime + restart", people=(5, "lost"))
     wasted_ns: int = column("duration", "training that was taken back")
     downtime_ns: int = column("duration", "until the next attempt was up")
     restart_ns: int = column("duration", "until it trained")
     chip_ns: str | None = column("text", "lost time x accelerators, as decimal text; null without them", **_CHIP)
-    accelerator_hours: float | None = column("number", "the same in hours", people=(4, "accelerator h"))
+    accelerator_hours: float | None = column("number", "the same in hours", people=(6, "accelerator h"))
     cost: str | None = column("text", "what it cost; null without a price", json={"type": "string"})
-    evidence: str | None = column("text", "file:line or insertId that shows it", people=(6, "evidence"))
+    evidence: str | None = column("text", "file:line or insertId that shows it", people=(8, "evidence"))
 
 
 @dataclass(frozen=True)
@@ -176,14 +190,14 @@ class RunLine:
     cluster: str | None = column("text", "from labels; null where none says it")
     accelerator: str | None = column("text", "the type, from labels; null where none says it")
     accelerators: int | None = column(
-        "count", "most at once in the window; null where nobody knows", people=(4, "chips")
+        "count", "most at once in the window; null where nobody knows", people=(4, "accelerators")
     )
     size: str = column("text", "size class")
     events: int = column("count", "events of the run, each once")
     attempts: int = column("count", "attempts of the run")
     disruptions: int = column("count", "disruptions in the window", people=(6, "disruptions"))
     failures: int = column("count", "those that count as failures")
-    ending: str | None = column("text", "how the last attempt ended", people=(7, "ending"))
+    ending: str | None = column("text", "how the last attempt ended", people=(7, "ended"))
     goodput_ns: int = column("count", "productive time in the window, in ns", name="goodput_ns")
     goodput_percent: float | None = column(
         "percent", "of the window without exclusions", name="goodput", people=(5, "goodput")
@@ -203,6 +217,21 @@ class NotAnalysed:
     name: str = column("text", "its name", people=(1, "name"))
     reason: str = column("text", "why", people=(2, "reason"))
 
+    @classmethod
+    def of(cls, what: str, name: str, reason: str, job: str | None = None) -> NotAnalysed:
+        """With the reason in the words that others have it in too: without the name. job: of a run."""
+        return cls(what, name, reason.removeprefix(f"{name}: ").replace(f" of job {job or name!r}", ""))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not in the sums for one reason: for people."""
+
+    what: str = column("text", "", audience=Audience.PEOPLE, people=(0, "what"))
+    count: int = column("count", "", audience=Audience.PEOPLE, people=(1, "count"))
+    reason: str = column("text", "", audience=Audience.PEOPLE, people=(2, "reason"))
+    names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
+
 
 def declared_columns(record: type) -> tuple[Column, ...]:
     """The columns of a row, for programs, then for people in their order."""
@@ -212,19 +241,9 @@ def declared_columns(record: type) -> tuple[Column, ...]:
 
 
 def _for_people(one: Column) -> Column:
-    """People see hours to a tenth, and short titles of categories."""
+    """People see hours to a tenth."""
     exact = one.values
     assert exact is not None
     if one.kind == "number":
         return replace(one, values=lambda rows: [None if value is None else round(value, 1) for value in exact(rows)])
-    if one.name == "most lost to":
-        return replace(
-            one, values=lambda rows: [None if value is None else short_title(value) for value in exact(rows)]
-        )
     return one
-
-
-def short_title(category: str) -> str:
-    """A category as people read it where there is little room."""
-    name, _, label = category.partition(":")
-    return label or BY_NAME[name].row.title or name

@@ -11,7 +11,8 @@ from goodput_cli.vocabulary.wrap import text_width
 
 LEAST_BAR, WIDEST_BAR = 5, 30
 _GOOD_BAR = 12
-_LEAST_TEXT = 12
+_LEAST_TEXT = 24
+"""A shorter name or place is of no use to anybody."""
 _ELLIPSIS = "..."
 
 
@@ -47,6 +48,11 @@ class LaidOut:
         """Let the heading stand in two lines."""
         self.head = self._two_lines()
         self.__post_init__()
+
+    @property
+    def slack(self) -> int:
+        """How much narrower its texts may be."""
+        return max(self.width - _LEAST_TEXT, 0) if self.is_text else 0
 
     def gain(self) -> int:
         """How much narrower that makes the column."""
@@ -84,18 +90,23 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
 
 
 def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
+    """Narrow texts as far as they still say something; else leave out columns at the end."""
     left_out: list[str] = []
+    while len(columns) > 1 and _needed(columns) - _slack(columns) > room:
+        left_out.insert(0, columns.pop().heading)
     while (excess := _needed(columns) - room) > 0:
-        wide = [column for column in columns if column.is_text and column.width > _LEAST_TEXT]
-        if wide:
-            widest = max(wide, key=lambda column: column.width)
-            others = max([column.width for column in wide if column is not widest], default=0)
-            widest.width -= min(excess, max(widest.width - max(others, _LEAST_TEXT), 1))
-        elif len(columns) > 1:
-            left_out.insert(0, columns.pop().heading)
-        else:
+        wide = [column for column in columns if column.slack > 0]
+        if not wide:
             columns[0].width = room
+            break
+        widest = max(wide, key=lambda column: column.width)
+        others = max([column.width for column in wide if column is not widest], default=0)
+        widest.width -= min(excess, max(widest.width - max(others, _LEAST_TEXT), 1))
     return left_out
+
+
+def _slack(columns: Sequence[LaidOut]) -> int:
+    return sum(column.slack for column in columns)
 
 
 def _needed(columns: Sequence[LaidOut]) -> int:
