@@ -236,8 +236,8 @@ def test_the_first_screen_says_what_cost_most_and_shows_the_picture(browser: Any
     with opened(browser, report) as tab:
         assert "step 1503 hung for 25 min 08 s" in tab.page.locator("section.insights").inner_text()
         assert tab.evaluate("document.querySelector('#progress .live').getBoundingClientRect().top") < 800
-        tab.page.locator("section.insights a", has_text="Show").first.click()
-        tab.until("document.getElementById('disruption-4').open")
+        tab.page.locator("section.insights a", has_text="disruption 4").first.click()
+        tab.until("document.getElementById('disruption-4').closest('details').open")
         assert tab.is_quiet()
 
 
