@@ -39,9 +39,10 @@ class Proof:
         """Where a disruption is shown, with its lines if they are there; None where the page does not hold it."""
         return next((one for one in (f"disruption-{number}", f"disruption-row-{number}") if one in self.ids), None)
 
-    def of_step(self, number: int) -> str | None:
-        """The row of a slow step, or of the slow regime that begins with it."""
-        return next((one for one in (f"step-{number}", f"slow-{number}") if one in self.ids), None)
+    def of_step(self, number: int, table: str) -> str | None:
+        """The row of a step in a table: of single ones (`step`), or of slow regimes that begin with one (`slow`)."""
+        identity = f"{table}-{number}"
+        return identity if identity in self.ids else None
 
 
 def insight_links(insight: Insight, proof: Proof) -> tuple[list[Link], int]:
@@ -61,7 +62,8 @@ def _short(words: str) -> str:
 def _rows_of(insight: Insight, proof: Proof) -> Iterator[tuple[str, str | None]]:
     about = insight.about
     yield from ((f"disruption {number}", proof.of_disruption(number)) for number in about.disruptions)
-    yield from ((f"step {number}", proof.of_step(number)) for number in about.steps)
+    table = "slow" if insight.code == "slow_steps" else "step"
+    yield from ((f"step {number}", proof.of_step(number, table)) for number in about.steps)
     for name in about.categories:
         category, _, label = name.partition(":")
         yield f"its rows: {short_title(category, label or None)}", proof.ledger.get(name)
