@@ -286,15 +286,3 @@ def is_eval(label: str) -> bool:
 def in_group(group: Group) -> tuple[Category, ...]:
     """The categories of a group."""
     return tuple(category for category in Category if category.row.group == group)
-
-
-def title(name: str) -> str:
-    """The short title of a category, or of time beside the ledger."""
-    if name == OVERLAPPED:
-        return OVERLAPPED_TITLE
-    return (BY_NAME[name].row.title if name in BY_NAME else "") or name
-
-
-def short_title(name: str, label: str | None) -> str:
-    """The short title of a category; a labelled one as `custom:LABEL`, as it is asked for."""
-    return title(name) if label is None else f"custom:{label}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,3 +190,52 @@ def test_what_has_no_time_is_answered_with_what_to_use(tmp_path: Path, name: str
     (path,) = written(tmp_path / "a", **{name: text}).iterdir()
     with pytest.raises(NotEnoughData, match=f"holds no time; name its TensorBoard folder instead \\({instead}"):
         analysed(path)
+
+
+def one_logger(second: float, kind: str, name: str, **more: Any) -> str:
+    at = {"attributes": {"timestamp_msec": 1_772_359_200_000 + round(1000 * second)}}
+    if kind == "event":
+        at["attributes"] |= more
+        return json.dumps({"type": kind, "span_id": "a", "event": {"name": name} | at})
+    attributes = {"attributes": more} if more else {}
+    return json.dumps({"type": kind, "id": name, "name": name, f"{kind}_event": at} | attributes)
+
+
+def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
+    """A span in which something happens is two lines; the mean of an update is of the whole process, and no record's.
+    Resumed at 100; 30 s of loading, then a first step of 12 s among ten of 2 s."""
+    lines = [
+        one_logger(0, "start", "application"),
+        one_logger(10, "start", "checkpoint_load"),
+        one_logger(40, "stop", "checkpoint_load"),
+        one_logger(50, "start", "training_loop", train_iterations_start=100),
+        *(one_logger(80 + 20 * at, "event", "training_metrics_update", current_iteration=110 + 10 * at,
+                     avg_iteration_time_sec=2.5) for at in range(2)),
+        one_logger(100, "start", "checkpoint_save_sync", current_iteration=120),
+        one_logger(101, "event", "save_checkpoint_success", current_iteration=120),
+        one_logger(105, "stop", "checkpoint_save_sync", current_iteration=120),
+        one_logger(125, "event", "training_metrics_update", current_iteration=130, avg_iteration_time_sec=2.3),
+        json.dumps({"type": "application_error", "span_id": "a", "event": {"name": "error", "attributes": {
+            "timestamp_msec": 1_772_359_330_000}}}),
+    ]  # fmt: skip
+    analysis = analysed(written(tmp_path / "run", log_jsonl="\n".join(lines)))
+    assert (analysis.job.ending, analysis.job.kept_steps) == ("crashed", 30)
+    assert seconds(analysis) == {
+        "unproductive_checkpoint_restore_time": 30,
+        "program_startup": 30,
+        "productive": 60,
+        "unproductive_checkpoint_save_time": 5,
+        "wasted_progress_from_disruption": 5,
+    }
+
+
+def test_dlrover_says_how_long_a_load_took(tmp_path: Path) -> None:
+    line = "[2026-03-01T10:00:{:02d}.000000] [426] [ab] [Trainer] [{}] [{}] {}\n"
+    log = "".join((
+        line.format(0, "#start", "INSTANT", "{}"),
+        line.format(5, "#load_ckpt", "BEGIN", "{}"),
+        line.format(15, "#load_ckpt", "END", "{}"),
+        *(line.format(20 + 5 * at, "#step", "END", json.dumps({"global_step": 1 + at})) for at in range(4)),
+    ))  # fmt: skip
+    found = seconds(analysed(written(tmp_path / "run", events_log=log)))
+    assert found == {"unproductive_checkpoint_restore_time": 10, "program_startup": 5, "productive": 20}

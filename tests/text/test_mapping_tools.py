@@ -169,7 +169,7 @@ def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: P
                    "keys = { step = 'iteration', time = 'when' }\n", encoding="utf-8")  # fmt: skip
     text = printed("check", str(table), "--mapping", str(own))
     assert "line 3  step       2        1  " in text
-    assert "refused: x is no number of a step" in text
+    assert "refused:xisnonumberofastep" in "".join(text.split())  # a long path is broken anywhere
     explained = printed("check", "--mapping", str(own), "--explain", f"{table}:3")
     assert "read by: own, rule 'step: iteration, time: when'" in explained
     assert "step: 2" in explained

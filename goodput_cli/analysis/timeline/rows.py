@@ -14,6 +14,8 @@ from goodput_cli.arrays import I64, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.category_names import category_named
+from goodput_cli.vocabulary.likely import did_you_mean
 
 CUSTOM_PREFIX = "custom:"
 
@@ -166,15 +168,16 @@ def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, nam
 
 
 def check_category(name: str) -> str:
-    """A category's name or `custom:LABEL` as written in the vocabulary. `UsageError` if no segment can be of it."""
-    text = name.strip().lower()
-    if text.startswith(CUSTOM_PREFIX) and text != CUSTOM_PREFIX:
-        return CUSTOM_PREFIX + name.strip()[len(CUSTOM_PREFIX) :].strip().upper()
-    if text == CATEGORIES[Category.SLOWDOWN]:
-        raise UsageError(f"{text} is a share of productive segments and has none of its own: see their slowdown_ns")
-    if text not in CATEGORIES:
-        raise UsageError(f"there is no category {name!r}; use {', '.join(CATEGORIES)} or custom:LABEL")
-    return text
+    """A category as any table names it, in full or short, as its name or `custom:LABEL`. `UsageError` if no segment can
+    be of it."""
+    named = category_named(name)
+    if named is None:
+        known = f"use {', '.join(CATEGORIES)} or {CUSTOM_PREFIX}LABEL"
+        raise UsageError(f"there is no category {name!r}; {did_you_mean(name, CATEGORIES, known)}")
+    category, label = named
+    if category is Category.SLOWDOWN:
+        raise UsageError(f"{category.id} is a share of productive segments and has none of its own: see their slowdown")
+    return category.id if label is None else CUSTOM_PREFIX + label
 
 
 def wanted_category(table: EventTable, name: str) -> Wanted | None:

@@ -22,6 +22,7 @@ from goodput_cli.events.text.noticed import note_damage, note_jobs, note_runs, n
 from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.programs import launcher, mllog, scheduler
+from goodput_cli.events.text.programs.progress_bars import as_records
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
 from goodput_cli.events.text.running import settled
@@ -63,7 +64,7 @@ class Texts:
         for code, source in completed(sources, names).items():
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-            source.marks = settled(source.marks)
+            source.marks = as_records(settled(source.marks))
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, question, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
@@ -83,6 +84,7 @@ class Texts:
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
             started_by_scheduler(parts)
+            launcher.began_before(parts)
             launcher.outlive(parts)
             one_start_each(parts)
             if may_lose_tails(parts):

@@ -49,11 +49,7 @@ def place(
     """
     dated = _with_years(marks, modified_ns, year, near)
     no_clock = bool(marks) and all(stamp is None for stamp in dated)
-    naive = tuple(
-        mark.line
-        for mark, stamp in zip(marks, dated, strict=True)
-        if stamp is not None and stamp.zone is not Zone.EXACT and mark.said is not None and not _is_exact(mark.said.at)
-    )
+    naive = _naive(marks, dated)
     without_year = tuple(
         mark.line for mark in marks if mark.said and mark.stamp is not None and mark.stamp.zone is Zone.YEARLESS
     )
@@ -102,6 +98,14 @@ def _ends_behind(marks: Sequence[Mark], instants: Sequence[int | None]) -> None:
         is_end = ns is None and mark.said is not None and mark.said.what in ENDS
         if is_end and last is not None and mark.time < last:
             mark.time = mark.end = last
+
+
+def _naive(marks: Sequence[Mark], dated: Sequence[Stamp | None]) -> tuple[int, ...]:
+    """Lines whose time has no zone: those that say something; else one of those between which they lie."""
+    local = [mark for mark, stamp in zip(marks, dated, strict=True) if stamp is not None and stamp.zone is Zone.NAIVE]
+    own = tuple(mark.line for mark in local if mark.said is not None and not _is_exact(mark.said.at))
+    placed = any(mark.said is not None and mark.stamp is None for mark in marks)
+    return own or (tuple(mark.line for mark in local[:1]) if placed else ())
 
 
 def _is_exact(stamp: Stamp | None) -> bool:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from goodput_cli.analysis.published import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
-from goodput_cli.fleet.report.report import (
+from goodput_cli.fleet.report.report import FleetReport, GroupTable
+from goodput_cli.fleet.report.rows import (
     CategoryRow,
     DisruptionRow,
-    FleetReport,
     GroupRow,
-    GroupTable,
     NotAnalysed,
     RunLine,
     SizeRow,
@@ -24,7 +23,7 @@ from goodput_cli.fleet.report.report import (
     declared_columns,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
-from goodput_cli.fleet.totals.sums import Mpg, Sums
+from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, Mpg, Sums
 from goodput_cli.fleet.totals.thresholds import MEASURES
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -34,10 +33,9 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
 
 NOT_RECORDED = "not recorded"
-_LEAST_COVERAGE = 0.8
 _MOST_REASONS = 10
-_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "change", "chips")
-_BY_TIME = ("job h", "of job time", "by job time")
+_BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
+_BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
 _SHOWN = Audience.PEOPLE | Audience.TABLES
 
@@ -116,7 +114,7 @@ def mpg_text(report: FleetReport) -> str:
     """MPG, or why it is not recorded."""
     mpg = report.mpg
     known = percent(mpg.coverage)
-    if mpg.coverage is not None and 0 < mpg.coverage < _LEAST_COVERAGE:
+    if mpg.coverage is not None and 0 < mpg.coverage < LEAST_COVERAGE:
         return f"{NOT_RECORDED} (program goodput known for {_percent(known)} of the kept chip time)"
     if mpg.mpg is None:
         lacking = [name for name, value in (("scheduling", mpg.scheduling), ("program", mpg.program)) if value is None]
@@ -150,7 +148,12 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
     yield rows_sheet("Weeks", WeekRow, [week for week in report.weeks if week.runs], weeks)
     ends = ", ".join(report.grouping.failing)
-    yield rows_sheet("Sizes", SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    yield rows_sheet(
+        "Sizes, in accelerators",
+        SizeRow,
+        report.sizes,
+        (f"failures: {ends}; MTTF in job time, with its 95 % interval",),
+    )
     if report.disruptions:
         yield rows_sheet("Worst disruptions", DisruptionRow, report.disruptions)
     if report.not_analysed:

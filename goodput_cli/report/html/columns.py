@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.picture.metric_lines import DRAWN
 from goodput_cli.analysis.picture.picture import Picture, Shares
-from goodput_cli.vocabulary.categories import CATEGORIES, title
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.category_names import title
 
 Table = Mapping[str, Sequence[Any]]
 """Columns by name, all of one length."""

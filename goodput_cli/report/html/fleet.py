@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.fleet.report.report import CategoryRow, FleetReport, category_rows
+from goodput_cli.fleet.report.fill import category_rows
+from goodput_cli.fleet.report.report import FleetReport
+from goodput_cli.fleet.report.rows import CategoryRow
 from goodput_cli.fleet.report.sheet import FleetSheet, hide_unknown, mpg_text, rows_sheet, runs_sheet, summary, title
 from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.report.base import Page

@@ -7,12 +7,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from goodput_cli.fleet.report.report import FleetReport, category_name, short_title
+from goodput_cli.fleet.report.fill import category_name
+from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
 from goodput_cli.report.html.drawing import INK, drawn_inside, finished, narrowed
 from goodput_cli.report.html.vegalite import Spec, field, independent, layered, marks, only, sum_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
+from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import safe, shorten
 
 Drawings = tuple[Markup, ...]
@@ -173,11 +175,11 @@ def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
 
 def _family(category: str) -> str:
     """A category in a legend: custom events are one."""
-    return short_title(category.partition(":")[0])
+    return title(category.partition(":")[0])
 
 
-def _id_of(title: str) -> str:
-    return next(name for name in BY_NAME if short_title(name) == title)
+def _id_of(shown: str) -> str:
+    return next(name for name in BY_NAME if title(name) == shown)
 
 
 def _drawn(chart: Spec, name: str) -> Drawings:
