@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.vocabulary.categories import Category, short_title
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.category_names import short_title
 
 _MOST_LINKS = 5
 _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rolling": "over-time"}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.html.proof import Proof
-from goodput_cli.vocabulary.categories import BY_NAME, Look, short_title
+from goodput_cli.vocabulary.categories import BY_NAME, Look
+from goodput_cli.vocabulary.category_names import short_title
 from goodput_cli.vocabulary.text import duration, percent, seconds_text
 
 _MOST_PIECES = 5

@@ -82,13 +82,13 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
 
 
 def with_ids(table: HtmlTable, prefix: str) -> HtmlTable:
-    """The table with an id for each row: the prefix, and the number in its first column."""
+    """The table with an id for each row: the prefix, and the number in its first column, or the first of a range."""
     return replace(table, ids=tuple(_ids(table.rows, prefix)))
 
 
 def _ids(rows: Sequence[Sequence[HtmlCell]], prefix: str) -> Iterator[str | None]:
     seen: set[str] = set()
-    for number in (row[0].text for row in rows):
+    for number in (row[0].text.partition("-")[0] for row in rows):
         yield f"{prefix}-{number}" if number.isdigit() and number not in seen else None
         seen.add(number)
 
