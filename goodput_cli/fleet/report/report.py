@@ -21,10 +21,13 @@ class Coverage:
     """Over what the totals are."""
 
     documents: int
+    """Logs that were read."""
     unreadable: int
+    """Logs of which nothing could be read."""
     runs: int
     """Analysed, and in the window."""
     not_analysed: int
+    """Logs, jobs and runs that could not be analysed."""
     outside: int
     """Runs that lie outside the window."""
     known_runs: int
@@ -36,6 +39,7 @@ class Coverage:
     unlogged: int
     """Allocations without a log."""
     unlogged_chip_ns: int
+    """Their chip time (accelerators x ns)."""
     assumed_chip_ns: int
     """Chip time of runs with allocations that no allocation covers."""
 
@@ -45,11 +49,15 @@ class GroupTable:
     """The groups of one --by."""
 
     dims: tuple[str, ...]
+    """The dimensions that it groups by."""
     rows: tuple[GroupRow, ...]
+    """One row a group, sorted."""
     sums: tuple[Sums, ...]
     """Of each row."""
     mpgs: tuple[Mpg, ...]
+    """ML productivity goodput of each row."""
     limit: int | None = None
+    """`--limit`; None: every row is shown."""
 
     @property
     def shown(self) -> tuple[GroupRow, ...]:
@@ -62,28 +70,45 @@ class FleetReport:
     """The answer about a fleet. Instants and amounts of time are ns."""
 
     start_ns: int
+    """Start of the window, ns since 1970 UTC."""
     end_ns: int
+    """End of the window, ns since 1970 UTC."""
     timezone: str
+    """The time zone in which weeks begin."""
     complete: bool
     """Whether every document could be read and every run analysed."""
     coverage: Coverage
+    """What the totals cover."""
     grouping: Grouping
+    """How runs were grouped, and what was asked of them."""
     sums: Sums
+    """Amounts of the whole fleet."""
     total: GroupRow
+    """The same as a row."""
     mpg: Mpg
+    """ML productivity goodput of the whole fleet."""
     allocated_from_logs: bool
     """Whether allocations come from logs, and not from a scheduler."""
     categories: tuple[CategoryRow, ...]
+    """One row a category."""
     weeks: tuple[WeekRow, ...]
+    """One row a week, in time order."""
     week_sums: tuple[Sums, ...]
+    """Amounts of each week."""
     sizes: tuple[SizeRow, ...]
+    """One row a size of job."""
     groups: tuple[GroupTable, ...]
+    """One table for each `--by`."""
     disruptions: tuple[DisruptionRow, ...]
+    """The costliest disruptions, the worst first."""
     runs: tuple[RunLine, ...]
+    """One row a run."""
     not_analysed: tuple[NotAnalysed, ...]
+    """What could not be analysed, and why."""
     method: dict[str, str]
     """How it was accounted for, as options."""
     diagnostics: tuple[Diagnostic, ...]
+    """What was noticed while reading and accounting."""
 
 
 def report_of(
