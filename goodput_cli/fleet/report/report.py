@@ -12,6 +12,7 @@ from goodput_cli.fleet.grouping import Grouping
 from goodput_cli.fleet.report.fill import category_rows, disruption_row, group_row, run_line, size_rows, week_rows
 from goodput_cli.fleet.report.rows import CategoryRow, DisruptionRow, GroupRow, NotAnalysed, RunLine, SizeRow, WeekRow
 from goodput_cli.fleet.totals.aggregate import Fleet
+from goodput_cli.fleet.totals.lists import run_name
 from goodput_cli.fleet.totals.ratios import ratio
 from goodput_cli.fleet.totals.sums import Mpg, Sums, mpg_of
 
@@ -117,7 +118,8 @@ def report_of(
 ) -> FleetReport:  # fmt: skip
     """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker."""
     lost = [
-        NotAnalysed("run" if one.runs > 1 else "job", _run_name(one), one.reason or "") for one in fleet.not_analysed
+        NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
+        for one in fleet.not_analysed
     ]
     not_analysed = (*unreadable, *lost)
     mpg = mpg_of(fleet.total, fleet.capacity_ns(), saved_only=fleet.grouping.saved_only)
@@ -146,10 +148,6 @@ def report_of(
     )
 
 
-def _run_name(result: Any) -> str:
-    return f"{result.job} #{result.run}" if result.runs > 1 and result.run else str(result.job)
-
-
 def _coverage(fleet: Fleet, documents: int, unreadable: int, not_analysed: int) -> Coverage:
     sums = fleet.total
     return Coverage(
@@ -161,15 +159,15 @@ def _coverage(fleet: Fleet, documents: int, unreadable: int, not_analysed: int) 
 
 def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
     grouping = fleet.grouping
-    found: list[tuple[GroupRow, Sums, Mpg]] = []
+    groups: list[tuple[GroupRow, Sums, Mpg]] = []
     for values, sums in fleet.groups[dims].items():
         chosen = dict(zip(dims, values, strict=True))
         told_apart = chosen.keys() <= {"cluster", "accelerator"}
         capacity = fleet.capacity_ns(**chosen) if told_apart else None
         mpg = mpg_of(sums, capacity, saved_only=grouping.saved_only)
-        found.append((group_row(values, sums, mpg), sums, mpg))
-    found.sort(key=lambda one: _group_order(grouping.sort, *one[:2]))
-    rows, sums_of, mpgs = (tuple(column) for column in zip(*found, strict=True))
+        groups.append((group_row(values, sums, mpg), sums, mpg))
+    groups.sort(key=lambda one: _group_order(grouping.sort, *one[:2]))
+    rows, sums_of, mpgs = (tuple(column) for column in zip(*groups, strict=True))
     return GroupTable(dims, rows, sums_of, mpgs, grouping.limit)
 
 

@@ -77,9 +77,9 @@ class Sums:
     def add(self, other: Sums) -> None:
         """Add the amounts of other runs, or of other time."""
         for name in _COUNTERS:
-            if found := getattr(other, name):
+            if theirs := getattr(other, name):
                 mine = getattr(self, name)
-                for key, value in found.items():
+                for key, value in theirs.items():
                     mine[key] += value
         for name in _NUMBERS:
             if value := getattr(other, name):
