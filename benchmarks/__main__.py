@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Result, compare
-from benchmarks.setup import PEERS, calm_log, checkpoint_log, fleet, peers_python, recorder_log
+from benchmarks.setup import FOLDER, PEERS, calm_log, checkpoint_log, fleet, peers_python, recorder_log
 from benchmarks.text_log import literals, stdout_log
 
 GOODPUT = str(Path(sys.executable).with_name("goodput"))
 OURS = "goodput"
 WINDOWS = 10_000
 SMALL_LOG = Path("sample_logs/fsdp-2-attempts.jsonl")
+SAMPLE_LOG = Path("sample_logs/llm-pretrain.jsonl")
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,20 @@ def insights(lines: int, repeat: int) -> Iterator[Row]:
     yield Row("insights / analyze", f"{lines} lines: {made:.3f} s of {analysed:.2f} s", share, 0.05)
 
 
+def reports(lines: int, repeat: int) -> Iterator[Row]:
+    """The HTML report of a small log and of a long one, from the start of the command to the file. The first run makes
+    the chart library's file in the cache, which later ones find."""
+    page = FOLDER / "report.html"
+    logs = {"the sample log": (SAMPLE_LOG, 2.5), f"{lines} lines": (recorder_log(lines), 4.0)}
+    commands = {
+        name: [GOODPUT, "analyze", str(log), "-q", "--force", "-o", str(page)] for name, (log, _) in logs.items()
+    }
+    compare(commands, 1)
+    for name, result in compare(commands, repeat).items():
+        target = logs[name][1]
+        yield Row(f"report of {name} / {target} s", _shown(result), result.seconds / target, 1)
+
+
 def text(megabytes: int, repeat: int) -> Iterator[Row]:
     """A stdout in which one line in a thousand says something, beside a search for the same literals."""
     log = stdout_log(megabytes)
@@ -219,6 +234,7 @@ def rows(full: bool) -> Iterator[Row]:
     yield from windows(1_000_000, 5 if full else 3)
     yield from text(1024 if full else 256, 5 if full else 3)
     yield from insights(1_000_000, 5 if full else 3)
+    yield from reports(1_000_000, 5 if full else 3)
     yield from monitoring(1_000_000)
     yield from fleets(2000 if full else 300, 3)
     yield from reading(python, 5_000_000, 5 if full else 3)

@@ -58,7 +58,7 @@ _PLACES = {
     "Advice": "analysis.advice.results",
     "Comparison": "analysis.compare.compare",
     "JobList": "analysis.jobs.summarise",
-    "FleetReport": "fleet.report",
+    "FleetReport": "fleet.report.report",
     "CheckReport": "analysis.check.check",
     "Reconciliation": "analysis.reconcile.reconcile",
     "CheckpointReconciliation": "analysis.reconcile.checkpoints",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 OF_WHO_RUNS_THEM = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR")
+CHECKOUT = Path(__file__).parent.parent
+OF_TOOLS = {".hypothesis", ".benchmarks", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 FOR_THE_TESTS = ("GOODPUT_EXPLORE", "GOODPUT_CHROMIUM")
 
 
@@ -41,6 +44,14 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith(OF_WHO_RUNS_THEM) and name not in FOR_THE_TESTS]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
+def clean_checkout() -> Iterator[None]:
+    """No test leaves anything in the checkout. Of tests that run beside each other, both fail."""
+    before = set(os.listdir(CHECKOUT))
+    yield
+    assert set(os.listdir(CHECKOUT)) - before <= OF_TOOLS
 
 
 @pytest.fixture

@@ -94,6 +94,15 @@ class Column:
     """Whether a value may be unknown."""
     least: int | None = None
     """What no value is below."""
+    title: str = ""
+    """The heading that people read, one of `vocabulary/titles.py`, where it is not the name."""
+    brief: Callable[[str], str] | None = None
+    """From a cell of text to a shorter one, for tables that have no room for it."""
+
+    @property
+    def heading(self) -> str:
+        """What people read above it."""
+        return self.title or self.name
 
     def head(self, units: Mapping[str, str] = SECONDS) -> str:
         """The name as programs read it, `down time` as `down_time_seconds`. units: by kind, what follows the name."""

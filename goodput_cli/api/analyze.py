@@ -37,8 +37,10 @@ def analyze(
     they fill `Analysis.rolling`. no_hindsight: everything as it was known at the window's end, rolling windows at the
     end of each (accounting §7).
     log_name, lookback_days, use_cache: for Cloud Logging: which log, how far back (None: as far as the job goes), and
-    whether entries read before may be kept and used. stdin: the stream behind `-`. progress: is told how reading goes
-    on. notice: takes sentences for the person who waits.
+    whether entries read before may be kept and used; heartbeats: whether signs of life of ML Diagnostics are read.
+    mapping: files that declare log formats. year, clock_start: of text without either. tensorboard_tag: the scalar
+    whose steps count. exact_run_name: each run of ML Diagnostics is a job. stdin: the stream behind `-`. progress: is
+    told how reading goes on. notice: takes sentences for the person who waits.
 
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.

@@ -16,7 +16,7 @@ from typing import Unpack
 
 import orjson
 
-from goodput_cli.api.options import LogOptions, Reading, Source, addresses, spelled_out
+from goodput_cli.api.options import LogOptions, Source, addresses, spelled_out, split
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
@@ -66,7 +66,7 @@ def fetch(
     """
     path = Path(output)
     snapshot.check_name(path)
-    reading = Reading(**options)
+    reading, _ = split(options)
     named = addresses(sources)
     before = _before(path, named, reading.job_name, update=update, force=force)
     uris = tuple(named) or (before.sources if before else ())
@@ -120,6 +120,7 @@ def _wanted(before: Manifest | None, wanted: Wanted) -> Wanted:
         wanted.use_cache,
         since_ns=newest if known else None,
         received_ns=before.fetched_ns if known else None,
+        heartbeats=wanted.heartbeats,
     )
 
 

@@ -12,6 +12,7 @@ from goodput_cli.analysis.question import WHAT, AccountingOptions, Question, mak
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import DAY, bounded
 from goodput_cli.vocabulary.option import declared, option
+from goodput_cli.vocabulary.when import When, parse_when
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
@@ -37,6 +38,14 @@ def _read_year(value: str | int) -> int:
     return year
 
 
+def _read_start(value: str | When) -> When:
+    """A time that needs no job to be one."""
+    when = parse_when(value) if isinstance(value, str) else value
+    if when.kind not in ("instant", "local"):
+        raise UsageError(f"--start {when.text}: write a date and a time, such as 2026-01-31T14:05")
+    return when
+
+
 class LogOptions(TypedDict, total=False):
     """How to read, for editors and type checkers. Each is described at the field of `Reading` that has its name."""
 
@@ -45,7 +54,10 @@ class LogOptions(TypedDict, total=False):
     use_cache: bool
     mapping: tuple[str, ...]
     year: int | None
+    clock_start: When | str | None
     tensorboard_tag: str | None
+    exact_run_name: bool
+    heartbeats: bool
     stdin: BinaryIO | None
     progress: Progress | None
     notice: Callable[[str], None] | None
@@ -102,6 +114,22 @@ class Reading:
         None, WHAT, "The scalar of event files whose steps count.", metavar="TAG", read=str
     )
     """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
+    clock_start: When | None = option(
+        None,
+        WHAT,
+        "When a text without any time began.",
+        names=("--start",),
+        metavar="TIME",
+        read=_read_start,
+        follows="year",
+    )
+    """Of text in which no line has a time; None: what it says ends when the file was last changed."""
+    exact_run_name: bool = option(False, WHAT, "Runs of ML Diagnostics whose names differ are different jobs.")
+    """Whether runs whose names differ in their time of start are jobs of their own."""
+    heartbeats: bool = option(
+        True, WHAT, "Leave out signs of life in Cloud Logging's metrics.", names=("--no-heartbeats",)
+    )
+    """Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too."""
     stdin: BinaryIO | None = None
     """The stream behind `-`; None for the standard input of the process."""
     progress: Progress | None = None
@@ -114,14 +142,14 @@ class Reading:
         """What to ask of places that can be asked for a part."""
         from goodput_cli.sources.base import Wanted
 
-        return Wanted(self.job_name, self.log_name, self.lookback_days, self.use_cache)
+        return Wanted(self.job_name, self.log_name, self.lookback_days, self.use_cache, heartbeats=self.heartbeats)
 
     @property
     def asked(self) -> Asked:
         """What logs do not say themselves. Raises UsageError for a mapping with a mistake."""
         from goodput_cli.events.asked import asked
 
-        return asked(self.mapping, self.year, self.tensorboard_tag)
+        return asked(self.mapping, self.year, self.tensorboard_tag, self.clock_start, self.exact_run_name)
 
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
         """Read the logs into one table. Raises SourceError where one cannot be read."""
@@ -185,6 +213,8 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     if options.get("mapping") is not None:
         named = options["mapping"]
         options["mapping"] = tuple(map(os.fspath, [named] if isinstance(named, str | os.PathLike) else named))
+    if options.get("clock_start") is not None:
+        options["clock_start"] = _read_start(options["clock_start"])
     if options.get("year") is not None:
         options["year"] = _read_year(options["year"])
     return {name: value for name, value in options.items() if name != "mapping" or value is not None}

@@ -12,9 +12,11 @@ from typing import TextIO
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Depth, Page
 from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.wrap import wrapped
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 160
+_NARROWEST = 20
 _AT_ONCE = 1 << 20
 """Characters that are encoded together: a long answer is not held twice."""
 _DRAWN = "█▏"
@@ -33,9 +35,17 @@ def prepare_streams() -> None:
 
 
 def say(line: str) -> None:
-    """A line on standard error; if nobody can hear it, the exit code has to do."""
+    """A line on standard error, on a terminal broken between words; if nobody can hear it, the exit code has to do."""
+    if sys.stderr.isatty():
+        line = "\n".join(map(_broken, line.split("\n")))
     with contextlib.suppress(GoodputError):
         _write(sys.stderr, line + "\n", "standard error")
+
+
+def _broken(line: str) -> str:
+    before = " " * (len(line) - len(line.lstrip(" ")))
+    width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
+    return "\n".join(wrapped(line, max(width - 1, _NARROWEST), before + "  "))
 
 
 def say_all(lines: Iterable[str]) -> None:

@@ -30,7 +30,7 @@ def suggestion(name: str) -> str:
 def _paragraphs(name: str) -> Iterator[str]:
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.codes import CODES
-    from goodput_cli.vocabulary.categories import BY_NAME
+    from goodput_cli.vocabulary.category_names import category_named
 
     if name in CODES:
         code = CODES[name]
@@ -42,5 +42,7 @@ def _paragraphs(name: str) -> Iterator[str]:
         yield f"insight {name}, {kind.title}: {kind.meaning}"
         yield f"Least: {kind.least_percent:g} % of the window; from: {kind.origin}."
         yield f"Do: {kind.advice}. `goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
-    if name in BY_NAME:
-        yield f"category {name}: {BY_NAME[name].row.meaning}."
+    named = category_named(name)
+    if named is not None:
+        category, _ = named
+        yield f"category {category.id}: {category.row.meaning}."

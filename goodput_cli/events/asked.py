@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from goodput_cli.events.formats.base import Format
     from goodput_cli.events.mappings.registry import MappingFile, Mappings
+    from goodput_cli.vocabulary.when import When
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Asked:
     """Of stamps without one."""
     tensorboard_tag: str | None = None
     """The scalar of event files whose steps count."""
+    clock_start: When | None = None
+    """When text without any time began."""
+    exact_run_name: bool = False
+    """Whether runs of ML Diagnostics whose names differ are jobs of their own."""
     mapping: tuple[MappingFile, ...] = ()
     """Files that declare formats, as they were read."""
     samples: bool = True
@@ -60,15 +65,18 @@ def asked(
     mapping: Sequence[str] = (),
     year: int | None = None,
     tensorboard_tag: str | None = None,
+    clock_start: When | None = None,
+    exact_run_name: bool = False,
     *,
     samples: bool = True,
 ) -> Asked:
     """What the options of these names say. samples: whether those of mappings have to be read as they say. Raises
     UsageError for a mapping with a mistake."""
+    made = Asked(None, year, tensorboard_tag, clock_start, exact_run_name)
     if not mapping:
-        return Asked(None, year, tensorboard_tag)
+        return made
     from goodput_cli.events.mappings.registry import read_files  # few logs need one
 
-    made = Asked(None, year, tensorboard_tag, read_files(mapping), samples)
+    made = replace(made, mapping=read_files(mapping), samples=samples)
     made.mappings  # noqa: B018 - a mistake is said before anything is read
     return made

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
 from goodput_cli.analysis.insights.insight import Insight
@@ -13,6 +12,7 @@ from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
+from goodput_cli.vocabulary.wrap import wrapped
 
 MOST = 5
 """How many insights a screen shows."""
@@ -63,7 +63,7 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
     under = cell_len(head) + len(_GAP)
     what = shorten(safe(insight.text), _LONGEST_TEXT, "...")
     sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
-    lines = [*_wrapped(what, width - under), *_wrapped(sign + safe(insight.advice), width - under)]
+    lines = [*wrapped(what, width - under), *wrapped(sign + safe(insight.advice), width - under)]
     first, *others = lines
     yield Text.assemble(head + _GAP, (first, "bold"))
     last = others.pop()
@@ -74,10 +74,6 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
         return
     yield Text(" " * under + last)
     yield Text.assemble(" " * begin, command)
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return [line.plain.rstrip() for line in Text(text).wrap(Console(width=width), width)]
 
 
 def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from goodput_cli.vocabulary.categories import BY_NAME
 from goodput_cli.vocabulary.text import safe, shorten
 
 LONGEST_NAME = 200
@@ -23,6 +24,15 @@ def escape(text: str) -> str:
 def name_text(text: str, longest: int = LONGEST_NAME) -> str:
     """As `escape`, at most `longest` characters of it."""
     return escape(shorten(safe(text), longest))
+
+
+def category_text(name: str) -> str:
+    """The full name of a category, as code; its label, and a sign before it, are text."""
+    sign = name[:2] if name[1:2] == " " else ""
+    category, _, label = name.removeprefix(sign).partition(":")
+    if category not in BY_NAME:
+        return name_text(name)
+    return f"{escape(sign)}`{category}`" + (f" {name_text(label)}" if label else "")
 
 
 def table_head(*columns: str, left: int = 1) -> Iterator[str]:

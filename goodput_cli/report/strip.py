@@ -11,7 +11,8 @@ from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.report.terminal import colour_of
-from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, title
+from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category
+from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import clock
 
 _SECOND, _MINUTE, _HOUR, _DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
+from rich.text import Text
 
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import BY_NAME
+from goodput_cli.vocabulary.wrap import wrap_spans
 
 NARROWEST = 72
 """Columns that every table takes for granted."""
@@ -37,8 +39,13 @@ def collecting_console(width: int, page: Page) -> Console:
 
 
 def put(console: Console, content: RenderableType, indent: int = 0) -> None:
-    """Print one column in from the left, and `indent` more, continuation lines too."""
-    console.print(Padding(content, (0, 0, 0, 1 + indent)))
+    """Print one column in from the left, and `indent` more, continuation lines too; text is broken between words."""
+    parts: list[RenderableType] = [content]
+    if isinstance(content, Text):
+        spans = wrap_spans(content.plain, console.width - 1 - indent)
+        parts = [content[start:end] for start, end in spans]
+    for part in parts:
+        console.print(Padding(part, (0, 0, 0, 1 + indent)))
 
 
 def collected(console: Console) -> str:

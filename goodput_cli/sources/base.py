@@ -80,6 +80,8 @@ class Wanted:
     """How far back to read; None: as far as the job goes."""
     use_cache: bool = True
     """Whether what was read before may be kept and used."""
+    heartbeats: bool = True
+    """Whether entries that only say that a host is alive are wanted."""
     since_ns: int | None = None
     """The reader has everything up to here (ns since 1970 UTC) and wants what is newer."""
     received_ns: int | None = None

@@ -46,6 +46,7 @@ class CategoryRow:
     meaning: str
     """What it is, as a rule: the words of docs/accounting.md §2, which a test compares."""
     look: Look
+    """How it is shown in pictures."""
     title: str = ""
     """A short title, made of the words of the name, for tables where the name has no room; without one, the name."""
     group: Group = "apart"
@@ -286,15 +287,3 @@ def is_eval(label: str) -> bool:
 def in_group(group: Group) -> tuple[Category, ...]:
     """The categories of a group."""
     return tuple(category for category in Category if category.row.group == group)
-
-
-def title(name: str) -> str:
-    """The short title of a category, or of time beside the ledger."""
-    if name == OVERLAPPED:
-        return OVERLAPPED_TITLE
-    return (BY_NAME[name].row.title if name in BY_NAME else "") or name
-
-
-def short_title(name: str, label: str | None) -> str:
-    """The short title of a category; a labelled one as `custom:LABEL`, as it is asked for."""
-    return title(name) if label is None else f"custom:{label}"

@@ -70,6 +70,7 @@ def test_an_older_checkpoint_costs_what_the_newest_would_have_kept() -> None:
     assert older.percent == 100 * 1200 / 6030
     assert [place.rpartition(":")[2] for place in older.evidence] == ["45", "43"]  # the restore, and the save of 29
     assert seen["disruptions"].seconds == 8 * 60 + 120  # steps 30 to 37, and from step 38 to the next start
+    assert older.about.disruptions == seen["disruptions"].about.disruptions == (1,)
 
 
 def test_the_newest_checkpoint_is_no_insight() -> None:
@@ -94,6 +95,7 @@ def test_a_kept_step_that_hangs_is_the_stall_of_the_ledger() -> None:
     seen = insights(start(0), steps(0, 50, at=0), step(50, 2000), steps(51, 50, at=2010), end(2510))
     assert seen["hang"].text == "step 49 hung for 25 min 10 s; a usual one takes 10.0 s"
     assert seen["hang"].seconds == 1500
+    assert seen["hang"].about.steps == (49,)
 
 
 def test_a_lost_step_that_hung_is_the_hangs_and_not_the_disruptions() -> None:
@@ -127,6 +129,7 @@ def test_starts_that_die_again_and_again_are_one_insight() -> None:
     again = seen["failing_starts"]
     assert (again.count, again.text) == (68, "68 of 70 starts died within 20.0 s, 01:00 to 11:00 UTC")
     assert list(seen) == ["failing_starts"]
+    assert again.about.disruptions == tuple(range(2, 70))  # the first one ended an hour of training
     assert 0.97 * 36_000 - 68 * 20 <= again.seconds <= 36_000
 
 
@@ -148,6 +151,7 @@ def test_evaluations_beyond_a_tenth() -> None:
     seen = insights(start(0), *(step(number, 10 * number) for number in range(200)), *evals, end(2000))
     assert seen["evals"].seconds == 9 * 40
     assert seen["evals"].text == "EVAL_LOSS held up training 9 times, for 40.0 s each on average"
+    assert seen["evals"].about.categories == ("custom_badput_events:EVAL_LOSS",)
 
 
 def test_saves_too_rare() -> None:

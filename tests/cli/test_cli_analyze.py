@@ -37,7 +37,8 @@ def test_every_option_reaches_the_library(library: Library) -> None:
         "analyze a b --log-file c -j job --run last --timezone Europe/Berlin --reference-step-time 2.50 "
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
         "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight "
-        "--log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --tensorboard-tag loss"
+        "--log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --start 2026-01-31T14:05 "
+        "--tensorboard-tag loss --exact-run-name --no-heartbeats"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -63,7 +64,10 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "use_cache": False,
             "mapping": ("my.toml",),
             "year": 2026,
+            "clock_start": parse_when("2026-01-31T14:05"),
             "tensorboard_tag": "loss",
+            "exact_run_name": True,
+            "heartbeats": False,
             "notice": tell,
             "stdin": None,
             "progress": None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-_HEAVY = {"numpy", "pandas", "pyarrow", "msgspec", "altair", "jinja2", "google.cloud", "grpc", "boto3", "dask"}
+_HEAVY = {"numpy", "pandas", "pyarrow", "msgspec", "vl_convert", "jinja2", "google.cloud", "grpc", "boto3", "dask"}
 _ALL_HELP = f"""
 import sys
 from goodput_cli.cli.main import COMMANDS, run

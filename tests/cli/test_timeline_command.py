@@ -182,7 +182,7 @@ def test_one_label_can_be_picked(tmp_path: Path, capsys: Output) -> None:
     assert len(answer_of(capsys, path, "--category", "custom_badput_events")["segments"]) == 2
     assert run(["timeline", path, "-q", "--category", "custom:eval"]) == 0
     out = capsys.readouterr().out
-    assert "custom:EVAL" in out
+    assert "custom_badput_events:EVAL" in out
     assert "segments were left out" in out
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,12 +21,12 @@ import pytest
 from distributed import Client
 
 from goodput_cli.errors import GoodputError
-from goodput_cli.fleet.passes import dask_engine
-from goodput_cli.fleet.passes.dask_engine import open_dask
+from goodput_cli.fleet.passes import dask_engine, local_cluster
+from goodput_cli.fleet.passes.clusters import open_dask
 from goodput_cli.fleet.passes.engine import Workers
 from tests.support.fleets import make_fleet
 
-JOBS = 60
+JOBS = 200
 PATIENCE = 120.0
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of other packages, in other processes
 
@@ -78,20 +79,20 @@ def answers(folder: Path, name: str, *more: str) -> dict[str, bytes]:
     return read(folder, name)
 
 
-def workers_of(process: subprocess.Popen[bytes], least: int = 1) -> list[psutil.Process]:
-    """The worker processes, once there are so many that have done something."""
+def workers_of(process: subprocess.Popen[bytes], least: int, *, working: bool = False) -> list[psutil.Process]:
+    """The worker processes, once there are so many; working: that have done something."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
-        children = [one for one in psutil.Process(process.pid).children(recursive=True) if _works(one)]
+        children = [one for one in psutil.Process(process.pid).children(recursive=True) if _is_worker(one, working)]
         if len(children) >= least:
             return children
         time.sleep(0.05)
     return []
 
 
-def _works(process: psutil.Process) -> bool:
+def _is_worker(process: psutil.Process, working: bool) -> bool:
     try:
-        return "spawn_main" in " ".join(process.cmdline()) and process.memory_info().rss > 60 << 20
+        return "spawn_main" in " ".join(process.cmdline()) and (not working or process.memory_info().rss > 60 << 20)
     except psutil.Error:
         return False
 
@@ -109,9 +110,42 @@ def left_behind(folder: Path, group: int) -> list[str]:
 
 
 @pytest.mark.parametrize("workers", ["2", "3"])
-def test_any_number_of_workers_gives_the_same_bytes(folder: Path, expected: dict[str, bytes], workers: str) -> None:
-    assert answers(folder, "several", "--workers", workers) == expected
+def test_any_number_of_workers_gives_the_same_bytes_in_little_memory(
+    folder: Path, expected: dict[str, bytes], workers: str
+) -> None:
+    process = start(folder, "several", "--workers", workers)
+    most = 0
+    while process.poll() is None:
+        most = max([most, *map(resident, workers_of(process, 0))])
+        time.sleep(0.1)
+    assert (process.returncode, process.communicate()[1]) == (0, b"")
+    assert read(folder, "several") == expected
+    assert 0 < most < 200e6
     assert list((folder / "temporary").iterdir()) == []
+
+
+def resident(process: psutil.Process) -> int:
+    """Bytes of memory, shared ones too; 0 for a process that is gone."""
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> None:
+    large = folder / "large"
+    shutil.copytree(folder / "logs" / "part-0", large)
+    line = '{"job_name": "large", "step_count": %d, "step_start_time": %d}\n'
+    steps = "".join(line % (step, 1_770_000_000 + step) for step in range(250_000))
+    (large / "large.jsonl").write_text('{"job_name": "large", "job_start_time": 1770000000}\n' + steps)
+    told = [sys.executable, "-m", "goodput_cli", "fleet", "large", "--format", "json", "--no-progress"]
+    runs = [
+        subprocess.run([*told, *more], cwd=folder, env=environment(folder), capture_output=True, check=True)
+        for more in (["--workers", "1"], ["--workers", "2", "--memory", "170MB"])
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert b"large.jsonl: takes some 0.2 GB, more than --memory; done by this process alone" in runs[1].stderr
+    assert b"done by this process" not in runs[0].stderr
 
 
 def free_port() -> int:
@@ -177,7 +211,7 @@ def test_workers_of_this_machine_refuse_who_has_no_certificate(tmp_path: Path) -
 @pytest.mark.parametrize("moment", [0.0, 0.2, 0.5, 1.0, 1.5])
 def test_a_worker_that_is_killed_costs_nothing(folder: Path, expected: dict[str, bytes], moment: float) -> None:
     process = start(folder, "killed", "--workers", "2")
-    found = workers_of(process, 2)
+    found = workers_of(process, 2, working=True)
     time.sleep(moment)
     victim = random.Random(moment).choice(found)
     if victim.is_running():
@@ -236,16 +270,18 @@ def test_a_driver_that_is_killed_leaves_a_store_that_can_be_used(folder: Path, e
         assert read(folder, f"both-{number}") == expected
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.4, 0.8])
-def test_ctrl_c_ends_everything(folder: Path, moment: float) -> None:
+@pytest.mark.parametrize("moment", [None, 0.0, 0.4, 0.8])
+def test_ctrl_c_ends_everything(folder: Path, moment: float | None) -> None:
+    """At several moments of the work, and before any worker is up."""
     (folder / "temporary").mkdir(exist_ok=True)
     process = start(folder, "interrupted", "--workers", "2")
-    assert workers_of(process, 1 if moment == 0 else 2)
-    time.sleep(moment)
+    assert workers_of(process, 1) if moment is None else workers_of(process, 2, working=True)
+    time.sleep(moment or 0)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE)
     if process.returncode != 0:  # it may have been done
         assert (process.returncode, said.strip()) == (130, b"Interrupted.")
+    assert moment is not None or process.returncode == 130
     deadline = time.monotonic() + 5
     while (left := left_behind(folder, process.pid)) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -254,7 +290,7 @@ def test_ctrl_c_ends_everything(folder: Path, moment: float) -> None:
 
 def test_workers_that_are_all_gone_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_engine, "_LOOK_SECONDS", 0.1)
-    monkeypatch.setattr(dask_engine, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(local_cluster, "_PATIENCE_SECONDS", 0.5)
     with open_dask(1, Workers(), tmp_path) as engine:
         engine._client.cluster.scale(0)
         with pytest.raises(GoodputError, match="no worker process is left"):

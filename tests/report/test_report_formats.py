@@ -24,7 +24,8 @@ from goodput_cli.report.formats.csv import text_cell
 from goodput_cli.report.formats.table import render as render_table
 from goodput_cli.report.markdown import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
-from goodput_cli.vocabulary.categories import CATEGORIES, title
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.category_names import title
 from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
 from tests.support.golden_files import check_golden
 from tests.support.json_answers import check_answer, schema

@@ -130,14 +130,16 @@ def test_columns_without_room_are_named() -> None:
     columns = tuple(Column(f"column {number}", "count") for number in range(12))
     text = render("table", sheet(columns=columns, rows=((10**9,) * 12,)))
     assert "not shown for want of room: column 6" in text
-    assert "column 5" in text
+    assert text.count("column") == 12
 
 
 def test_the_day_is_left_out_where_it_is_the_same() -> None:
     columns = (Column("when", "instant"),)
     assert " 00:00:00\n" in render("table", sheet(columns=columns, rows=((BASE,),)))
     text = render("table", sheet(columns=columns, rows=((BASE,), (BASE + 86_400 * NS,))))
-    assert " 01-01 00:00:00\n 01-02 00:00:00\n" in text
+    assert " 2025-01-01 00:00:00\n 2025-01-02 00:00:00\n" in text
+    said = replace(sheet(columns=columns, rows=((BASE,), (BASE + 86_400 * NS,))), summary=("2025-01-01 to 2025-01-02",))
+    assert " 01-01 00:00:00\n 01-02 00:00:00\n" in render("table", said)
 
 
 def test_grouped_rows_are_for_people_only() -> None:

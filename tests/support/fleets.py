@@ -13,8 +13,9 @@ from typing import Any
 from goodput_cli.cli.main import run
 from loggen.scenario import Scenario
 from loggen.write import log_bytes
-from tests.support.story import Line
+from tests.support.story import Line, end, start, steps, told
 
+HOUR = 3600
 FLEET_START = datetime(2026, 1, 5, tzinfo=UTC)
 
 
@@ -36,20 +37,20 @@ def put(path: Path, lines: Sequence[Line]) -> Path:
 
 def job_bytes(seed: int, name: str, lines: int = 120) -> bytes:
     """A realistic log; equal arguments give equal bytes."""
-    start = FLEET_START + timedelta(hours=7 * seed % 900)
-    scenario = Scenario(seed=seed, lines=lines, job_name=name, start=start, disruption_every=60, save_every=30)
+    begin = FLEET_START + timedelta(hours=7 * seed % 900)
+    scenario = Scenario(seed=seed, lines=lines, job_name=name, start=begin, disruption_every=60, save_every=30)
     return log_bytes(scenario)[0]
 
 
 def make_fleet(folder: Path, jobs: int) -> None:
-    """Ordinary jobs, and one of each odd kind: a job in three documents of three folders, a document of many jobs, one
+    """Ordinary jobs, and one of each odd kind: a job in three documents of three folders, a document of 20 jobs, one
     that is there twice, one cut off, one with a single event, a name used for three runs, one of random bytes."""
     for seed in range(jobs):
         _write(folder / f"job-{seed:04d}.jsonl", job_bytes(seed, f"job-{seed:04d}"))
     split = job_bytes(1001, "split").splitlines(keepends=True)
     for part in range(3):
         _write(folder / f"part-{part}" / "split.jsonl", b"".join(split[part::3]))
-    _write(folder / "many.jsonl", b"".join(job_bytes(2000 + number, f"many-{number}", 40) for number in range(8)))
+    _write(folder / "many.jsonl", b"".join(job_bytes(2000 + number, f"many-{number}", 40) for number in range(20)))
     for name in ("twin.jsonl", "twin-again.jsonl"):
         _write(folder / name, job_bytes(1002, "twin"))
     _write(folder / "cut.jsonl.gz", gzip.compress(job_bytes(1003, "cut", 4000), mtime=0)[:-2000])
@@ -64,8 +65,22 @@ def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def fleet(*arguments: str, code: int = 0, out: Path = Path("fleet.out.json")) -> Any:
+def fleet(*arguments: str, code: int = 0, out: Path = Path("fleet.out.json"), quiet: bool = True) -> Any:
     """The JSON that `goodput fleet` answers, in this process unless the arguments say otherwise."""
     where = () if any(one in ("--workers", "--scheduler") for one in arguments) else ("--workers", "1")
-    assert run(["fleet", *arguments, *where, "-q", "-o", str(out), "--force"]) == code
+    more = ("-q",) if quiet else ()
+    assert run(["fleet", *arguments, *where, *more, "-o", str(out), "--force"]) == code
     return json.loads(out.read_text())
+
+
+def training(name: str, hours: float, productive: float, at: float = 0) -> list[str]:
+    """A job of so many hours of which so many were kept training, in steps of a minute; the rest is before it."""
+    count = round(productive * 60)
+    first = (hours - productive) * HOUR
+    lines = told(start(0), steps(0, count + 1, at=first, every=60), end(hours * HOUR))
+    return of_job(lines, name, at)
+
+
+def text_of(*rows: str) -> str:
+    """Lines of a table."""
+    return "".join(f"{row}\n" for row in rows)

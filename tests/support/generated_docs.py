@@ -16,6 +16,7 @@ from goodput_cli.analysis.insights.kinds import KINDS, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.codes import CODES, Code
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.titles import TITLES
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"
@@ -59,6 +60,13 @@ def category_table() -> str:
     """Every category in a few words."""
     rows = [f"| `{category.id}` | {category.row.brief} |" for category in Category]
     return "\n".join(["| category | in a word |", "| --- | --- |", *rows, ""])
+
+
+def title_table() -> str:
+    """Every heading of a table, and what stands below it."""
+    return "\n".join(
+        ["| heading | what stands below it |", "| --- | --- |", *(f"| {a} | {b} |" for a, b in TITLES.items()), ""]
+    )
 
 
 def insight_sections() -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.errors import NotEnoughData
+from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
@@ -153,3 +153,15 @@ def test_bytes_with_quotes_and_control_characters_are_no_table() -> None:
     noise = bytes(random.Random(3).randrange(256) for _ in range(200_000))
     for data in (noise, noise.replace(b"\0", b","), b'a,"b\r\n' * 50):
         assert len(read(data).table) == 0
+
+
+def test_a_text_without_a_clock_begins_when_one_says_so(tmp_path: Path) -> None:
+    log = "".join(
+        f"iteration {at:8d}/     100 | elapsed time per iteration (ms): 6000.0 |\n" for at in range(10, 60, 10)
+    )
+    path = written(tmp_path / "run", a_out=log) / "a.out"
+    for start in ("2026-03-01T10:00:00Z", "2026-03-01 11:00"):
+        analysis = analysed(path, clock_start=start, timezone="Europe/Berlin")
+        assert (analysis.job.start_ns, analysis.job.end_ns) == (1_772_359_200 * 10**9, 1_772_359_500 * 10**9)
+    with pytest.raises(UsageError, match="write a date and a time"):
+        analysed(path, clock_start="-2h")

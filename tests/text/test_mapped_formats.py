@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -189,3 +190,82 @@ def test_what_has_no_time_is_answered_with_what_to_use(tmp_path: Path, name: str
     (path,) = written(tmp_path / "a", **{name: text}).iterdir()
     with pytest.raises(NotEnoughData, match=f"holds no time; name its TensorBoard folder instead \\({instead}"):
         analysed(path)
+
+
+def one_logger(second: float, kind: str, name: str, **more: Any) -> str:
+    at = {"attributes": {"timestamp_msec": 1_772_359_200_000 + round(1000 * second)}}
+    if kind == "event":
+        at["attributes"] |= more
+        return json.dumps({"type": kind, "span_id": "a", "event": {"name": name} | at})
+    attributes = {"attributes": more} if more else {}
+    return json.dumps({"type": kind, "id": name, "name": name, f"{kind}_event": at} | attributes)
+
+
+def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
+    """A span in which something happens is two lines; the mean of an update is of the whole process, and no record's.
+    Resumed at 100; 30 s of loading, then a first step of 12 s among ten of 2 s."""
+    lines = [
+        one_logger(0, "start", "application"),
+        one_logger(10, "start", "checkpoint_load"),
+        one_logger(40, "stop", "checkpoint_load"),
+        one_logger(50, "start", "training_loop", train_iterations_start=100),
+        *(one_logger(80 + 20 * at, "event", "training_metrics_update", current_iteration=110 + 10 * at,
+                     avg_iteration_time_sec=2.5) for at in range(2)),
+        one_logger(100, "start", "checkpoint_save_sync", current_iteration=120),
+        one_logger(101, "event", "save_checkpoint_success", current_iteration=120),
+        one_logger(105, "stop", "checkpoint_save_sync", current_iteration=120),
+        one_logger(125, "event", "training_metrics_update", current_iteration=130, avg_iteration_time_sec=2.3),
+        json.dumps({"type": "application_error", "span_id": "a", "event": {"name": "error", "attributes": {
+            "timestamp_msec": 1_772_359_330_000}}}),
+    ]  # fmt: skip
+    analysis = analysed(written(tmp_path / "run", log_jsonl="\n".join(lines)))
+    assert (analysis.job.ending, analysis.job.kept_steps) == ("crashed", 30)
+    assert seconds(analysis) == {
+        "unproductive_checkpoint_restore_time": 30,
+        "program_startup": 30,
+        "productive": 60,
+        "unproductive_checkpoint_save_time": 5,
+        "wasted_progress_from_disruption": 5,
+    }
+
+
+def test_dlrover_says_how_long_a_load_took(tmp_path: Path) -> None:
+    line = "[2026-03-01T10:00:{:02d}.000000] [426] [ab] [Trainer] [{}] [{}] {}\n"
+    log = "".join((
+        line.format(0, "#start", "INSTANT", "{}"),
+        line.format(5, "#load_ckpt", "BEGIN", "{}"),
+        line.format(15, "#load_ckpt", "END", "{}"),
+        *(line.format(20 + 5 * at, "#step", "END", json.dumps({"global_step": 1 + at})) for at in range(4)),
+    ))  # fmt: skip
+    found = seconds(analysed(written(tmp_path / "run", events_log=log)))
+    assert found == {"unproductive_checkpoint_restore_time": 10, "program_startup": 5, "productive": 20}
+
+
+def test_maxtext_without_a_start_begins_at_its_first_record(tmp_path: Path) -> None:
+    step = "I0811 {} 1 metric_logger.py:196] completed step: {}, seconds: 10.228, TFLOP/s/device: 41.2\n"
+    times = ("21:54:55.531340", "21:55:06.119312", "21:55:16.704861")
+    log = "I0811 21:54:44.943716 1 max_utils.py:1] no step\n"
+    log += "".join(step.format(time, at) for at, time in enumerate(times, 1))
+    log += "I0811 21:55:27.378361 1 max_utils.py:1] no step\n"
+    found = seconds(analysed(written(tmp_path / "run", a_log=log), year=2026))
+    assert found == pytest.approx({"productive": 21.173521, "other": 21.261124})
+
+
+def test_the_first_two_steps_of_torchtitan(tmp_path: Path) -> None:
+    log = titan(0, "Starting job: debug training") + titan(2.603, "step:  1  loss:  8.1  memory: 1  tps: 430")
+    log += titan(2.658, "step:  2  loss:  8.0  memory: 1  tps: 5,430")
+    found = seconds(analysed(written(tmp_path / "run", a_log=log)))
+    assert found == pytest.approx({"productive": 0.110, "program_startup": 2.548})
+
+
+def test_nemo_without_a_launcher_begins_at_its_first_line(tmp_path: Path) -> None:
+    """Four steps of 5 s each, behind the line with which the program begins."""
+    step = "Training epoch 0, iteration {0}/9 | lr: 1e-05 | global_step: {0} | train_step_timing in s: 5.0\n"
+    log = "[NeMo I 2026-03-01 10:00:00 nemo_logger:145] Experiments will be logged at /results/llama\n"
+    log += "".join(step.format(at) for at in range(4))
+    log += "[NeMo I 2026-03-01 10:00:20 model_checkpoint:497] Scheduled async checkpoint save for /r/step=3-last.ckpt\n"
+    log += "[NeMo I 2026-03-01 10:00:20 megatron_init:1] Preemption detected, saving checkpoint and exiting\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    assert seconds(analysis) == {"productive": 20}
+    assert analysis.job.attempts == 1
+    assert "starts_mid_run" not in codes(analysis)

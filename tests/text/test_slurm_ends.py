@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.text.support import analysed, codes, seconds, written
+from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 TRAINED = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
@@ -168,3 +168,13 @@ def test_a_collectors_times_beside_those_of_the_lines_tell_the_zone(tmp_path: Pa
     assert "timezone_found" in codes(analysis)
     assert "naive_timestamps" not in codes(analysis)
     assert "naive_timestamps" in codes(analysed(folder, timezone="Europe/Berlin"))
+
+
+def test_a_launchers_log_that_begins_with_a_death_shows_the_downtime() -> None:
+    """Seven of the ten seconds are the rendezvous."""
+    analysis = analysed(SAMPLES / "nvrx-cycle-lines.log")
+    (disruption,) = analysis.disruptions
+    assert disruption.ended == "crashed"
+    found = seconds(analysis)
+    assert found["elastic_reinitialization"] == 7.25
+    assert found["infrastructure_recovery_from_disruption"] == pytest.approx(2.627)

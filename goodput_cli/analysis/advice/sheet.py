@@ -61,12 +61,12 @@ def _cells(columns: Sequence[Column], rows: Sequence[Lever]) -> tuple[tuple[Cell
 def _people(advice: Advice) -> Iterator[Column]:
     people = Audience.PEOPLE
     yield Column("what would buy most", "text", people, attribute("label"))
-    yield Column("saves", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
+    yield Column("time gained", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
     yield Column("points", "points", people, attribute("points"))
     if not any(lever.cost is not None for lever in advice.levers):  # no room for all in 80 columns
         yield Column("goodput", "percent", people, attribute("goodput_percent"))
     if any(lever.accelerator_hours is not None for lever in advice.levers):
-        yield Column("accel. h", "number", people, each(lambda lever: round(lever.accelerator_hours or 0, 2)))
+        yield Column("accelerator h", "number", people, each(lambda lever: round(lever.accelerator_hours or 0, 2)))
     if any(lever.cost is not None for lever in advice.levers):
         yield Column("cost", "number", people, each(lambda lever: round(lever.cost or 0, 2)))
     yield Column("how", "text", people, attribute("how"))
@@ -109,7 +109,7 @@ def _curve(advice: Advice) -> Iterator[Sheet]:
         Column("every", "duration", values=each(lambda point: round(point.every_seconds * 1e9))),
         Column("average", "percent", values=attribute("goodput_percent")),
         Column("95 % from", "percent", values=each(lambda point: point.ci95_percent[0])),
-        Column("to", "percent", values=each(lambda point: point.ci95_percent[1])),
+        Column("95 % to", "percent", values=each(lambda point: point.ci95_percent[1])),
         Column("replayed", "percent", values=attribute("replayed_percent")),
         Column("", "share", values=each(lambda point: (point.goodput_percent - base) / ((high - base) or 1))),
     )

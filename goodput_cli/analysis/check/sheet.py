@@ -36,7 +36,7 @@ COLUMNS = (
     Column("count", "count", values=attribute("count"), words="how often", least=0),
     Column("jobs", "count", Audience.PEOPLE | Audience.TABLES, each(lambda one: None if one.job is None else 1)),
     Column("job", "text", Audience.TABLES, attribute("job")),
-    Column("first at", "text", Audience.PEOPLE, each(lambda one: _first_place([one]))),
+    Column("where", "text", Audience.PEOPLE, each(lambda one: _first_place([one]))),
     Column("message", "text", Audience.PROGRAMS, attribute("message"), "what was found"),
     Column("effect", "text", Audience.PROGRAMS, attribute("effect"), "what it does to the numbers"),
     Column("advice", "text", Audience.PROGRAMS, attribute("advice"), "what to do"),

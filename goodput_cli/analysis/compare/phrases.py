@@ -11,7 +11,7 @@ from fractions import Fraction
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.category_names import short_title
 from goodput_cli.vocabulary.text import (
     change,
     duration,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Literal
 from goodput_cli.analysis.compare.chart import change_chart
 from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 from goodput_cli.analysis.compare.phrases import (
-    contribution_name,
     fact_is_better,
     fact_words,
     length_line,
@@ -26,6 +25,7 @@ from goodput_cli.analysis.compare.phrases import (
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.measures import percent_of
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.vocabulary.category_names import brief_name, full_name
 from goodput_cli.vocabulary.text import duration
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ ONE_SIDED = "recorded on one side"
 _MUST_SHOW = ("window", "attempts", "disruptions")
 UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
 _PEOPLE = (
-    Column("", "text", Audience.PEOPLE),
+    Column("side", "text", Audience.PEOPLE),
     Column("start", "instant", Audience.PEOPLE),
     Column("window", "duration", Audience.PEOPLE),
     Column("goodput", "percent", Audience.PEOPLE),
@@ -112,7 +112,7 @@ def _waterfall(pair: Pair) -> Sheet:
     return Sheet(
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
-            Column("category", "text"),
+            Column("category", "text", brief=brief_name),
             Column("points", "points"),
             Column("time", "change"),
             Column("worse", "share"),
@@ -131,12 +131,12 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     one_sided = [one for one in pair.contributions if one.points is None]
     for one in pair.contributions:
         if one.points:
-            yield contribution_name(one), one.points, *shares(pair, one)
+            yield full_name(one.category, one.label), one.points, *shares(pair, one)
     if one_sided:
         yield ONE_SIDED, pair.one_sided, None, None
     for one in one_sided:
         if one.baseline_ns or one.ns:
-            yield f"- {contribution_name(one)}", None, *shares(pair, one)
+            yield f"- {full_name(one.category, one.label)}", None, *shares(pair, one)
 
 
 def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
@@ -179,7 +179,7 @@ def _facts(pair: Pair) -> Sheet:
     return Sheet(
         title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
-            Column("", "text"),
+            Column("measure", "text"),
             Column("was", "text"),
             Column("is", "text"),
             Column("change", "text"),
@@ -203,7 +203,7 @@ def _thresholds(pair: Pair) -> Sheet:
     return Sheet(
         title=f"Thresholds for {side_name(pair.side)}",
         columns=(
-            Column("expression", "text"),
+            Column("threshold", "text"),
             Column("result", "text"),
             Column("change", "text"),
             Column("limit", "text"),

@@ -36,7 +36,7 @@ def cost_columns(price: Price | None) -> tuple[Column, ...]:
 
 def people_cost_columns(price: Price) -> dict[int, Column]:
     """The same for people, by place."""
-    columns = {6: Column("accel. h", "number", Audience.PEOPLE, _of_lost(lambda ns: round(price.hours(ns), 2)))}
+    columns = {6: Column("accelerator h", "number", Audience.PEOPLE, _of_lost(lambda ns: round(price.hours(ns), 2)))}
     if price.per_hour is not None:
         money = _of_lost(lambda ns: round(price.money(ns) or 0.0, 2))
         columns[7] = Column("cost", "number", Audience.PEOPLE, money)

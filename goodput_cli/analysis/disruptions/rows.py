@@ -100,7 +100,7 @@ class Disruption:
         "steps whose training was taken back; in checkpoint logs the recorded ones, and null if only unrecorded ones "
         "can have been lost",
         least=0,
-        people=(3, "lost"),
+        people=(3, "steps lost"),
     )
     """With hindsight, and of earlier attempts too where it resumed before they ended."""
     steps_lost_is: Bound | None = column(

@@ -63,7 +63,7 @@ def _people_columns(rows: Disruptions, price: Price | None) -> Iterator[Column]:
     if not rows.column("queued_ns").any():
         hidden.add("queued")
     columns = (shown[place] for place in sorted(shown) if shown[place].name not in hidden)
-    yield from (replace(one, values=_lost) if one.name == "lost" else one for one in columns)
+    yield from (replace(one, values=_lost) if one.name == "steps lost" else one for one in columns)
     if len(rows.column("ranks_before")) or len(rows.column("ranks_after")):
         yield Column("ranks", "text", Audience.PEOPLE, _ranks)
 
@@ -125,7 +125,7 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
 
 def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
     if rows:
-        yield "lost: steps that had to be trained again, and wasted the time they had taken"
+        yield "steps lost: those that had to be trained again; wasted: the time they had taken"
         if any(row.steps_lost_is == "at_least" for row in rows):
             yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was past the old last step again"
@@ -140,7 +140,7 @@ def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
     if len(rows) > _MOST_EVIDENCE:
         yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
     if rows and one_source:
-        yield f"lines of {analysis.table.sources[0]}"
+        yield f"evidence: lines of {analysis.table.sources[0]}"
 
 
 def _steps(row: Disruption) -> str:

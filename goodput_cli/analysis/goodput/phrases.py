@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
+from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category
+from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 
 _ENDINGS = {

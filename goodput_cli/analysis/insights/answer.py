@@ -34,6 +34,12 @@ class InsightPart(Part):
     """how many things it is about"""
     evidence: Sequence[str]
     """file:line or insertId of the first lines that show it"""
+    disruptions: Sequence[Count]
+    """numbers of the disruptions that show it, at most 100"""
+    steps: Sequence[int]
+    """steps that show it: those that hung, or with which a slow regime began"""
+    categories: Sequence[str]
+    """rows of badput that it is about, a custom event as custom_badput_events:LABEL"""
     command: str
     """the command that shows more"""
     accelerator_hours: Amount | None = None
@@ -56,6 +62,9 @@ def insight_part(insight: Insight) -> InsightPart:
         end=iso(insight.end_ns),
         count=insight.count,
         evidence=insight.evidence,
+        disruptions=insight.about.disruptions,
+        steps=insight.about.steps,
+        categories=insight.about.categories,
         command=insight.command_line(),
         accelerator_hours=insight.accelerator_hours,
         cost=insight.cost,

@@ -10,7 +10,7 @@ import numpy as np
 from goodput_cli.analysis.advice.formulas import young
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.disruptions.rows import ENDED
-from goodput_cli.analysis.insights.insight import Candidate
+from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.passages import Older, Passages
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.results import Analysis
@@ -28,6 +28,7 @@ _FAR = 2.0
 _LEAST_FAILURES = 3
 _MOST_NAMED = 3
 _MOST_ROWS = 5
+_MOST_ABOUT = 100
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,7 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
     yield Candidate(
         "older_checkpoint", int(failures.older.sum()), text, int(begin[costly[0].resumed]),
         int(begin[costly[-1].resumed]), len(costly), _older_rows(failures, worst),
+        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
         command="timeline", options=("--around", f"disruption:{_number(analysis, worst.ended)}"),
     )  # fmt: skip
 
@@ -117,6 +119,12 @@ def _number(analysis: Analysis, attempt: int) -> int:
     return min(int(np.searchsorted(disruptions, attempt)), max(len(disruptions) - 1, 0)) + 1
 
 
+def _about(failures: Failures, ended: Rows) -> About:
+    """Disruptions that ended some attempts, the first ones."""
+    disruptions = failures.analysis.timeline.disruptions
+    return About(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
+
+
 def _failing_starts(failures: Failures) -> Mask:
     """Which disruptions ended an attempt that never came to a step, or lived for less than a minute."""
     timeline = failures.analysis.timeline
@@ -134,8 +142,8 @@ def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
     words = f"{len(which)} of {len(attempts)} starts died within {duration(lived)}"
     return Candidate(
         "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
-        _ending_rows(failures, which[:_MOST_ROWS]),
-        command="timeline", options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
+        _ending_rows(failures, which[:_MOST_ROWS]), _about(failures, which), command="timeline",
+        options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
     )  # fmt: skip
 
 
@@ -173,7 +181,8 @@ def _outage(failures: Failures, ended: int) -> Candidate:
     text = f"nothing ran for {duration(max(end - begin, 0))} behind disruption {disruption}, {_between(begin, end)}"
     return Candidate(
         "long_outage", int(failures.lost[ended]), text, begin, end, 1,
-        _ending_rows(failures, np.array([ended])), ("--around", f"disruption:{disruption}"), "timeline",
+        _ending_rows(failures, np.array([ended])), About((disruption,)),
+        options=("--around", f"disruption:{disruption}"), command="timeline",
     )  # fmt: skip
 
 
@@ -195,11 +204,12 @@ def _saves(failures: Failures, wasted: I64) -> Candidate | None:
     if factor > _FAR:
         text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"
         return Candidate("rare_saves", int(wasted.sum()), text, window.start_ns, window.end_ns, _count(wasted),
-                     advice=advice)  # fmt: skip
+                     about=_about(failures, np.flatnonzero(wasted)), advice=advice)  # fmt: skip
     if factor < 1 / _FAR:
         ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id)
         text = f"{number(saves.count)} saves of {duration(round(float(cost) * 1e9))}, {apart} apart"
-        return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, saves.count, advice=advice)
+        return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, saves.count,
+                     about=About(categories=(Category.SAVE.id,)), advice=advice)  # fmt: skip
     return None
 
 
@@ -232,6 +242,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted_is_explained: bool) -> I
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
+        _about(failures, which),
         advice="notice deaths sooner, and restart without a person" if down > wasted else "save more often",
     )  # fmt: skip
 

@@ -68,5 +68,6 @@ def _made(analysis: Analysis, candidate: Candidate) -> Insight:
         end_ns=candidate.end_ns,
         count=candidate.count,
         evidence=tuple(table.where(row) for row in candidate.rows),
+        about=candidate.about,
         price=analysis.price,
     )

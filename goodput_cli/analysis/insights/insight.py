@@ -12,6 +12,18 @@ _HELD_BY_NOBODY = frozenset({"queued"})
 
 
 @dataclass(frozen=True)
+class About:
+    """The rows of the report that an insight is about, by the names they have there: at most some of each."""
+
+    disruptions: tuple[int, ...] = ()
+    """Numbers of disruptions of the job, from 1."""
+    steps: tuple[int, ...] = ()
+    """Steps that hung, the worst first, or the first steps of slow regimes."""
+    categories: tuple[str, ...] = ()
+    """Rows of the ledger: `step_stall`, `custom_badput_events:EVAL_STEP`."""
+
+
+@dataclass(frozen=True)
 class Candidate:
     """What a finder saw, before it is put against the window."""
 
@@ -28,6 +40,8 @@ class Candidate:
     """How many things it is about."""
     rows: tuple[int, ...] = ()
     """Rows of the table that show it."""
+    about: About = About()
+    """Disruptions, steps and categories that show it."""
     options: tuple[str, ...] = ()
     """Of the command that shows more."""
     command: str | None = None
@@ -44,6 +58,7 @@ class Insight:
     code: str
     """One of `kinds.KINDS`."""
     ns: int
+    """What it cost."""
     percent: float
     """Of the window without what is excluded."""
     text: str
@@ -55,12 +70,15 @@ class Insight:
     source: tuple[str, ...]
     """The logs and the job as they were named, for that command; empty where they came from a program."""
     start_ns: int
+    """When it began, ns since 1970 UTC."""
     end_ns: int
-    """From when to when it happened, ns since 1970 UTC."""
+    """When it ended, ns since 1970 UTC."""
     count: int
     """How many things it is about."""
     evidence: tuple[str, ...]
     """`file:line` or insertId of the lines that show it, the first ones."""
+    about: About = About()
+    """The rows of other tables that show it."""
     price: Price | None = None
     """What the accelerators cost."""
 

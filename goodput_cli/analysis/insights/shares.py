@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from goodput_cli.analysis.insights.insight import Candidate
+from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis, CategoryTime
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.vocabulary.categories import BY_NAME, Category, is_eval
@@ -48,7 +48,7 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate
     text = f"{plural(len(segments), thing)} {of}"
     options = () if code == "undetermined" else ("--category", max(rows, key=lambda row: row.ns).category)
     return _found(analysis, code, sum(row.ns for row in rows), text + inferred * ", start-up included",
-                  segments, options)  # fmt: skip
+                  segments, rows, options)  # fmt: skip
 
 
 def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
@@ -60,7 +60,7 @@ def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
     text = f"{row.label} held up training {_times(len(segments))}, for {each} each on average"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
-    return _found(analysis, code, row.ns, text, segments, options)
+    return _found(analysis, code, row.ns, text, segments, [row], options)
 
 
 def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
@@ -74,7 +74,8 @@ def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
         begin = int(timeline.segments.start[silence[0]])
         text = f"no line since {duration(timeline.end - begin)} before the end of the window: the job may be dead"
         last = int(np.argmax(timeline.table.end))
-        yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,), ("--from", "-10m"))
+        yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
+                    About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
     segments = np.setdiff1d(_segments(analysis, [Category.OTHER]), silence)
     if len(segments) == 0:
         return
@@ -84,7 +85,7 @@ def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
     yield Candidate("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
-                _rows(analysis, np.array([longest])), around)  # fmt: skip
+                _rows(analysis, np.array([longest])), About(categories=(Category.OTHER.id,)), around)  # fmt: skip
 
 
 _MAY_BE_THERE = (
@@ -121,12 +122,16 @@ def _lengths(analysis: Analysis, rows: Rows) -> I64:
     return np.minimum(segments.end[rows], window.end_ns) - np.maximum(segments.start[rows], window.start_ns)
 
 
-def _found(analysis: Analysis, code: str, ns: int, text: str, segments: Rows, options: tuple[str, ...]) -> Candidate:
-    """segments: all that it is about."""
+def _found(
+    analysis: Analysis, code: str, ns: int, text: str, segments: Rows, badput: list[CategoryTime],
+    options: tuple[str, ...],
+) -> Candidate:  # fmt: skip
+    """segments, badput: all that it is about."""
     window, edges = analysis.window, analysis.timeline.segments.edges
     start = max(int(edges[segments[0]]), window.start_ns) if len(segments) else window.start_ns
     end = min(int(edges[segments[-1] + 1]), window.end_ns) if len(segments) else window.end_ns
-    return Candidate(code, ns, text, start, end, max(len(segments), 1), _rows(analysis, segments), options)
+    return Candidate(code, ns, text, start, end, max(len(segments), 1), _rows(analysis, segments),
+                 About(categories=tuple(row.name for row in badput)), options)  # fmt: skip
 
 
 def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.insights.hangs import Hangs
-from goodput_cli.analysis.insights.insight import Candidate
+from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import level_changes, slow_regimes
 from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_times, timed_steps
@@ -33,7 +33,8 @@ def find_hang(hangs: Hangs) -> Iterator[Candidate]:
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
     yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
-        tuple(hangs.row[largest].tolist()), ("--around", _minute(start)),
+        tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.number[largest].tolist())),
+        options=("--around", _minute(start)),
     )  # fmt: skip
 
 
@@ -51,7 +52,8 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         reference = duration(round(float(timeline.reference_ns)))
         text = f"steps took {took:.2f} x the reference step time of {reference}"
         command = "rolling" if timeline.records is None else None  # checkpoint logs show no single steps
-        yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command)
+        yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command,
+                    about=About(categories=(Category.SLOWDOWN.id,)))  # fmt: skip
         return
     if len(level_changes(step_times(timeline, window.start_ns, window.end_ns))) == 0:
         return  # nearly always: spare the columns of all steps
@@ -70,6 +72,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     yield Candidate(
         "slow_steps", lost_in_regimes(timeline, steps, regimes), text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(int(steps.row[row]) for row in rows[:_MOST_ROWS]),
+        About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])),
     )  # fmt: skip
 
 
@@ -82,10 +85,12 @@ def find_input_bound(analysis: Analysis) -> Iterator[Candidate]:
     if training and inside > _HALF * training:
         text = f"data was loaded during {percent(100 * inside / training, 0)} of training, which may wait for it"
         yield Candidate("input_bound", outside + inside, text, window.start_ns, window.end_ns,
+                    about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
                     options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
     elif outside:
         text = "no step was in flight while data was loaded"
         yield Candidate("input_bound", outside, text, window.start_ns, window.end_ns,
+                    about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
                     options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
 
 
@@ -98,8 +103,8 @@ def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Candidate]:
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
     options = ("--category", Category.WASTED.id)
-    count = max(runs - 1, 1)
-    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, count, _run_rows(timeline), options)
+    yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, 1), _run_rows(timeline),
+                About(categories=(Category.WASTED.id,)), options)  # fmt: skip
 
 
 def _run_rows(timeline: Timeline) -> tuple[int, ...]:

@@ -43,7 +43,7 @@ COLUMNS = (
         attribute("end_ns"),
         "end of the window, cut to the job; of a job that cannot be analysed, the end of its last event",
     ),
-    Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds"),
+    Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window"),
     Column("ns", "count", Audience.JSON, attribute("ns"), "the same in ns", least=0),
     Column(
         "events", "count", Audience.PROGRAMS, attribute("events"), "events as they came, duplicates included", least=0
@@ -89,6 +89,7 @@ COLUMNS = (
         words="how the last attempt ended, as far as it was logged",
         json={"enum": list(END_NAMES)},
         nullable=True,
+        title="ended",
     ),
     Column("formats", "text", Audience.TABLES, each(_formats)),
     Column(

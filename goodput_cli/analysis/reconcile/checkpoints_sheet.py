@@ -46,7 +46,7 @@ def reconcile_checkpoints_sheet(analysis: Analysis, reconciliation: CheckpointRe
         title=f"Goodput of {analysis.job.name}: here and by the {NAME}",
         summary=tuple(_summary(reconciliation)),
         columns=(
-            Column("row", "text"),
+            Column("row", "text", title="metric"),
             Column("unit", "text", Audience.TABLES),
             Column("here", "number"),
             Column("calculator", "number"),

@@ -10,7 +10,7 @@ from goodput_cli.analysis.reconcile.rules import RULES, SURPLUS
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.reference_library.run import NAME
-from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.category_names import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet
         columns=(
             Column("category", "text", Audience.TABLES),
             Column("label", "text", Audience.TABLES),
-            Column("category", "text", Audience.PEOPLE),
+            Column("category", "text", Audience.PEOPLE, brief=brief_name),
             Column("here", "duration"),
             Column("library", "duration"),
-            Column("difference", "duration"),
-            Column("points", "number"),
+            Column("difference", "change"),
+            Column("points", "points", Audience.PEOPLE),
+            Column("points", "number", Audience.TABLES),
             Column("here_percent", "percent", Audience.TABLES),
             Column("library_percent", "percent", Audience.TABLES),
             Column("not_explained", "duration", Audience.TABLES),
@@ -53,10 +54,11 @@ def _cells(row: ReconciledRow) -> tuple[Cell, ...]:
     return (
         row.category,
         row.label,
-        short_title(row.category, row.label),
+        full_name(row.category, row.label),
         row.here_ns,
         row.there_ns,
         row.difference_ns,
+        row.difference_points,
         row.difference_points,
         row.here_percent,
         row.there_percent,
@@ -68,8 +70,6 @@ def _shown(row: ReconciledRow) -> tuple[Cell, ...]:
     cells = list(_cells(row))
     if row.difference_ns is not None and abs(row.difference_ns) < _ROUNDING_NS:
         cells[4:7] = [row.here_ns, 0, 0.0]
-    elif row.difference_points is not None:
-        cells[6] = round(row.difference_points, 2)
     return tuple(cells)
 
 
@@ -80,8 +80,8 @@ def _why(reconciliation: Reconciliation) -> Sheet:
         title="Why",
         columns=(
             Column("time", "duration"),
-            Column("here", "text"),
-            Column("library", "text"),
+            Column("here", "text", brief=brief_name),
+            Column("library", "text", brief=brief_name),
             Column("rule", "text"),
         ),
         rows=tuple((one.ns, _from(one), _place(one.there), RULES[one.rule].title) for one in large),
@@ -100,7 +100,7 @@ def _from(one: Movement) -> str:
 
 
 def _place(key: tuple[str, str | None]) -> str:
-    return _NOBODY if key[0] == _OUTSIDE else short_title(*key)
+    return _NOBODY if key[0] == _OUTSIDE else full_name(*key)
 
 
 def _summary(analysis: Analysis, reconciliation: Reconciliation) -> Iterator[str]:

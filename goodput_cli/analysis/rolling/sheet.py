@@ -14,7 +14,7 @@ from goodput_cli.analysis.rolling.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import table_rows
 from goodput_cli.arrays import I64, blocks
-from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.category_names import brief_name
 from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ COLUMNS = (
         "most lost to",
         "text",
         Audience.PEOPLE,
-        _of(lambda row: short_title(row.badput[0].category, row.badput[0].label) if row.badput else None),
+        _of(lambda row: row.badput[0].name if row.badput else None),
+        brief=brief_name,
     ),
     Column("share", "percent", Audience.PEOPLE, _of(lambda row: finite(row.badput[0].percent) if row.badput else None)),
     Column("productive", "duration", Audience.TABLES, _of(lambda row: row.productive_ns)),

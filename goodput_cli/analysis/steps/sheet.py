@@ -48,14 +48,17 @@ def _answer(analysis: Analysis, report: StepReport) -> Answer:
 
 def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     ideal = report.statistics.ideal_seconds
-    several = any(slow.count > 1 for slow in report.slowest)
-    declared = people_columns(SlowStep, attribute)
-    yield from (one for _, one in sorted(declared.items()) if several or one.name != "steps")
-    yield Column("took", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
+    yield Column("steps", "text", Audience.PEOPLE, each(lambda slow: _steps(slow.step, slow.step + slow.count - 1)))
+    yield from (one for _, one in sorted(people_columns(SlowStep, attribute).items()))
+    yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
     place = each(lambda slow: _place(slow.where, one_source))
-    yield Column("line" if one_source else "evidence", "text", Audience.PEOPLE, place)
+    yield Column("evidence", "text", Audience.PEOPLE, place)
+
+
+def _steps(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def _place(where: str, one_source: bool) -> str:
@@ -95,16 +98,17 @@ def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator
     if any(slow.count > 1 for slow in report.slowest):
         yield "not every step is logged: times are means over the steps between two records"
     if report.slowest and one_source:
-        yield f"lines of {analysis.table.sources[0]}"
+        yield f"evidence: lines of {analysis.table.sources[0]}"
 
 
 def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
     columns = (
+        Column("steps", "text", Audience.PEOPLE, each(lambda regime: _steps(regime.first_step, regime.last_step))),
         *(one for _, one in sorted(people_columns(Regime, attribute).items())),
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
-        Column("factor", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 3))),
+        Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
         Column("lost", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
-        Column("line", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
+        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
     return Sheet(title="Slow regimes", columns=columns, rows=rows)

@@ -39,11 +39,11 @@ _MAD_TO_SIGMA = 1.4826
 class Regime:
     """A span of slow steps, from one step time to another: its fields are the columns of the table."""
 
-    first_step: int = column("count", "first slow step", name="from_step", people=(0, "from step"))
-    last_step: int = column("count", "last slow step", name="to_step", people=(1, "to step"))
+    first_step: int = column("count", "first slow step", name="from_step")
+    last_step: int = column("count", "last slow step", name="to_step")
     first_attempt: int = column("count", "from 1", name="from_attempt", least=1)
     last_attempt: int = column("count", "from 1", name="to_attempt", least=1)
-    start_ns: int = column("instant", "since when", people=(2, "since"))
+    start_ns: int = column("instant", "since when", people=(1, "start"))
     end_ns: int = column("instant", "until when")
     ongoing: bool = column("text", "it lasts to the last step time of the window", json={"type": "boolean"})
     steps: int = column("count", "steps in it", least=1)

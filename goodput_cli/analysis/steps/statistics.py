@@ -48,16 +48,18 @@ class TimedSteps:
 class SlowStep:
     """One slow step: its fields are the columns of `goodput steps`."""
 
-    step: int = column("count", "its number", people=(0, "slowest step"))
+    step: int = column(
+        "count",
+        "its number",
+    )
     count: int = column(
         "count",
         "above 1 where not every step is logged: the time is their mean",
         name="steps",
         least=1,
-        people=(1, "steps"),
     )
-    attempt: int = column("count", "from 1", least=1, people=(2, "attempt"))
-    time_ns: int = column("instant", "when it began", name="start", people=(3, "began"))
+    attempt: int = column("count", "from 1", least=1, people=(1, "attempt"))
+    time_ns: int = column("instant", "when it began", name="start", people=(2, "start"))
     seconds: float = column("number", "per step", least=0)
     where: str = column("text", "file:line or insertId of its start", name="evidence")
 

@@ -14,32 +14,38 @@ from goodput_cli.arrays import I64, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.category_names import category_named
+from goodput_cli.vocabulary.likely import did_you_mean
 
 CUSTOM_PREFIX = "custom:"
 
 
 @dataclass(frozen=True)
 class SegmentRows:
-    """Segments in time order. Columns of length n:
-
-    start, end: int64 ns. category: int8, `Category`. label: int32, code or -1. attempt: int32 from 0, or -1.
-    first, stop: int64, the steps first <= s < stop it is about, by the numbers of the log, `NO_STEP` where it is about
-    none. slowdown: int64, ns
-    of it that are `training_slowdown`. row, end_row: the events that bound it, -1 where none does.
-    run: which run of alike segments (same category, label and attempt, touching) it is part of; counts up.
-    """
+    """Segments in time order, as columns of length n."""
 
     start: I64
+    """ns since 1970 UTC."""
     end: I64
+    """ns since 1970 UTC."""
     category: NDArray[np.int8]
+    """`Category`."""
     label: NDArray[np.int32]
+    """Code of the custom label; -1 where there is none."""
     attempt: NDArray[np.int32]
+    """From 0; -1 outside of all attempts."""
     first: I64
+    """First step that the segment is about, by the numbers of the log; `NO_STEP` where it is about none."""
     stop: I64
+    """One behind the last such step; `NO_STEP` where there is none."""
     slowdown: I64
+    """ns of it that are `training_slowdown`."""
     row: Rows
+    """The event that it begins with; -1 where none does."""
     end_row: Rows
+    """The event that it ends with; -1 where none does."""
     run: Rows
+    """Which run of alike segments (same category, label and attempt, touching) it is part of; counts up."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -166,15 +172,16 @@ def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, nam
 
 
 def check_category(name: str) -> str:
-    """A category's name or `custom:LABEL` as written in the vocabulary. `UsageError` if no segment can be of it."""
-    text = name.strip().lower()
-    if text.startswith(CUSTOM_PREFIX) and text != CUSTOM_PREFIX:
-        return CUSTOM_PREFIX + name.strip()[len(CUSTOM_PREFIX) :].strip().upper()
-    if text == CATEGORIES[Category.SLOWDOWN]:
-        raise UsageError(f"{text} is a share of productive segments and has none of its own: see their slowdown_ns")
-    if text not in CATEGORIES:
-        raise UsageError(f"there is no category {name!r}; use {', '.join(CATEGORIES)} or custom:LABEL")
-    return text
+    """A category as any table names it, in full or short, as its name or `custom:LABEL`. `UsageError` if no segment can
+    be of it."""
+    named = category_named(name)
+    if named is None:
+        known = f"use {', '.join(CATEGORIES)} or {CUSTOM_PREFIX}LABEL"
+        raise UsageError(f"there is no category {name!r}; {did_you_mean(name, CATEGORIES, known)}")
+    category, label = named
+    if category is Category.SLOWDOWN:
+        raise UsageError(f"{category.id} is a share of productive segments and has none of its own: see their slowdown")
+    return category.id if label is None else CUSTOM_PREFIX + label
 
 
 def wanted_category(table: EventTable, name: str) -> Wanted | None:

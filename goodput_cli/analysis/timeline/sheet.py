@@ -18,7 +18,7 @@ from goodput_cli.analysis.timeline.columns import KINDS, SEGMENT_COLUMNS, Segmen
 from goodput_cli.analysis.timeline.rows import SegmentRows, folded
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
-from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.category_names import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, period, plural
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def timeline_sheet(
     timeline, table = analysis.timeline, analysis.table
     runs = folded(rows)
     one_source = len(table.sources) == 1
-    columns = _columns(rows, one_source=one_source)
+    columns = _columns(rows)
     shown_events = [] if events is None else list(_grouped_events(timeline, events))
     shown = _interleaved(_segment_rows(columns, timeline, runs), shown_events)
     total = int((rows.end - rows.start).sum())
@@ -52,7 +52,7 @@ def timeline_sheet(
             len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(columns, timeline, rows, events)
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
-        notes=("segments were left out by --category or --min-duration",) if filtered else (),
+        notes=tuple(_notes(table, filtered=filtered)),
         answer=lambda: _answer(analysis, rows, window, events),
     )
 
@@ -61,6 +61,13 @@ def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], even
     from goodput_cli.analysis.timeline.answer import timeline_answer  # msgspec: only where JSON is written
 
     return timeline_answer(analysis, rows, window, events)
+
+
+def _notes(table: EventTable, *, filtered: bool) -> Iterator[str]:
+    if filtered:
+        yield "segments were left out by --category or --min-duration"
+    if len(table.sources) == 1:
+        yield f"evidence: lines of {table.sources[0]}"
 
 
 def _exact_rows(
@@ -78,30 +85,28 @@ def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRo
     return zip(rows.start.tolist(), cells, strict=True)
 
 
-def _columns(rows: SegmentRows, *, one_source: bool) -> tuple[Column, ...]:
+def _columns(rows: SegmentRows) -> tuple[Column, ...]:
     """What people and tables have, in the order that `_event_cells` has too."""
     people = Audience.PEOPLE
     shown = {
         "time": Column("time", "duration", people, lambda part: part.rows.end - part.rows.start),
-        "what": Column("what", "text", people, _titles),
-        "att.": Column("att.", "count", people, _attempts),
+        "what": Column("category", "text", people, _names, brief=brief_name),
+        "number": Column("attempt", "count", people, _attempts),
         "steps": Column("steps", "text", people, _step_ranges),
-        "lines": Column(
-            "lines" if one_source else "evidence", "text", people, lambda part: map(_short_places, part.places)
-        ),
+        "lines": Column("evidence", "text", people, lambda part: map(_short_places, part.places)),
     }
     slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
     tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENT_COLUMNS)}
     tables["slowdown"] = replace(tables["slowdown"], audience=slow)
     order = (
-        "start", "end", "time", "category", "label", "event", "what", "att.", "attempt", "steps", "first_step",
+        "start", "end", "time", "category", "label", "event", "what", "number", "attempt", "steps", "first_step",
         "last_step", "slowdown", "lines", "evidence",
     )  # fmt: skip
     return tuple((shown | tables)[name] for name in order)
 
 
-def _titles(part: Segments) -> list[str]:
-    return [short_title(category, label) for category, label in zip(part.categories, part.labels, strict=True)]
+def _names(part: Segments) -> list[str]:
+    return [full_name(category, label) for category, label in zip(part.categories, part.labels, strict=True)]
 
 
 def _lines(part: Segments) -> list[str]:

@@ -16,7 +16,7 @@ from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.vocabulary.text import safe
 
-_READING = ("job_name", "log_name", "lookback_days", "use_cache")
+_READING = ("job_name", "log_name", "lookback_days", "use_cache", "heartbeats")
 """Options of a question that count here; lines are kept as they are, whatever the zone of their times."""
 
 

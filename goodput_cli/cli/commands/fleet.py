@@ -16,7 +16,7 @@ from goodput_cli.cli.session import open_session
 from goodput_cli.errors import ProblemsFound
 from goodput_cli.fleet.grouping import LABELS, RUN, Grouping
 from goodput_cli.fleet.passes.engine import Workers
-from goodput_cli.fleet.run import Tables
+from goodput_cli.fleet.question import Tables
 from goodput_cli.fleet.totals.thresholds import FleetThreshold, parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 from goodput_cli.report.messages import threshold_lines
@@ -100,8 +100,8 @@ def fleet(line: CommandLine, job_name: tuple[str, ...], plan: bool, store: str |
     session = open_session(line, load_fleet_renderer)
     grouping = {one.keyword: values.pop(one.keyword) for one in declared(Grouping)}
     grouping["by"] = _with_judged(grouping["by"] or (), judged)
+    workers = Workers(**_taken(Workers, values))
     tables = _taken(Tables, values)
-    workers = _taken(Workers, values)
     from goodput_cli.fleet.run import fleet_plan, fleet_report
 
     if plan:
@@ -112,7 +112,7 @@ def fleet(line: CommandLine, job_name: tuple[str, ...], plan: bool, store: str |
 
     with session.reading(then="adding up") as options:
         report = fleet_report(
-            session.sources, jobs=job_name, tables=tables, workers=workers, store=store, **grouping, **options
+            session.sources, jobs=job_name, workers=workers, store=store, **tables, **grouping, **options
         )
     thresholds = evaluate_fleet(judged, report)
     code = session.finish(
@@ -135,6 +135,6 @@ def _with_judged(by: Sequence[tuple[str, ...]], judged: Sequence[FleetThreshold]
     return tuple(dict.fromkeys((*by, *(one.dims for one in judged if one.dims))))
 
 
-def _taken(kind: type, values: dict[str, Any]) -> Any:
+def _taken(kind: type, values: dict[str, Any]) -> dict[str, Any]:
     """The options that are fields of a dataclass."""
-    return kind(**{one.name: values.pop(one.name) for one in fields(kind)})
+    return {one.name: values.pop(one.name) for one in fields(kind)}

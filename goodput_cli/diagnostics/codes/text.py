@@ -33,7 +33,7 @@ TEXT: dict[str, Code] = {
         "warning",
         "Lines with durations in a file in which no line has a time.",
         "Amounts are right; the last line is put at the file's last change, so that instants may be wrong.",
-        "Let a stamp stand on the lines (kubectl logs --timestamps, a logger's format).",
+        "Say when it began (--start), or let stamps stand on the lines (kubectl logs --timestamps, a logger's format).",
     ),
     "step_tag": Code(
         "info",

@@ -17,7 +17,7 @@ from goodput_cli.events.mappings.patterns import job_pattern
 from goodput_cli.events.mappings.records import RecordRule
 from goodput_cli.events.mappings.rules import Mapped, made_of
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
-from goodput_cli.events.text.programs import launcher, megatron, mllog
+from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 from goodput_cli.events.text.scan import Ruleset
 
 SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
@@ -54,7 +54,9 @@ class Mappings:
             *megatron.RULES,
             *launcher.RULES,
             *mllog.RULES,
+            *runs.RULES,
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),
+            *progress_bars.RULES,
         )
         return Ruleset((*(rule for one in self.named for rule in one.lines), *ours))
 

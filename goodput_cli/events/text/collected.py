@@ -21,8 +21,9 @@ from goodput_cli.events.text.measured import metrics_of
 from goodput_cli.events.text.noticed import note_damage, note_jobs, note_runs, note_source
 from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
-from goodput_cli.events.text.programs import launcher, mllog, scheduler
-from goodput_cli.events.text.programs.runs import group_runs, run_events
+from goodput_cli.events.text.programs import launcher, megatron, mllog, scheduler
+from goodput_cli.events.text.programs.progress_bars import as_records
+from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
 from goodput_cli.events.text.running import by_elapsed, settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
@@ -33,6 +34,9 @@ from goodput_cli.vocabulary.zones import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
+
+_STARTED_LATE = ("nemo2",)
+"""Formats whose programs say that they began half a minute after they did."""
 
 
 class Texts:
@@ -50,6 +54,7 @@ class Texts:
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
         events: list[tuple[int, list[Mark]]] = []
+        lines: list[tuple[int, Mark]] = []  # of runs of ML Diagnostics, which they do not name
         sources = dict(self._sources)
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
@@ -62,13 +67,15 @@ class Texts:
         for code, source in completed(sources, names).items():
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-            source.marks = settled(source.marks)
+            source.marks = as_records(settled(source.marks))
             if question.mapping and question.mappings.has_own_clock(_formats(source.marks)):
                 source.marks = [mark for mark in source.marks if mark.said is not None]
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, question, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
+            lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
+            meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
             events += [(code, part) for part in allocations(meaning) if part]
         own = {code: _own_job(sources[code].marks, names[code], question) for code, _ in events}
         files = [_file(names[code], part, own[code]) for code, part in events]
@@ -77,11 +84,14 @@ class Texts:
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         for (_, part), job in zip(events, named.jobs, strict=True):
             by_job[job].append(part)
-        runs = self._runs(question, jobs.values(), output.notes)
+        runs = self._runs(question, jobs.values(), output.notes, lines)
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
             started_by_scheduler(parts)
+            megatron.late_starts(parts)
+            launcher.started_by_launcher(parts, _STARTED_LATE)
+            launcher.began_before(parts)
             launcher.outlive(parts)
             one_start_each(parts)
             if may_lose_tails(parts):
@@ -96,15 +106,20 @@ class Texts:
         return builder, formats
 
     def _runs(
-        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector
+        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector, lines: Sequence[tuple[int, Mark]]
     ) -> list[tuple[int, str, list[Mark]]]:
-        """(source, job, marks) of runs of ML Diagnostics."""
+        """(source, job, marks) of runs of ML Diagnostics. lines: what their programs printed."""
         marks = {code: [mark for mark in one.marks if _is_run(mark)] for code, one in self._sources.items()}
+        for code, mark in of_their_runs(lines, marks):
+            marks[code].append(mark)
         every = [mark for part in marks.values() for mark in part]
         if not every:
             return []
         grouped = group_runs(
-            (said(mark).job for mark in every), question.job_name, [job for job in jobs if job != RUNS]
+            (said(mark).job for mark in every),
+            question.job_name,
+            [job for job in jobs if job != RUNS],
+            question.exact_run_name,
         )
         note_runs(grouped, every, next(code for code, part in marks.items() if part), notes)
         by_job: defaultdict[str, list[Mark]] = defaultdict(list)
@@ -117,9 +132,9 @@ class Texts:
             several = len({said(mark).job for mark in part}) > 1
             meaning = run_events(part, several, job in jobs)
             by_source: defaultdict[int, list[Mark]] = defaultdict(list)
-            places = {(mark.line, mark.entry): source_of[id(mark)] for mark in part}
+            places = {(mark.line, mark.entry, mark.time): source_of[id(mark)] for mark in part}
             for mark in meaning:
-                by_source[places[mark.line, mark.entry]].append(mark)
+                by_source[places[mark.line, mark.entry, mark.time]].append(mark)
             found += [(code, job, rows) for code, rows in by_source.items()]
         return found
 
@@ -158,7 +173,9 @@ class Texts:
         said_zone = question.mappings.zone_of(_formats(source.marks)) if question.mapping and output.zones else ""
         local = output.clock.from_local if zone is None else zone.from_local
         local = TimestampReader(load_zone(said_zone)).from_local if said_zone else local
-        placed = place(source.marks, modified, question.year, local, ONE_STORY, near)
+        when = question.clock_start
+        start = None if when is None else when.value if when.kind == "instant" else local(when.value)
+        placed = place(source.marks, modified, question.year, local, ONE_STORY, near, start)
         by_elapsed(source.marks)
         return replace(placed, naive=()) if said_zone else placed
 

@@ -21,6 +21,8 @@ class What(StrEnum):
     START = "start"
     FINISHED = "finished"
     STOPPED = "stopped"
+    EXITED = "exited"
+    """The program left: a clean end, unless steps are redone."""
     TERMINATED = "terminated"
     PREEMPTED = "preempted"
     """Terminated, because somebody else needs the machines."""
@@ -85,7 +87,7 @@ class Said:
     metrics: dict[str, float] = field(default_factory=dict)
 
 
-ENDS = frozenset({What.TERMINATED, What.PREEMPTED, What.CRASHED, What.FINISHED, What.STOPPED})
+ENDS = frozenset({What.TERMINATED, What.PREEMPTED, What.CRASHED, What.FINISHED, What.STOPPED, What.EXITED})
 """What ends a life of the job."""
 
 

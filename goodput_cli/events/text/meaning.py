@@ -56,24 +56,24 @@ def _once(marks: Iterable[Mark]) -> Iterator[Mark]:
 
 
 def _paired(marks: Iterable[Mark]) -> Iterator[Mark]:
-    """A save's begin and end lines as one interval."""
-    open_saves: dict[tuple[str, str], Mark] = {}
+    """The begin and the end line of a save or a restore as one interval."""
+    begun_by: dict[tuple[str, str, What], Mark] = {}
     for mark in marks:
         one = said(mark)
-        key = (one.format, mark.stream)
-        if one.what is not What.SAVE or one.edge is Edge.POINT or mark.end > mark.time:
+        key = (one.format, mark.stream, one.what)
+        if one.what not in (What.SAVE, What.RESTORE) or one.edge is Edge.POINT or mark.end > mark.time:
             yield mark
         elif one.edge is Edge.BEGIN:
-            if key in open_saves:
-                yield _point(open_saves[key])
-            open_saves[key] = mark
+            if key in begun_by:
+                yield _point(begun_by[key])
+            begun_by[key] = mark
         else:
-            begun = open_saves.pop(key, None)
+            begun = begun_by.pop(key, None)
             exact = begun is not None and not begun.odd and not mark.odd
             step = one.step if one.step is not None or begun is None else said(begun).step
             start = begun.time if begun is not None and exact else mark.time
             yield replace(mark, time=start, end=mark.time, said=replace(one, edge=Edge.POINT, step=step))
-    yield from map(_point, open_saves.values())
+    yield from map(_point, begun_by.values())
 
 
 def _point(mark: Mark) -> Mark:

@@ -34,7 +34,7 @@ def note_source(
         message = "stamps without a year; --year says which it is"
         notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
     if placed.no_clock:
-        message = "no line has a time; counted back from when the file was last written"
+        message = "no line has a time; counted back from when the file was last written, or from --start on"
         notes.add("no_clock", message, code, [events[0].line])
     if placed.back and not source.events:
         notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))

@@ -39,20 +39,17 @@ def place(
     local: Callable[[int], int],
     one_stream: Container[str] = (),
     near: Sequence[int] = (),
+    start: int | None = None,
 ) -> Placed:
     """Set the times of the marks of one source, which are in order of lines.
 
     modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
     a local time is in ns UTC. one_stream: formats whose ranks print one story. near: times in other sources of the
-    job, which tell the year where no stamp of this one has any.
+    job, which tell the year where no stamp of this one has any. start: when it began (ns), if no mark has a stamp.
     """
     dated = _with_years(marks, modified_ns, year, near)
     no_clock = bool(marks) and all(stamp is None for stamp in dated)
-    naive = tuple(
-        mark.line
-        for mark, stamp in zip(marks, dated, strict=True)
-        if stamp is not None and stamp.zone is not Zone.EXACT and mark.said is not None and not _is_exact(mark.said.at)
-    )
+    naive = _naive(marks, dated)
     without_year = tuple(
         mark.line for mark in marks if mark.said and mark.stamp is not None and mark.stamp.zone is Zone.YEARLESS
     )
@@ -67,7 +64,8 @@ def place(
     stories += [([at for at in range(len(marks)) if whole_source[at]], list(range(len(marks))))]
     lengths, missing = _lengths(marks, instants, [rows for rows, _ in stories])
     for rows, clocks in stories:
-        back += _place_story(marks, instants, lengths, rows, clocks, modified_ns if no_clock else None)
+        until = modified_ns if start is None else start + sum(lengths[at] for at in rows)
+        back += _place_story(marks, instants, lengths, rows, clocks, until if no_clock else None)
     if not no_clock:
         _ends_behind(marks, instants)
     for mark in marks:
@@ -100,6 +98,14 @@ def _ends_behind(marks: Sequence[Mark], instants: Sequence[int | None]) -> None:
         is_end = ns is None and mark.said is not None and mark.said.what in ENDS
         if is_end and last is not None and mark.time < last:
             mark.time = mark.end = last
+
+
+def _naive(marks: Sequence[Mark], dated: Sequence[Stamp | None]) -> tuple[int, ...]:
+    """Lines whose time has no zone: those that say something; else one of those between which they lie."""
+    local = [mark for mark, stamp in zip(marks, dated, strict=True) if stamp is not None and stamp.zone is Zone.NAIVE]
+    own = tuple(mark.line for mark in local if mark.said is not None and not _is_exact(mark.said.at))
+    placed = any(mark.said is not None and mark.stamp is None for mark in marks)
+    return own or (tuple(mark.line for mark in local[:1]) if placed else ())
 
 
 def _is_exact(stamp: Stamp | None) -> bool:

@@ -24,6 +24,7 @@ from goodput_cli.events.text.block import LONGEST, Lines
 from goodput_cli.events.text.marks import Mark, Said, timed
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.prefixes import bare
+from goodput_cli.events.text.programs.progress_bars import thinned
 from goodput_cli.events.text.rules import BadValueError, Rule
 from goodput_cli.events.text.stamps import StampError, stamp_of
 from goodput_cli.sources.base import RawBatch, Record
@@ -116,7 +117,7 @@ class TextLines:
                 placed += [(at, mark) for mark in more]
                 meant.append(at)
         placed += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
-        marks = [mark for _, mark in sorted(placed, key=itemgetter(0))]
+        marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
         part = TextPart(marks, bad, noise, batch.modified_ns)

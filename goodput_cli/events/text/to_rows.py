@@ -23,6 +23,7 @@ _KINDS: dict[What, Kind] = {
     What.START: Kind.START,
     What.FINISHED: Kind.JOB_FINISHED,
     What.STOPPED: Kind.USER_TERMINATED,
+    What.EXITED: Kind.JOB_END,
     What.TERMINATED: Kind.TERMINATED,
     What.PREEMPTED: Kind.TERMINATED,
     What.CRASHED: Kind.CRASHED,

@@ -18,6 +18,8 @@ TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
 }
 """By format: what its lines mean together, where a line alone does not say it."""
 
+_DEATHS = (What.CRASHED, What.TERMINATED, What.PREEMPTED)
+
 
 def meaning_of(marks: Sequence[Mark]) -> list[Mark]:
     """What the marks of one source mean, in order of lines within a format, then of time."""
@@ -39,14 +41,14 @@ def meaning_of(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def end_with_time(marks: Sequence[Mark]) -> None:
-    """An end whose line has no time is at the end with one that follows: a process dies, and then its launcher writes
+    """A death whose line has no time is at the end with one that follows: a process dies, and then its launcher writes
     that it did. marks: in the order in which they were said; only steps and starts stand between two lives."""
     following: Mark | None = None
     for mark in reversed(marks):
         what = said(mark).what
         if what in ENDS and not mark.odd:
             following = mark
-        elif what in ENDS and following is not None:
+        elif what in _DEATHS and following is not None:
             mark.time = mark.end = max(mark.time, following.time)
         elif what in (What.START, What.STEP, What.STEP_START):
             following = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.metadata import entry_points
 from importlib.resources import files
@@ -33,6 +33,8 @@ class AccountRuns:
     """How its documents were read: a hash of the options for that and of this code."""
     folder: str
     """Of the store."""
+    lasting: bool
+    """Whether the store is there for more than this one run: then what is in it outlives a crash of the machine."""
 
     def account(self, job: EventLog, origin: Origin, /) -> tuple[bytes, list[RunResult]]:
         documents = tuple(dict.fromkeys(uri for uri, _ in origin))
@@ -40,7 +42,9 @@ class AccountRuns:
         return self.key(job.table.jobs[0], origin, int(job.table.end.max())), results
 
     def keep(self, answers: Sequence[Any], /) -> Sequence[bytes]:
-        write_results(Path(self.folder), [(key, result) for key, results in answers for result in results])
+        write_results(
+            Path(self.folder), [(key, result) for key, results in answers for result in results], lasting=self.lasting
+        )
         return [key for key, _ in answers]
 
     def key(self, job: str, origin: Origin, last_event_ns: int) -> bytes:
@@ -50,7 +54,7 @@ class AccountRuns:
         made_of = [job, origin, self._asked, as_of]
         return blake2b(json.dumps(made_of, sort_keys=True).encode(), digest_size=KEY_BYTES).digest()
 
-    @property
+    @cached_property
     def _asked(self) -> list[Any]:
         question = self.question
         now = any(when.kind == "now" for span in question.exclude for when in (span.start, span.end))

@@ -45,6 +45,14 @@ class Engine(Protocol):
     def here(self) -> bool:
         """Whether tasks run in this process, where what is read can be counted while it is read."""
 
+    @property
+    def workers(self) -> int:
+        """How many tasks run at a time."""
+
+    @property
+    def memory(self) -> int | None:
+        """What a task may take (bytes); None: what there is."""
+
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
     ) -> Iterator[tuple[list[Item], Result | Failed]]:
@@ -58,6 +66,8 @@ class InProcess:
     """One task after the other, in order."""
 
     here = True
+    workers = 1
+    memory = None
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
@@ -82,7 +92,7 @@ def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> 
         return
     if not find_spec("distributed"):
         raise UsageError(f"several workers need dask.distributed; install it with {to_install('fleet')}")
-    from goodput_cli.fleet.passes.dask_engine import open_dask
+    from goodput_cli.fleet.passes.clusters import open_dask
 
     with open_dask(count, workers, store) as engine:
         yield engine

@@ -47,6 +47,11 @@ class Split:
     document: Document
     jobs: tuple[str, ...]
 
+    @property
+    def size(self) -> int | None:
+        """Of the document, in bytes."""
+        return self.document.size
+
 
 @dataclass(frozen=True)
 class Pieces:

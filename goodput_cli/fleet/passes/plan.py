@@ -17,13 +17,16 @@ from typing import Any
 from goodput_cli.diagnostics.collector import FEW_PLACES
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.fleet.passes.engine import Engine
+from goodput_cli.fleet.passes.memory import fits, name_of, needed, of_this_machine
 from goodput_cli.fleet.passes.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
-from goodput_cli.fleet.passes.read import HERE, DocumentRead, batches_of, read_batch
+from goodput_cli.fleet.passes.read import HERE, DocumentRead, batches_of, documents_at_once, read_batch
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import Document
 
 JobKey = tuple[str, str]
 """What tells a job: its name, and what tells jobs of one name apart (empty where nothing does)."""
+Batched = Callable[[Sequence[Any]], Iterator[list[Any]]]
+"""Puts items into tasks."""
 _JOBS_AT_ONCE, _EVENTS_AT_ONCE = 64, 2_000_000
 
 
@@ -123,9 +126,9 @@ class _Passes:
         if progress is not None and documents and all(one.size is not None for one in documents):
             progress.expect(sum(one.size or 0 for one in documents))
         own, others = _own(documents)
-        for batch in batches_of(own):
+        for batch in self._batched(own):
             self._take(batch, read_batch(self.plan.task, batch, self.plan.local, self._cut))
-        for batch, result in self._results(read_batch, batches_of(others)):
+        for batch, result in self._results(read_batch, others, self._batched):
             self._take(batch, result)
             self._count(batch)
 
@@ -151,20 +154,39 @@ class _Passes:
                 shared[key] = holders
         self._cut_all(shared)
         jobs = [one for key, holders in shared.items() if (one := self._shared_job(key, holders, whole)) is not None]
-        for batch, result in self._results(account_batch, _largest_first(jobs)):
+        for batch, result in self._results(account_batch, jobs, _largest_first):
             for number, job in enumerate(batch):
                 whole[job.job, job.apart] = result if isinstance(result, Failed) else result[number].answer
         return whole
 
     def _results(
-        self, work: Any, batches: Iterator[list[Any]], *arguments: Any, quietly: bool = False
+        self, work: Any, items: Sequence[Any], batched: Batched, *arguments: Any, quietly: bool = False
     ) -> Iterator[tuple[list[Any], Any]]:
-        """What the engine makes of batches; in this process every byte is counted as it is read."""
+        """What the engine makes of items, in batches; in this process every byte is counted as it is read."""
+        engine, local = self.plan.engine, self.plan.local
         task = partial(work, self.plan.task, *arguments)
-        if self.plan.engine.here:
-            local = replace(self.plan.local, progress=None) if quietly else self.plan.local
-            task = partial(task, local=local)
-        return self.plan.engine.run(task, batches)
+        silent = partial(task, local=replace(local, progress=None))
+        here = silent if quietly else partial(task, local=local)
+        yield from engine.run(
+            here if engine.here else task, batched([one for one in items if fits(one, engine.memory)])
+        )
+        for item in [one for one in items if not fits(one, engine.memory)]:
+            yield [item], self._in_this_process(silent, item)
+
+    def _in_this_process(self, task: Any, item: Any) -> Any:
+        """What a task makes of an item that is too large for a worker: here it may have all memory there is."""
+        size = f"takes some {needed(item) / 1e9:.1f} GB"
+        if not fits(item, of_this_machine()):
+            return Failed(f"too large for --memory: {size}")
+        if self.plan.local.notice is not None:
+            self.plan.local.notice(f"{name_of(item)}: {size}, more than --memory; done by this process alone")
+        try:
+            return task([item])
+        except MemoryError:
+            return Failed(f"too large for this machine: {size}")
+
+    def _batched(self, items: Sequence[Any]) -> Iterator[list[Any]]:
+        return batches_of(items, documents_at_once(len(items), self.plan.engine.workers))
 
     def _take(self, batch: list[Document], result: Any) -> None:
         """Keep what pass 1 gave for some documents."""
@@ -213,8 +235,8 @@ class _Passes:
         uncut = [one for uri, one in documents.items() if uri not in self.pieces]
         if not uncut:
             return
-        batches = ([Split(one, tuple(jobs[one.uri])) for one in batch] for batch in batches_of(uncut))
-        for batch, result in self._results(split_batch, batches, self.folder, quietly=True):
+        splits = [Split(one, tuple(jobs[one.uri])) for one in uncut]
+        for batch, result in self._results(split_batch, splits, self._batched, self.folder, quietly=True):
             if isinstance(result, Failed):
                 result = [Pieces(one.document, "", "", {}, result.reason) for one in batch]
             self.pieces.update({one.document.uri: one for one in result})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import blake2b
+from typing import Protocol, TypeVar
 
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -19,7 +20,19 @@ from goodput_cli.sources.base import Document, Progress, ReadContext, read_docum
 
 _DIGEST_BYTES = 16
 _FEW = 20
+_MOST_AT_ONCE, _MOST_HERE = 16, 32
+"""A task of 16 small documents takes a third of a second: a worker that is lost costs little. What this process does
+costs nothing to hand out."""
+_TASKS_EACH = 8
 HERE = Local()
+
+
+class _HasSize(Protocol):
+    @property
+    def size(self) -> int | None: ...
+
+
+Sized = TypeVar("Sized", bound=_HasSize)
 
 
 @dataclass
@@ -120,16 +133,23 @@ def is_wanted(job: str, names: Sequence[str]) -> bool:
     return not names or any(name == job or fnmatchcase(job, name) for name in names)
 
 
-def batches_of(documents: Sequence[Document], most: int = 16, most_bytes: int = 64 << 20) -> Iterator[list[Document]]:
-    """Documents in order, so many at once that a task is worth sending and fits into memory."""
-    batch: list[Document] = []
+def documents_at_once(count: int, workers: int) -> int:
+    """How many of some documents are a task: every worker has several tasks, as they are not equally long."""
+    if workers == 1:
+        return _MOST_HERE
+    return min(max(count // (_TASKS_EACH * workers), 1), _MOST_AT_ONCE)
+
+
+def batches_of(items: Sequence[Sized], most: int, most_bytes: int = 64 << 20) -> Iterator[list[Sized]]:
+    """Documents (or what has one) in order, so many at once that a task is worth sending and fits into memory."""
+    batch: list[Sized] = []
     room = most_bytes
-    for document in documents:
-        size = document.size or 0
+    for item in items:
+        size = item.size or 0
         if batch and (len(batch) == most or size > room):
             yield batch
             batch, room = [], most_bytes
-        batch.append(document)
+        batch.append(item)
         room -= size
     if batch:
         yield batch

@@ -18,10 +18,10 @@ from goodput_cli.analysis.answer import (
     row_of,
 )
 from goodput_cli.analysis.table import json_rows
-from goodput_cli.fleet.report.report import (
+from goodput_cli.fleet.report.report import FleetReport
+from goodput_cli.fleet.report.rows import (
     CategoryRow,
     DisruptionRow,
-    FleetReport,
     GroupRow,
     NotAnalysed,
     RunLine,

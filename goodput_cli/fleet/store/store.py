@@ -127,11 +127,11 @@ class Store:
                     )
 
 
-def write_results(folder: Path, rows: Sequence[tuple[bytes, RunResult]]) -> None:
-    """Put results into a store, each with the key of its job."""
+def write_results(folder: Path, rows: Sequence[tuple[bytes, RunResult]], *, lasting: bool = True) -> None:
+    """Put results into a store, each with the key of its job. lasting: not only for this process."""
     for first in range(0, len(rows), _ROWS):
         some = rows[first : first + _ROWS]
-        _write(folder, _RESULTS, lambda path, some=some: write_part(path, some))  # type: ignore[misc]
+        _write(folder, _RESULTS, lambda path, some=some: write_part(path, some), lasting)  # type: ignore[misc]
 
 
 def _make(folder: Path) -> None:
@@ -152,17 +152,18 @@ def _make(folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _write(folder: Path, kind: str, write: Callable[[Path], None]) -> None:
-    _replace(folder, folder / kind / f"{uuid4().hex}.parquet", write)
+def _write(folder: Path, kind: str, write: Callable[[Path], None], lasting: bool = True) -> None:
+    _replace(folder, folder / kind / f"{uuid4().hex}.parquet", write, lasting)
 
 
-def _replace(folder: Path, target: Path, write: Callable[[Path], object]) -> None:
-    """Write a file whole or not at all."""
+def _replace(folder: Path, target: Path, write: Callable[[Path], object], lasting: bool = True) -> None:
+    """Write a file whole or not at all. lasting: nor half of it after a crash of the machine."""
     temporary = folder / f"{_UNFINISHED}{uuid4().hex}"
     try:
         write(temporary)
-        with open(temporary, "rb") as stream:
-            os.fsync(stream.fileno())
+        if lasting:
+            with open(temporary, "rb") as stream:
+                os.fsync(stream.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

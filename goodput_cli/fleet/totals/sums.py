@@ -15,17 +15,20 @@ from goodput_cli.fleet.totals.cut import Key
 from goodput_cli.fleet.totals.ratios import ratio
 from goodput_cli.vocabulary.categories import Category
 
-_PRODUCTIVE: Key = (Category.PRODUCTIVE, None)
-_EXCLUDED: Key = (Category.EXCLUDED, None)
-NOT_HELD: tuple[Key, ...] = ((Category.QUEUED, None), (Category.STOPPED, None))
+PRODUCTIVE: Key = (Category.PRODUCTIVE, None)
+EXCLUDED: Key = (Category.EXCLUDED, None)
+SLOWDOWN: Key = (Category.SLOWDOWN, None)
+QUEUED: Key = (Category.QUEUED, None)
+NOT_HELD: tuple[Key, ...] = (QUEUED, (Category.STOPPED, None))
 """Where nothing is held unless an allocation says so (accounting §10, Cost)."""
 
 
-@dataclass
+@dataclass(slots=True)
 class Sums:
     """Amounts of some runs, or of a part of their time."""
 
     runs: int = 0
+    """How many runs."""
     known: int = 0
     """Runs whose number of accelerators is known all the time."""
     chip: Counter[Key] = field(default_factory=Counter)
@@ -37,6 +40,7 @@ class Sums:
     held: int = 0
     """Chip time in which accelerators were held, without exclusions."""
     held_productive: int = 0
+    """Productive chip time of it."""
     assumed: int = 0
     """Chip time of a run with allocations for which none was there."""
     allocated: int = 0
@@ -51,6 +55,8 @@ class Sums:
     """P of the same runs."""
     ideal_allocated: int = 0
     """A of the same runs."""
+    ideal_at_risk: int = 0
+    """`at_risk` of the same runs."""
     priced: int = 0
     """Runs with a price."""
     money: Counter[str] = field(default_factory=Counter)
@@ -58,34 +64,37 @@ class Sums:
     up: int = 0
     """Time (ns) in which attempts were up: the exposure to failures."""
     failures: int = 0
+    """Failures in that time."""
     chip_up: int = 0
+    """Chip time in which attempts were up."""
     node_up: Fraction = Fraction(0)
     """Nodes x ns, of runs that say how many accelerators a node has."""
     node_failures: int = 0
+    """Failures in that time."""
     shares: list[tuple[int, int]] = field(default_factory=list)
     """Of each run: productive time, and time without exclusions (ns)."""
 
     def add(self, other: Sums) -> None:
         """Add the amounts of other runs, or of other time."""
-        for one in fields(self):
-            mine = getattr(self, one.name)
-            if isinstance(mine, Counter):
-                for key, value in getattr(other, one.name).items():
+        for name in _COUNTERS:
+            if theirs := getattr(other, name):
+                mine = getattr(self, name)
+                for key, value in theirs.items():
                     mine[key] += value
-            elif isinstance(mine, list):
-                mine.extend(getattr(other, one.name))
-            else:
-                setattr(self, one.name, mine + getattr(other, one.name))
+        for name in _NUMBERS:
+            if value := getattr(other, name):
+                setattr(self, name, getattr(self, name) + value)
+        self.shares += other.shares
 
     @property
     def counted(self) -> int:
         """Chip time without exclusions: the denominator of goodput."""
-        return self.chip.total() - self.chip[_EXCLUDED]
+        return self.chip.total() - self.chip[EXCLUDED]
 
     @property
     def productive(self) -> int:
         """Chip time that became progress."""
-        return self.chip[_PRODUCTIVE]
+        return self.chip[PRODUCTIVE]
 
     @property
     def lost(self) -> int:
@@ -100,7 +109,7 @@ class Sums:
     @property
     def kept(self) -> int:
         """P: chip time of kept training, slowdown included: a step that is slow is the program's loss."""
-        return self.chip[_PRODUCTIVE] + self.chip[Category.SLOWDOWN, None]
+        return self.chip[PRODUCTIVE] + self.chip[SLOWDOWN]
 
     @property
     def goodput(self) -> Fraction | None:
@@ -110,12 +119,12 @@ class Sums:
     @property
     def time_goodput(self) -> Fraction | None:
         """Productive share of the time of all runs, each counted once however large."""
-        return ratio(self.time[_PRODUCTIVE], self.time_counted)
+        return ratio(self.time[PRODUCTIVE], self.time_counted)
 
     @property
     def time_counted(self) -> int:
         """Time (ns) of all runs without exclusions."""
-        return self.time.total() - self.time[_EXCLUDED]
+        return self.time.total() - self.time[EXCLUDED]
 
     @property
     def availability(self) -> Fraction | None:
@@ -134,9 +143,17 @@ class Sums:
         return (self.up / upper if self.up else None, self.up / lower if self.failures else None)
 
     def worst(self) -> tuple[Key, int] | None:
-        """The category with most lost chip time, and how much; None where nothing was lost."""
-        lost = {key: ns for key, ns in self.chip.items() if key not in (_PRODUCTIVE, _EXCLUDED) and ns > 0}
+        """The category that lost most, and how much: chip time, or time where nobody knows it; None where nothing was
+        lost."""
+        source = self.chip if self.known_time else self.time
+        lost = {key: ns for key, ns in source.items() if key not in (PRODUCTIVE, EXCLUDED) and ns > 0}
         return min(lost.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "")) if lost else None
+
+
+_COUNTERS = ("chip", "time", "money")
+_NUMBERS = tuple(one.name for one in fields(Sums) if one.name not in (*_COUNTERS, "shares"))
+LEAST_COVERAGE = Fraction(4, 5)
+"""MPG of a smaller share of the kept chip time is not recorded."""
 
 
 @dataclass(frozen=True)
@@ -144,31 +161,35 @@ class Mpg:
     """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded."""
 
     scheduling: Fraction | None
+    """Share of the chip time the fleet had in which jobs held all of theirs."""
     runtime: Fraction | None
+    """Share of the allocated chip time that became kept training."""
     program: Fraction | None
+    """Ideal time of the kept steps / time they took."""
     coverage: Fraction | None
     """Share of the kept chip time for which program goodput is known."""
     mpg: Fraction | None
-    """Over the runs for which program goodput is known; None unless all three are recorded."""
+    """Over the runs for which program goodput is known; None unless all three are recorded, and for a coverage below
+    `LEAST_COVERAGE`."""
     scheduling_runtime: Fraction | None
+    """scheduling x runtime."""
     runtime_program: Fraction | None
+    """Over the same runs as `mpg`."""
 
 
 def mpg_of(sums: Sums, capacity: int | None, *, saved_only: bool) -> Mpg:
     """The three factors. capacity: K, chip time that the fleet had; None where nobody says. saved_only: progress after
     the last save is no progress, as in the paper."""
-    kept = sums.kept - (sums.at_risk if saved_only else 0)
+    unsaved, ideal_unsaved = (sums.at_risk, sums.ideal_at_risk) if saved_only else (0, 0)
     scheduling = None if capacity is None else ratio(sums.allocated, capacity)
-    runtime = ratio(kept, sums.allocated)
+    runtime = ratio(sums.kept - unsaved, sums.allocated)
     program = ratio(sums.ideal, sums.ideal_kept)
-    those = ratio(sums.ideal_kept, sums.ideal_allocated)
-    both = None if program is None or those is None else those * program
-    return Mpg(
-        scheduling,
-        runtime,
-        program,
-        ratio(sums.ideal_kept, sums.kept),
-        None if scheduling is None or both is None else scheduling * both,
-        None if scheduling is None or runtime is None else scheduling * runtime,
-        both,
-    )
+    coverage = ratio(sums.ideal_kept, sums.kept)
+    both = _product(ratio(sums.ideal_kept - ideal_unsaved, sums.ideal_allocated), program)
+    covered = coverage is not None and coverage >= LEAST_COVERAGE
+    mpg = _product(scheduling, both) if covered else None
+    return Mpg(scheduling, runtime, program, coverage, mpg, _product(scheduling, runtime), both)
+
+
+def _product(one: Fraction | None, other: Fraction | None) -> Fraction | None:
+    return None if one is None or other is None else one * other

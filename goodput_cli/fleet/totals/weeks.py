@@ -3,6 +3,7 @@ hours long."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
@@ -26,6 +27,23 @@ class Week:
     def partial(self) -> bool:
         """Whether the window holds only a part of it."""
         return self.end - self.start < self.full_ns
+
+
+class Calendar:
+    """A window [start, end) (ns since 1970 UTC) and the weeks in it."""
+
+    def __init__(self, start: int, end: int, zone: tzinfo) -> None:
+        self.start, self.end = start, end
+        self.weeks = weeks_of(start, end, zone)
+        self._edges = [start, *(week.end for week in self.weeks)]
+
+    def edges(self, start: int, end: int) -> list[int]:
+        """The instants at which weeks begin inside [start, end)."""
+        return self._edges[bisect_right(self._edges, start) : bisect_left(self._edges, end)]
+
+    def week_at(self, instant: int) -> int:
+        """Position of the week that holds an instant of the window."""
+        return bisect_right(self._edges, instant) - 1
 
 
 def weeks_of(start: int, end: int, zone: tzinfo) -> list[Week]:

@@ -13,7 +13,7 @@ from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import chart_columns
 from goodput_cli.report.html.disruptions import disruptions
-from goodput_cli.report.html.drawing import moving_library, unchecked
+from goodput_cli.report.html.drawing import moving_library
 from goodput_cli.report.html.figures import STILL_COLUMNS, figures
 from goodput_cli.report.html.page import document, resource, script_data
 from goodput_cli.report.html.sections import (
@@ -42,8 +42,7 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     picture = picture_of(analysis, MOVING_COLUMNS)
     fine, coarse = chart_columns(picture), chart_columns(picture_of(analysis, STILL_COLUMNS))
     steps = find_steps(analysis)
-    with unchecked():
-        shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
+    shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
     return document(
         "analysis.html",
         scripts=[moving_library(), resource("report.js")],

@@ -16,7 +16,7 @@ from goodput_cli.analysis.rolling.sheet import rolling_lines
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import cost_text
-from goodput_cli.report.markdown import escape, folded, name_text, table_head, table_row
+from goodput_cli.report.markdown import category_text, escape, folded, name_text, table_head, table_row
 from goodput_cli.report.messages import places_text
 from goodput_cli.report.sheets.markdown import table_lines
 from goodput_cli.report.strip import strip_lines
@@ -65,7 +65,7 @@ def _thresholds(analysis: Analysis) -> Iterator[str]:
     if not analysis.thresholds:
         return
     yield ""
-    yield from table_head("Threshold", "Result", "Value", "Limit", left=2)
+    yield from table_head("threshold", "result", "value", "limit", left=2)
     shown, rest = _split(analysis.thresholds)
     for threshold in shown:
         words = facts.threshold_verdict(threshold)
@@ -103,13 +103,11 @@ def _strip(analysis: Analysis) -> Iterator[str]:
 
 def _categories(analysis: Analysis) -> Iterator[str]:
     yield ""
-    yield from table_head("Category", "", "Seconds", "Time", "Share", left=2)
+    yield from table_head("category", "", "seconds", "time", "share", left=2)
     shown, rest = _split(facts.category_rows(analysis))
     for row in shown:
-        category, _, label = row.name.partition(":")
-        name = f"`{category}`" + (f" {name_text(label)}" if label else "")
         drawn = bar(row.share, _BAR_WIDTH, unicode=True)
-        yield table_row(name, drawn, seconds_text(row.ns), duration(row.ns), row.percent)
+        yield table_row(category_text(row.name), drawn, seconds_text(row.ns), duration(row.ns), row.percent)
     if rest:
         ns = sum(row.ns for row in rest)
         yield table_row(f"{len(rest)} more, together", "", seconds_text(ns), duration(ns), "")
@@ -164,7 +162,7 @@ def _reference_lines(analysis: Analysis) -> Iterator[str]:
     pin = facts.pin_option(analysis)
     if pin:
         yield from (f"Taken from the log itself: pin it with `{pin}`.", "")
-    yield from table_head("Metric", "Value")
+    yield from table_head("metric", "value")
     yield from (table_row(name, value) for name, value in facts.reference_rows(analysis))
 
 
@@ -180,7 +178,7 @@ def _diagnostics(analysis: Analysis) -> Iterator[str]:
 
 def _diagnostic_lines(analysis: Analysis) -> Iterator[str]:
     shown, rest = _split(worst_first(analysis.diagnostics), _MOST_DIAGNOSTICS)
-    yield "| Severity | Code | Count | Message | Where |"
+    yield "| severity | code | count | message | where |"
     yield "| --- | --- | ---: | --- | --- |"
     for one in shown:
         message, places = name_text(one.message, _LONGEST_MESSAGE), name_text(places_text(one), _LONGEST_PLACES)

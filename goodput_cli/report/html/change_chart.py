@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import altair as alt
-
 from goodput_cli.analysis.compare.chart import ChangeChart
 from goodput_cli.report.html.charts import KEPT_COLOUR, LOST_COLOUR, WIDTH
-from goodput_cli.report.html.drawing import INK, Spec, finished, left_axis
+from goodput_cli.report.html.drawing import INK, finished, left_axis
+from goodput_cli.report.html.vegalite import Spec, field, layered, marks, only, texts, title
 from goodput_cli.vocabulary.text import points, safe, shorten
 
 _ROW = 24
@@ -23,36 +22,24 @@ def change_spec(chart: ChangeChart) -> Spec:
     ]  # fmt: skip
     names = [shorten(safe(name), _LONGEST_NAME, "...") for name, _ in chart.moved]
     count, most = len(values), max(abs(moved) for _, moved in chart.moved)
-    labels = "[" + ",".join(f"'{_quoted(name)}'" for name in names) + "][floor(datum.value)]"
     axis = left_axis(
-        values=[place + 0.5 for place in range(count)],
-        labelExpr=labels,
-        grid=False,
-        ticks=False,
-        domain=False,
-        labelOverlap=False,
-    )
-    scale = alt.Scale(domain=[-1.25 * most, 1.25 * most], nice=False)
-    x_axis = alt.Axis(title="points of goodput: worse to the left, better to the right", tickCount=9)
-    y = {"scale": alt.Scale(domain=[count, 0], nice=False, zero=False)}
-    base = alt.Chart(alt.Data(values=values))
-    bars = base.mark_rect().encode(
-        x=alt.X("zero:Q", scale=scale, axis=x_axis), x2="points:Q", y=alt.Y("low:Q", axis=axis, **y), y2="high:Q",
-        color=alt.condition("datum.better", alt.value(KEPT_COLOUR), alt.value(LOST_COLOUR)),
+        values=[place + 0.5 for place in range(count)], labelExpr=f"{texts(names)}[floor(datum.value)]",
+        grid=False, ticks=False, domain=False, labelOverlap=False,
     )  # fmt: skip
-    texts = [
-        base.transform_filter(f"datum.better == {better}")
-        .mark_text(align=align, dx=dx, fontSize=12, color=INK)
-        .encode(x=alt.X("points:Q", scale=scale), y=alt.Y("place:Q", **y), text="text:N")
+    x_axis = {"title": "points of goodput: worse to the left, better to the right", "tickCount": 9}
+    x: Spec = {"scale": {"domain": [-1.25 * most, 1.25 * most], "nice": False}, "axis": x_axis}
+    y: Spec = {"scale": {"domain": [count, 0], "nice": False, "zero": False}, "axis": axis}
+    colour = {"condition": {"test": "datum.better", "value": KEPT_COLOUR}, "value": LOST_COLOUR}
+    bars = marks(
+        values, "rect", {}, x=field("zero", **x), x2="points", y=field("low", **y), y2="high", color=colour
+    )  # fmt: skip
+    words = [
+        marks(
+            values, "text", {"align": align, "dx": dx, "fontSize": 12, "color": INK}, only(f"datum.better == {better}"),
+            x=field("points", **x), y=field("place", **y), text=field("text", "N"),
+        )
         for better, align, dx in ((1, "left", 5), (0, "right", -5))
-    ]
-    title, verdict = (shorten(safe(text), _LONGEST_TITLE) for text in chart.title)
-    picture = alt.layer(bars, *texts).properties(
-        width=WIDTH, height=_ROW * count, title=alt.TitleParams(text=title, subtitle=[verdict], offset=16)
-    )
-    return finished(picture, zoom=False)
-
-
-def _quoted(name: str) -> str:
-    """Text of a log inside a string of Vega's expression language."""
-    return "".join(f"\\u{ord(char):04x}" if not char.isalnum() and char not in " :_-." else char for char in name)
+    ]  # fmt: skip
+    heading, verdict = (shorten(safe(text), _LONGEST_TITLE) for text in chart.title)
+    above = title(heading, verdict, offset=16)
+    return finished(layered(bars, *words, **above, width=WIDTH, height=_ROW * count))

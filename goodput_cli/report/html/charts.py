@@ -1,14 +1,24 @@
-"""The charts of an analysis, as Vega-Lite specifications made with Altair."""
+"""The charts of an analysis, as Vega-Lite specifications."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-
-import altair as alt
+from typing import Any
 
 from goodput_cli.report.html.columns import ChartColumns
-from goodput_cli.report.html.drawing import INK, LEFT, Spec, finished, left_axis, legend, texts
+from goodput_cli.report.html.drawing import INK, LEFT, finished, left_axis, legend
+from goodput_cli.report.html.vegalite import (
+    Spec,
+    calculated,
+    field,
+    independent,
+    layered,
+    marks,
+    only,
+    texts,
+    title,
+)
 from goodput_cli.vocabulary.categories import Category
 
 WIDTH = 860
@@ -28,18 +38,16 @@ _ROLLING_COLOURS = tuple(
 _ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 
 
-def main_chart(columns: ChartColumns, title: tuple[str, str] | None = None) -> Spec:
-    """Step against wall clock, and under it what the time went to. title: of a picture that stands alone, with a line
+def main_chart(columns: ChartColumns, heading: tuple[str, str] | None = None) -> Spec:
+    """Step against wall clock, and under it what the time went to. heading: of a picture that stands alone, with a line
     below it."""
-    panels = [_lanes_panel(columns)]
+    panels = {"lanes": _lanes_panel(columns)}
     if columns.has("curve"):
-        panels.insert(0, _steps_panel(columns))
-    chart = alt.vconcat(*panels, spacing=10, bounds="flush").resolve_scale(
-        color="independent", strokeDash="independent"
-    )
-    if title is not None:
-        chart = chart.properties(title=alt.TitleParams(text=title[0], subtitle=title[1], offset=22))
-    return finished(chart)
+        panels = {"steps": _steps_panel(columns), **panels}
+    above = {} if heading is None else title(*heading, offset=22)
+    apart = independent("color", "strokeDash")
+    chart = {**above, "vconcat": list(panels.values()), "spacing": 10, "bounds": "flush", **apart}
+    return finished(chart, list(panels))
 
 
 def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
@@ -47,74 +55,71 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
     names = ["cumulative", *(f"window of {window}" for window in windows)]
     dashes = [[1, 0], *(_ROLLING_DASHES[number % len(_ROLLING_DASHES)] for number in range(len(windows)))]
     colours = [KEPT_COLOUR, *(_ROLLING_COLOURS[number % len(_ROLLING_COLOURS)] for number in range(len(windows)))]
-    y = alt.Y("percent:Q", axis=left_axis("goodput, %"), scale=alt.Scale(domain=_percents(columns), nice=False))
-    domain = alt.Scale(domain=names, range=colours)
-    look = {
-        "color": alt.Color("name:N", scale=domain, legend=legend()),
-        "strokeDash": alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=legend()),
+    place = {
+        "x": time_axis(columns),
+        "y": field("percent", axis=left_axis("goodput, %"), scale={"domain": _percents(columns), "nice": False}),
     }
-    rolling = (
-        alt.Chart(alt.NamedData("rolling"))
-        .transform_calculate(name=f"{texts(names[1:])}[datum.line]")
-        .mark_line(strokeWidth=1.5, clip=True)
-        .encode(x=time_axis(columns), y=y, detail="line:N", **look)
-    )
-    cumulative = (
-        alt.Chart(alt.NamedData("cumulative"))
-        .transform_calculate(name=texts(names[:1]) + "[0]")
-        .mark_line(strokeWidth=2.5, clip=True)
-        .encode(x=time_axis(columns), y=y, **look)
-    )
-    return finished(panel(columns, [_disruption_rules(columns), rolling, cumulative], 200))
+    look = _line_look("name", names, colours, dashes)
+    rolling = marks(
+        "rolling", "line", {"strokeWidth": 1.5, "clip": True}, calculated(name=f"{texts(names[1:])}[datum.line]"),
+        **place, detail=field("line", "N"), **look,
+    )  # fmt: skip
+    cumulative = marks(
+        "cumulative", "line", {"strokeWidth": 2.5, "clip": True}, calculated(name=texts(names[:1]) + "[0]"),
+        **place, **look,
+    )  # fmt: skip
+    return finished(panel("goodput", columns, [_disruption_rules(columns), rolling, cumulative], 200), ["goodput"])
+
+
+def _line_look(column: str, names: Sequence[str], colours: Sequence[str], dashes: Sequence[Sequence[int]]) -> Spec:
+    """Lines that differ in colour and in dashes."""
+    looks: dict[str, Sequence[Any]] = {"color": colours, "strokeDash": dashes}
+    return {
+        channel: field(column, "N", scale={"domain": list(names), "range": list(values)}, legend=legend())
+        for channel, values in looks.items()
+    }
 
 
 def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple[float, float, str]]) -> Spec:
     """Step times. ideal: in s. regimes: slow ones: begin and end in ms since the start, and how slow in words."""
     least, most = min(columns.tables["steps"]["low"]), max(columns.tables["steps"]["high"])
-    logarithmic = least > 0 and most / least > _LOG_SPREAD
-    if logarithmic:
-        scale = alt.Scale(type="log", domain=[least / 1.15, most * 1.15], nice=False)
+    scale: Spec = {"zero": True, "nice": True}
+    axis = left_axis("step time, s", tickCount=6, format="~r")
+    if least > 0 and most / least > _LOG_SPREAD:
+        scale = {"type": "log", "domain": [least / 1.15, most * 1.15], "nice": False}
         axis = left_axis("step time, s", values=round_numbers(least / 1.15, most * 1.15), format="~r")
-    else:
-        scale, axis = alt.Scale(zero=True, nice=True), left_axis("step time, s", tickCount=6, format="~r")
-    y = alt.Y("low:Q", scale=scale, axis=axis)
+    x, y = time_axis(columns), field("low", scale=scale, axis=axis)
     zero = columns.start_ns / 1e6
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
-    base = alt.Chart(alt.NamedData("steps"))
+    spread = {"strokeWidth": 2, "strokeCap": "round", "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
+    level = {"strokeWidth": 1.5, "color": INK, "opacity": 0.75, "clip": True}
+    best = {"strokeDash": [6, 4], "strokeWidth": 1.5, "color": KEPT_COLOUR}
     layers = [
         *shades(columns, slow),
-        base.mark_rule(
-            strokeWidth=2, strokeCap="round", color=Category.TPU_INITIALIZATION.look.colour, clip=True
-        ).encode(x=time_axis(columns), y=y, y2="high:Q"),
-        base.mark_line(strokeWidth=1.5, color=INK, opacity=0.75, clip=True).encode(x=time_axis(columns), y="level:Q"),
-        alt.Chart(alt.Data(values=[{"ideal": ideal}]))
-        .mark_rule(strokeDash=[6, 4], strokeWidth=1.5, color=KEPT_COLOUR)
-        .encode(y="ideal:Q"),
+        marks("steps", "rule", spread, x=x, y=y, y2="high"),
+        marks("steps", "line", level, x=x, y=field("level")),
+        marks([{"ideal": ideal}], "rule", best, y=field("ideal")),
     ]
-    return finished(panel(columns, layers, 200))
+    return finished(panel("times", columns, layers, 200), ["times"])
 
 
-def shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[alt.Chart]:
+def shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[Spec]:
     """Slow regimes behind the step times, and what they are called."""
     if not slow:
         return []
-    shade = alt.Chart(alt.Data(values=slow))
-    text = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": INK, "clip": True}
+    shade = {"color": Category.STALL.look.colour, "opacity": 0.16, "clip": True}
+    words = {"align": "left", "baseline": "top", "dx": 4, "dy": 4, "fontSize": 12, "color": INK, "clip": True}
     return [
-        shade.mark_rect(color=Category.STALL.look.colour, opacity=0.16, clip=True).encode(
-            x=time_axis(columns), x2="u:T"
-        ),
-        shade.mark_text(**text).encode(x=time_axis(columns), y=alt.value(0), text="text:N"),
+        marks(slow, "rect", shade, x=time_axis(columns), x2="u"),
+        marks(slow, "text", words, x=time_axis(columns), y={"value": 0}, text=field("text", "N")),
     ]
 
 
-def time_axis(columns: ChartColumns, *, labels: bool = True) -> alt.X:
+def time_axis(columns: ChartColumns, *, labels: bool = True) -> Spec:
     """The time axis, in UTC."""
-    start, end = columns.start_ns / 1e6, columns.end_ns / 1e6
-    axis = alt.Axis(
-        title=None, grid=True, labels=labels, ticks=labels, tickCount=9, labelOverlap=True, labelExpr=_clock(start, end)
-    )
-    return alt.X("t:T", axis=axis, scale=alt.Scale(type="utc", nice=False))
+    words = _clock(columns.start_ns / 1e6, columns.end_ns / 1e6)
+    axis = {"title": None, "grid": True, "tickCount": 9, "labelOverlap": True, "labelExpr": words}
+    return field("t", "T", axis={**axis, "labels": labels, "ticks": labels}, scale={"type": "utc", "nice": False})
 
 
 def _clock(start: float, end: float) -> str:
@@ -126,73 +131,60 @@ def _clock(start: float, end: float) -> str:
     return f"utcFormat(datum.value,{at_midnight}?'%b %d':'{fine}')"
 
 
-def _steps_panel(columns: ChartColumns) -> alt.LayerChart:
-    y = alt.Y("step:Q", axis=left_axis("step", tickCount=6, format=",d"), scale=alt.Scale(zero=False, nice=True))
-    states, colours, dashes = list(_STATES), [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]]
-    curve = (
-        alt.Chart(alt.NamedData("curve"))
-        .transform_calculate(state=f"{texts(_STATES)}[datum.lost]")
-        .mark_line(strokeWidth=2.5, clip=True, strokeJoin="round")
-        .encode(
-            x=time_axis(columns, labels=False),
-            y=y,
-            detail="line:N",
-            color=alt.Color("state:N", scale=alt.Scale(domain=states, range=colours), legend=legend()),
-            strokeDash=alt.StrokeDash("state:N", scale=alt.Scale(domain=states, range=dashes), legend=legend()),
-        )
-    )
-    falls = (
-        alt.Chart(alt.NamedData("falls"))
-        .mark_rule(strokeWidth=1, strokeDash=[1, 3], color=INK, opacity=0.8, clip=True)
-        .encode(x=time_axis(columns, labels=False), x2="u:T", y=y, y2="to:Q")
-    )
-    numbers = (
-        alt.Chart(alt.NamedData("disruptions"))
-        .transform_filter("datum.text != ''")
-        .mark_text(align="left", baseline="top", dx=3, dy=3, fontSize=12, fontWeight="bold", color=INK, clip=True)
-        .encode(x=time_axis(columns, labels=False), y=alt.value(0), text="text:N")
-    )
-    return panel(columns, [_disruption_rules(columns, labels=False), falls, curve, numbers], 280, labels=False)
+def _steps_panel(columns: ChartColumns) -> Spec:
+    x = time_axis(columns, labels=False)
+    y = field("step", axis=left_axis("step", tickCount=6, format=",d"), scale={"zero": False, "nice": True})
+    line = {"strokeWidth": 2.5, "clip": True, "strokeJoin": "round"}
+    look = _line_look("state", _STATES, [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]])
+    fall = {"strokeWidth": 1, "strokeDash": [1, 3], "color": INK, "opacity": 0.8, "clip": True}
+    number = {"align": "left", "baseline": "top", "dx": 3, "dy": 3, "fontSize": 12, "fontWeight": "bold", "color": INK}
+    layers = [
+        _disruption_rules(columns, labels=False),
+        marks("falls", "line", fall, x=x, y=y),
+        marks("curve", "line", line, calculated(state=f"{texts(_STATES)}[datum.lost]"), x=x, y=y, **look),
+        marks("disruptions", "text", {**number, "clip": True}, only("datum.text != ''"),
+              x=x, y={"value": 0}, text=field("text", "N")),
+    ]  # fmt: skip
+    return panel("steps", columns, layers, 280, labels=False)
 
 
-def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> alt.Chart:
+def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
     opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), 0.12))
-    return (
-        alt.Chart(alt.NamedData("disruptions"))
-        .mark_rule(strokeWidth=1, color=INK, opacity=opacity, clip=True)
-        .encode(x=time_axis(columns, labels=labels))
-    )
+    look = {"strokeWidth": 1, "color": INK, "opacity": opacity, "clip": True}
+    return marks("disruptions", "rule", look, x=time_axis(columns, labels=labels))
 
 
-def _lanes_panel(columns: ChartColumns) -> alt.LayerChart:
+def _lanes_panel(columns: ChartColumns) -> Spec:
     """One lane a category, each named at its left: no colour needs to be known."""
     count = len(columns.lanes)
     axis = left_axis(
         values=[lane + 0.5 for lane in range(count)], labelExpr=f"{texts(columns.lanes)}[floor(datum.value)]",
         grid=False, ticks=False, domain=False, labelLimit=LEFT - 8,
     )  # fmt: skip
-    y = alt.Y("high:Q", axis=axis, scale=alt.Scale(domain=[count, 0], nice=False, zero=False))
-    looks = alt.Scale(domain=list(range(len(Category))), range=[category.look.colour for category in Category])
-    colour = alt.Color("kind:N", legend=None, scale=looks)
-    x = time_axis(columns)
-    bands = alt.Chart(alt.NamedData("bands")).mark_rect(clip=True, strokeWidth=0.8).encode(
-        x=x, x2="u:T", y=y, y2="low:Q", color=colour, stroke=alt.Stroke("kind:N", legend=None, scale=looks)
-    )  # fmt: skip
-    strip = alt.Chart(alt.NamedData("strip")).transform_calculate(high="0.05", low="0.95").mark_rect(clip=True).encode(
-        x=x, x2="u:T", y=y, y2="low:Q", color=colour
-    )  # fmt: skip
-    layers = [_disruption_rules(columns), strip, bands]
-    ticks = alt.Chart(alt.NamedData("saves")).transform_calculate(high=f"{count - 0.85}", low=f"{count - 0.15}")
-    layers.append(ticks.mark_rule(strokeWidth=1.2, color=INK, clip=True).encode(x=x, y=y, y2="low:Q"))
-    return panel(columns, layers, _LANE * count)
+    place: Spec = {
+        "x": time_axis(columns),
+        "y": field("high", axis=axis, scale={"domain": [count, 0], "nice": False, "zero": False}),
+        "y2": "low",
+    }
+    looks = {"domain": list(range(len(Category))), "range": [category.look.colour for category in Category]}
+    kind = field("kind", "N", legend=None, scale=looks)
+    strip, saves = calculated(high="0.05", low="0.95"), calculated(high=f"{count - 0.85}", low=f"{count - 0.15}")
+    tick = {"strokeWidth": 1.2, "color": INK, "clip": True}
+    layers = [
+        _disruption_rules(columns),
+        marks("strip", "rect", {"clip": True}, strip, **place, x2="u", color=kind),
+        marks("bands", "rect", {"clip": True, "strokeWidth": 0.8}, **place, x2="u", color=kind, stroke=kind),
+        marks("saves", "rule", tick, saves, **place),
+    ]
+    return panel("lanes", columns, layers, _LANE * count)
 
 
-def panel(columns: ChartColumns, layers: Sequence[alt.Chart], height: int, *, labels: bool = True) -> alt.LayerChart:
+def panel(name: str, columns: ChartColumns, layers: Sequence[Spec], height: int, *, labels: bool = True) -> Spec:
     """Layers over one time axis, those that have something to show. One that shows nothing holds both ends of the
-    window, so that the axis does too."""
-    shown = [layer for layer in layers if columns.has(getattr(layer.data, "name", None))]
-    window = alt.Chart(alt.NamedData("window")).mark_rule(opacity=0).encode(x=time_axis(columns, labels=labels))
-    return alt.layer(*shown, window).properties(width=WIDTH, height=height)
+    window, so that the axis does too; it has the name."""
+    shown = [layer for layer in layers if columns.has(layer["data"].get("name"))]
+    window = {"name": name, **marks("window", "rule", {"opacity": 0}, x=time_axis(columns, labels=labels))}
+    return layered(*shown, window, width=WIDTH, height=height)
 
 
 def _percents(columns: ChartColumns) -> list[float]:

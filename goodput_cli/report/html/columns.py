@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.picture.metric_lines import DRAWN
 from goodput_cli.analysis.picture.picture import Picture, Shares
-from goodput_cli.vocabulary.categories import CATEGORIES, title
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.category_names import title
 
 Table = Mapping[str, Sequence[Any]]
 """Columns by name, all of one length."""
@@ -90,25 +91,36 @@ def _short(value: float) -> float:
 
 
 def _curve(picture: Picture) -> Table:
-    """line: which line; step; lost: 0 or 1."""
+    """line: which line; step; lost: 0 or 1. Behind each line a row without a step ends it."""
     curve = picture.curve
+    last = np.flatnonzero(curve.line[1:] != curve.line[:-1]) + 1
     return {
-        "t": _ms(picture, curve.time),
-        "step": _numbers(curve.step, 12),
-        "line": curve.line.tolist(),
-        "lost": curve.lost.astype(int).tolist(),
+        "t": _broken(_ms(picture, curve.time), last, repeated=True),
+        "step": _broken(_numbers(curve.step, 12), last),
+        "line": _broken(curve.line.tolist(), last),
+        "lost": _broken(curve.lost.astype(int).tolist(), last, repeated=True),
     }
 
 
+def _broken(values: list[Any], places: NDArray[np.intp], *, repeated: bool = False) -> list[Any]:
+    """A column with a row more in front of some places: None, or what is before it once more."""
+    made: list[Any] = []
+    for start, stop in zip((0, *places.tolist()), (*places.tolist(), len(values)), strict=True):
+        made += values[start:stop]
+        if stop < len(values):
+            made.append(values[stop - 1] if repeated else None)
+    return made
+
+
 def _falls(picture: Picture) -> Table:
-    """From where one attempt ended (t, step) to where the next one began (u, to)."""
+    """From where one attempt ended to where the next one began: two rows, and one without a step behind them."""
     curve = picture.curve
     last = np.flatnonzero((curve.line[1:] != curve.line[:-1]) & (curve.attempt[1:] != curve.attempt[:-1]))
+    ends = np.column_stack((last, last + 1)).ravel()
+    pairs = np.arange(2, len(ends), 2)
     return {
-        "t": _ms(picture, curve.time[last]),
-        "step": _numbers(curve.step[last], 12),
-        "u": _ms(picture, curve.time[last + 1]),
-        "to": _numbers(curve.step[last + 1], 12),
+        "t": _broken(_ms(picture, curve.time[ends]), pairs, repeated=True),
+        "step": _broken(_numbers(curve.step[ends], 12), pairs),
     }
 
 

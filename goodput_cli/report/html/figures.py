@@ -16,8 +16,9 @@ from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.html.charts import goodput_chart, main_chart, step_time_chart
 from goodput_cli.report.html.columns import ChartColumns, chart_columns
-from goodput_cli.report.html.drawing import Spec, drawn_inside
+from goodput_cli.report.html.drawing import drawn_inside
 from goodput_cli.report.html.metric_chart import metric_chart
+from goodput_cli.report.html.vegalite import Spec
 from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 STILL_COLUMNS = 600

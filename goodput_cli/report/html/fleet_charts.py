@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import altair as alt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from markupsafe import Markup
 
-from goodput_cli.fleet.report.report import FleetReport, category_name, short_title
+from goodput_cli.fleet.report.fill import category_name
+from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
-from goodput_cli.report.html.drawing import drawn_alone
+from goodput_cli.report.html.drawing import INK, drawn_inside, finished
+from goodput_cli.report.html.vegalite import Spec, field, independent, layered, marks, only, sum_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
+from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import safe, shorten
 
 _WIDTH = 820
-_INK = "currentColor"
 _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
 _GOOD = Category.PRODUCTIVE.look.colour
 _MISSING = "#8a8a8a"
@@ -36,15 +40,17 @@ def factors_chart(report: FleetReport) -> Markup:
          "text": "not recorded" if value is None else f"{value:,.1f} h"}
         for name, value in known.items()
     ]  # fmt: skip
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        y=alt.Y("name:N", sort=list(known), axis=alt.Axis(title=None, labelLimit=200)),
+    y = field("name", "N", sort=list(known), axis={"title": None, "labelLimit": 200})
+    scale = {"domain": [0, 1.2 * widest], "nice": False}  # room for the words behind the widest
+    x = field("hours", axis={"title": "accelerator hours", "tickCount": 6}, scale=scale)
+    outline = {"filled": False, "stroke": _MISSING, "strokeDash": [4, 3]}
+    word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
+    layers = (
+        marks(rows, "bar", {"color": _GOOD}, only("!datum.missing"), x=x, y=y),
+        marks(rows, "bar", outline, only("datum.missing"), x=x, y=y),
+        marks(rows, "text", word, x=x, y=y, text=field("text", "N")),
     )
-    scale = alt.Scale(domain=[0, 1.2 * widest], nice=False)  # room for the words behind the widest
-    x = alt.X("hours:Q", axis=alt.Axis(title="accelerator hours", tickCount=6), scale=scale)
-    bars = base.transform_filter("!datum.missing").mark_bar(color=_GOOD).encode(x=x)
-    gaps = base.transform_filter("datum.missing").mark_bar(filled=False, stroke=_MISSING, strokeDash=[4, 3]).encode(x=x)
-    words = base.mark_text(align="left", dx=4, color=_INK, fontSize=12).encode(x=x, text="text:N")
-    return _drawn(alt.layer(bars, gaps, words).properties(width=_WIDTH, height=120), "factors")
+    return _drawn(layered(*layers, width=_WIDTH, height=120), "factors")
 
 
 def weeks_chart(report: FleetReport) -> Markup:
@@ -65,22 +71,17 @@ def weeks_chart(report: FleetReport) -> Markup:
         for week in report.weeks
         if (value := week.time_goodput_percent if by_time else week.goodput_percent) is not None
     ]
-    names = list(dict.fromkeys(str(row["category"]) for row in rows))
-    colours = [BY_NAME[_id_of(name)].look.colour for name in names]
-    x = alt.X("week:O", axis=alt.Axis(title=None, labelAngle=-40, labelOverlap=True))
-    unit = "job hours" if by_time else "accelerator hours"
-    bars = alt.Chart(alt.Data(values=rows)).mark_bar().encode(
-        x=x,
-        y=alt.Y("sum(hours):Q", axis=alt.Axis(title=unit)),
-        color=alt.Color("category:N", scale=alt.Scale(domain=names, range=colours),
-                        legend=alt.Legend(title=None, orient="bottom", columns=4, labelLimit=180)),
-        order="order:Q",
-    )  # fmt: skip
-    percents = alt.Y("goodput:Q", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(title="goodput, %", grid=False))
-    dots = alt.OverlayMarkDef(filled=True, color=_INK)
-    goodput = alt.Chart(alt.Data(values=line)).mark_line(point=dots, color=_INK, strokeWidth=2).encode(x=x, y=percents)
-    chart = alt.layer(bars, goodput).resolve_scale(y="independent")
-    return _drawn(chart.properties(width=_WIDTH, height=260), "weeks")
+    x = field("week", "O", axis={"title": None, "labelAngle": -40, "labelOverlap": True})
+    hours_axis = {"title": "job hours" if by_time else "accelerator hours"}
+    percents = field(
+        "goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %", "grid": False, "orient": "right"}
+    )
+    dots = {"point": {"filled": True, "color": INK}, "color": INK, "strokeWidth": 2}
+    layers = (
+        marks(rows, "bar", {}, x=x, y=sum_of("hours", axis=hours_axis), color=_colour(rows), order=field("order")),
+        marks(line, "line", dots, x=x, y=percents),
+    )
+    return _drawn(layered(*layers, **independent("y"), width=_WIDTH, height=260), "weeks")
 
 
 def groups_chart(report: FleetReport) -> Markup | None:
@@ -99,15 +100,18 @@ def groups_chart(report: FleetReport) -> Markup | None:
         ]
     if not rows:
         return None
+    y = field("group", "N", sort=order, axis={"title": None, "labelLimit": 220})
+    x = sum_of("hours", axis={"title": "lost job hours" if by_time else "lost accelerator hours"})
+    chart = marks(rows, "bar", {}, x=x, y=y, color=_colour(rows))
+    return _drawn({**chart, "width": _WIDTH, "height": max(24 * len(order), 60)}, "groups")
+
+
+def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    """Categories by their colours, named below."""
     names = list(dict.fromkeys(str(row["category"]) for row in rows))
-    colours = [BY_NAME[_id_of(name)].look.colour for name in names]
-    chart = alt.Chart(alt.Data(values=rows)).mark_bar().encode(
-        y=alt.Y("group:N", sort=order, axis=alt.Axis(title=None, labelLimit=220)),
-        x=alt.X("sum(hours):Q", axis=alt.Axis(title="lost job hours" if by_time else "lost accelerator hours")),
-        color=alt.Color("category:N", scale=alt.Scale(domain=names, range=colours),
-                        legend=alt.Legend(title=None, orient="bottom", columns=4, labelLimit=180)),
-    )  # fmt: skip
-    return _drawn(chart.properties(width=_WIDTH, height=max(24 * len(order), 60)), "groups")
+    scale = {"domain": names, "range": [BY_NAME[_id_of(name)].look.colour for name in names]}
+    names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180}
+    return field("category", "N", scale=scale, legend=names_below)
 
 
 def failures_chart(report: FleetReport) -> Markup | None:
@@ -125,20 +129,17 @@ def failures_chart(report: FleetReport) -> Markup | None:
     ]
     if not rows:
         return None
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("size:N", sort=[row["size"] for row in rows], axis=alt.Axis(title="accelerators", labelAngle=0))
+    x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": 0})
+    scale = {"type": "log", "nice": True}
+    axis = {"title": "job hours to a failure", "tickCount": 6, "format": "~r"}
+    arrow = {"size": 110, "shape": "triangle-up", "filled": True, "color": INK}
+    point = {"size": 90, "filled": True, "color": _GOOD}
+    layers = (
+        marks(rows, "rule", {"strokeWidth": 2, "color": INK}, x=x, y=field("low", scale=scale, axis=axis), y2="high"),
+        marks(rows, "point", point, only("!datum.open"), x=x, y=field("mttf", scale=scale, axis=axis)),
+        marks(rows, "point", arrow, only("datum.open"), x=x, y=field("high", scale=scale, axis=axis)),
     )
-    scale = alt.Scale(type="log", nice=True)
-    y = alt.Y("low:Q", scale=scale, axis=alt.Axis(title="job hours to a failure", tickCount=6, format="~r"))
-    ranges = base.mark_rule(strokeWidth=2, color=_INK).encode(y=y, y2="high:Q")
-    points = base.transform_filter("!datum.open").mark_point(size=90, filled=True, color=_GOOD).encode(
-        y=alt.Y("mttf:Q", scale=scale)
-    )  # fmt: skip
-    ends = base.transform_filter("datum.open")
-    arrows = ends.mark_point(size=110, shape="triangle-up", filled=True, color=_INK).encode(
-        y=alt.Y("high:Q", scale=scale)
-    )
-    return _drawn(alt.layer(ranges, points, arrows).properties(width=_WIDTH, height=220), "failures")
+    return _drawn(layered(*layers, width=_WIDTH, height=220), "failures")
 
 
 def runs_chart(report: FleetReport) -> Markup | None:
@@ -156,13 +157,12 @@ def runs_chart(report: FleetReport) -> Markup | None:
             rows.append({"hours": amount, "goodput": row.goodput_percent, "name": name})
     if len(rows) < 2:
         return None
-    chart = alt.Chart(alt.Data(values=rows)).mark_point(size=36, filled=True, opacity=0.6, color=_GOOD).encode(
-        x=alt.X("hours:Q", scale=alt.Scale(type="log"),
-                axis=alt.Axis(title="job hours" if by_time else "accelerator hours", tickCount=8, format="~s")),
-        y=alt.Y("goodput:Q", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(title="goodput, %")),
-        description="name:N",
-    )  # fmt: skip
-    return _drawn(chart.properties(width=_WIDTH, height=260), "runs")
+    axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, "format": "~s"}
+    x = field("hours", scale={"type": "log"}, axis=axis)
+    y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
+    look = {"size": 36, "filled": True, "opacity": 0.6, "color": _GOOD}
+    chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
+    return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")
 
 
 def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
@@ -174,12 +174,12 @@ def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
 
 def _family(category: str) -> str:
     """A category in a legend: custom events are one."""
-    return short_title(category.partition(":")[0])
+    return title(category.partition(":")[0])
 
 
-def _id_of(title: str) -> str:
-    return next(name for name in BY_NAME if short_title(name) == title)
+def _id_of(shown: str) -> str:
+    return next(name for name in BY_NAME if title(name) == shown)
 
 
-def _drawn(chart: alt.TopLevelMixin, name: str) -> Markup:
-    return Markup(drawn_alone(chart, f"fleet-{name}"))
+def _drawn(chart: Spec, name: str) -> Markup:
+    return Markup(drawn_inside(finished(chart), None, f"fleet-{name}"))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
-
 from goodput_cli.analysis.picture.metric_lines import DRAWN
 from goodput_cli.report.html.charts import panel, shades, time_axis
 from goodput_cli.report.html.columns import ChartColumns
-from goodput_cli.report.html.drawing import Spec, finished, left_axis
+from goodput_cli.report.html.drawing import finished, left_axis
+from goodput_cli.report.html.vegalite import Spec, field, marks, only
 from goodput_cli.vocabulary.categories import Category
 
 _HEIGHT = 90
@@ -18,19 +17,16 @@ _HEIGHT = 90
 def metric_chart(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> Spec:
     """A panel a metric. regimes: slow ones, as in the chart of step times."""
     present = set(columns.tables["metrics"]["line"])
-    panels = [_metric_panel(columns, line, regimes) for line in range(len(DRAWN)) if line in present]
-    return finished(alt.vconcat(*panels, spacing=26, bounds="flush"))
+    panels = {f"metric-{line}": line for line in range(len(DRAWN)) if line in present}
+    drawn = [_metric_panel(name, columns, line, regimes) for name, line in panels.items()]
+    return finished({"vconcat": drawn, "spacing": 26, "bounds": "flush"}, list(panels))
 
 
-def _metric_panel(columns: ChartColumns, line: int, regimes: Sequence[tuple[float, float, str]]) -> alt.LayerChart:
+def _metric_panel(name: str, columns: ChartColumns, line: int, regimes: Sequence[tuple[float, float, str]]) -> Spec:
     zero = columns.start_ns / 1e6
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
-    title = list(DRAWN.values())[line]
-    values = (
-        alt.Chart(alt.NamedData("metrics"))
-        .transform_filter(f"datum.line == {line}")
-        .mark_line(strokeWidth=1.5, color=Category.TPU_INITIALIZATION.look.colour, clip=True)
-        .encode(x=time_axis(columns), y=alt.Y("value:Q", axis=left_axis(title, tickCount=4, format="~r"),
-                                              scale=alt.Scale(zero=False, nice=True)))
-    )  # fmt: skip
-    return panel(columns, [*shades(columns, slow), values], _HEIGHT)
+    axis = left_axis(list(DRAWN.values())[line], tickCount=4, format="~r")
+    look = {"strokeWidth": 1.5, "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
+    y = field("value", axis=axis, scale={"zero": False, "nice": True})
+    values = marks("metrics", "line", look, only(f"datum.line == {line}"), x=time_axis(columns), y=y)
+    return panel(name, columns, [*shades(columns, slow), values], _HEIGHT)

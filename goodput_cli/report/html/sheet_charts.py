@@ -10,8 +10,9 @@ from goodput_cli.analysis.compare.chart import ChangeChart
 from goodput_cli.analysis.sheet import Chart, Sheet
 from goodput_cli.errors import UsageError
 from goodput_cli.report.html.change_chart import change_spec
-from goodput_cli.report.html.drawing import Spec, drawn, drawn_inside, painted
+from goodput_cli.report.html.drawing import drawn, drawn_inside, painted
 from goodput_cli.report.html.interval_chart import interval_spec
+from goodput_cli.report.html.vegalite import Spec
 
 _SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {
     ChangeChart: change_spec,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Sheet
 from goodput_cli.vocabulary.text import change, clock, duration, finite, number, percent, points
 
 NOT_RECORDED = "-"
-_DAY = 86_400 * 10**9
+_MONEY = 2
+_NO_YEAR, _TIME = len("2026-"), len("2026-01-31 ")
 _LEFT: tuple[ColumnKind, ...] = ("text", "share")
 
 
@@ -50,19 +51,35 @@ def cell_text(kind: ColumnKind, value: Cell) -> str:
             return number(float(value))
 
 
-def same_day(sheet: Sheet, rows: Iterable[Sequence[Cell]]) -> bool:
-    """Whether all instants of the rows lie on one day (UTC), so that it need not be repeated."""
+def cell_texts(column: Column, values: Sequence[Cell]) -> list[str]:
+    """The cells of a column in words; numbers of at most two decimals all have as many of them."""
+    texts = [cell_text(column.kind, value) for value in values]
+    if column.kind != "number" or any(isinstance(value, str) for value in values):
+        return texts
+    decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
+    if not 0 < decimals <= _MONEY:
+        return texts
+    return [f"{float(text):.{decimals}f}" if text != NOT_RECORDED else text for text in texts]
+
+
+def instant_texts(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int) -> tuple[list[str], list[str] | None]:
+    """The instants of a column as `2026-01-31 10:00:00` without what the lines above the table say already, the day or
+    the year; and without the year for want of room, where there is one only."""
+    above = " ".join((sheet.title, *sheet.summary))
     places = [position for position, column in shown_columns(sheet) if column.kind == "instant"]
-    days = {value // _DAY for row in rows for position in places if isinstance(value := row[position], int)}
-    return len(days) <= 1
+    days = {clock(value)[0] for row in rows for position in places if isinstance(value := row[position], int)}
+    years = {day[:4] for day in days}
+    cells = [row[place] for row in rows]
+    if len(days) == 1 and days <= set(above.split()):
+        return [_instant(cell, _TIME) for cell in cells], None
+    short = [_instant(cell, _NO_YEAR) for cell in cells] if len(years) <= 1 else None
+    if short is not None and any(f"{year}-" in above for year in years):
+        return short, None
+    return [_instant(cell, 0) for cell in cells], short
 
 
-def short_instant(value: Cell, *, with_day: bool) -> str:
-    """`01-31 10:00:00`, or without the day; the year stands in the heading."""
-    if not isinstance(value, int):
-        return NOT_RECORDED
-    day, time = clock(value)
-    return f"{day[5:]} {time}" if with_day else time
+def _instant(value: Cell, start: int) -> str:
+    return " ".join(clock(value))[start:] if isinstance(value, int) else NOT_RECORDED
 
 
 def table_columns(sheet: Sheet) -> list[tuple[int, Column]]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import document
-from goodput_cli.report.sheets.cells import cell_text, is_left, shown_columns, shown_rows
+from goodput_cli.report.sheets.cells import cell_texts, is_left, shown_columns, shown_rows
 from goodput_cli.vocabulary.text import finite
 
 MOST_ROWS = 5000
@@ -50,13 +50,15 @@ def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's sign
 
 def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
     """What people are shown of a sheet, in words, and of long tables the first `most` rows."""
-    rows, columns = shown_rows(sheet), shown_columns(sheet)
+    every, columns = shown_rows(sheet), shown_columns(sheet)
+    rows = list(islice(every, most))
+    cells = [_cells(column, [row[position] for row in rows]) for position, column in columns]
     return HtmlTable(
         title=sheet.title,
         summary=sheet.summary,
         heads=tuple(HtmlCell(_head(column), None, is_left(column)) for _, column in columns),
-        rows=tuple(_cells(row, columns) for row in islice(rows, most)),
-        left_out=max(len(rows) - most, 0),
+        rows=tuple(zip(*cells, strict=True)),
+        left_out=max(len(every) - most, 0),
         notes=sheet.notes,
         more=tuple(html_table(part, most) for part in sheet.sections),
         drawing=None if sheet.chart is None else _drawing(sheet.chart),
@@ -71,15 +73,11 @@ def _drawing(chart: Chart) -> Markup:
 
 
 def _head(column: Column) -> str:
-    return column.name + (" (UTC)" if column.kind == "instant" else "")
+    return column.heading + (" (UTC)" if column.kind == "instant" else "")
 
 
-def _cells(row: tuple[Cell, ...], columns: list[tuple[int, Column]]) -> tuple[HtmlCell, ...]:
-    return tuple(_cell(column, row[position]) for position, column in columns)
-
-
-def _cell(column: Column, value: Cell) -> HtmlCell:
+def _cells(column: Column, values: list[Cell]) -> list[HtmlCell]:
     if column.kind != "share":
-        return HtmlCell(cell_text(column.kind, value), None, is_left(column))
-    share = finite(float(value)) if isinstance(value, int | float) else None
-    return HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True)
+        return [HtmlCell(text, None, is_left(column)) for text in cell_texts(column, values)]
+    shares = (finite(float(value)) if isinstance(value, int | float) else None for value in values)
+    return [HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True) for share in shares]

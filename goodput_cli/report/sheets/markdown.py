@@ -7,8 +7,8 @@ from itertools import islice
 
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.markdown import escape, table_row
-from goodput_cli.report.sheets.cells import cell_text, is_left, shown_columns, shown_rows
+from goodput_cli.report.markdown import category_text, escape, table_row
+from goodput_cli.report.sheets.cells import cell_texts, is_left, shown_columns, shown_rows
 from goodput_cli.report.terminal import bar
 
 _BAR_WIDTH = 10
@@ -38,15 +38,17 @@ def table_lines(sheet: Sheet, most: int | None = None) -> Iterator[str]:
     columns = shown_columns(sheet)
     yield table_row(*(_head(column) for _, column in columns))
     yield table_row(*("---" if is_left(column) else "---:" for _, column in columns))
-    for row in islice(shown_rows(sheet), most):
-        yield table_row(*(_cell(column, row[position]) for position, column in columns))
+    rows = list(islice(shown_rows(sheet), most))
+    cells = [_cells(column, [row[position] for row in rows]) for position, column in columns]
+    yield from (table_row(*row) for row in zip(*cells, strict=True))
 
 
 def _head(column: Column) -> str:
-    return escape(column.name) + (" (UTC)" if column.kind == "instant" else "")
+    return escape(column.heading) + (" (UTC)" if column.kind == "instant" else "")
 
 
-def _cell(column: Column, value: Cell) -> str:
+def _cells(column: Column, values: list[Cell]) -> list[str]:
     if column.kind == "share":
-        return bar(100 * value, _BAR_WIDTH, unicode=True) if isinstance(value, int | float) else ""
-    return escape(cell_text(column.kind, value))
+        return [bar(100 * one, _BAR_WIDTH, unicode=True) if isinstance(one, int | float) else "" for one in values]
+    texts = cell_texts(column, values)
+    return [category_text(text) if column.brief is not None else escape(text) for text in texts]

@@ -73,7 +73,10 @@ class _CachedReading:
         self._reader = reader
         self._query = query
         endpoint = os.environ.get(ENDPOINT_VARIABLE)
-        self.cache = CacheFile("cloud-logging", {"endpoint": endpoint, "log": query.log_name, "job": query.job_name})
+        asked: dict[str, str | None] = {"endpoint": endpoint, "log": query.log_name, "job": query.job_name}
+        if not query.heartbeats:
+            asked["without"] = "heartbeats"
+        self.cache = CacheFile("cloud-logging", asked)
 
     def records(self) -> Iterator[list[Record]]:
         now = time.time_ns()

@@ -11,6 +11,11 @@ from goodput_cli.vocabulary.text import iso_of_nine_digits
 METRICS_LOG = "ml_diagnostics_metric"
 """The log whose entries name their job in the labels of the resource, not in the payload (formats D)."""
 
+SYSTEM_METRICS = (
+    "tpu_duty_cycle", "tpu_tensorcore_utilization", "hbm_utilization", "host_cpu_utilization",
+    "host_memory_utilization",
+)  # fmt: skip
+"""Written by every host each 10 s, whether steps go on or not."""
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -28,6 +33,8 @@ class LogQuery:
     since_ns: int | None = None
     before_ns: int | None = None
     received_ns: int | None = None
+    heartbeats: bool = True
+    """Whether system metrics are asked for, which are 99 in 100 entries of the log of metrics."""
 
     @property
     def log_name(self) -> str:
@@ -39,6 +46,9 @@ class LogQuery:
         clauses = [f"logName={quoted(self.log_name)}"]
         if self.job_name is not None:
             clauses.append(_of_job(self.log_id, self.job_name))
+        if not self.heartbeats and self.log_id == METRICS_LOG:
+            names = " OR ".join(map(quoted, SYSTEM_METRICS))
+            clauses.append(f"NOT resource.labels.namespace=({names})")
         if self.since_ns is not None:
             clauses.append(f'timestamp>="{rfc3339(self.since_ns)}"')
         if self.before_ns is not None:

@@ -48,7 +48,8 @@ def _queries(connection: Connection, project: str, log_id: str, context: ReadCon
         raise SourceError(f"Cloud Logging: the credentials name no project; {hint}")
     wanted = context.wanted
     since = None if wanted.lookback_days is None else time.time_ns() - round(wanted.lookback_days * NS_PER_DAY)
-    return [LogQuery(project, one, wanted.job_name, since) for one in log_ids(wanted.job_name, log_id, wanted.log_name)]
+    ids = log_ids(wanted.job_name, log_id, wanted.log_name)
+    return [LogQuery(project, one, wanted.job_name, since, heartbeats=wanted.heartbeats) for one in ids]
 
 
 def _first_time(query: LogQuery, context: ReadContext) -> bool:

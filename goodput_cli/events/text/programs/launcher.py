@@ -5,11 +5,11 @@ They stand in the same stdout as a trainer's lines and turn a silent death into 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.rules import Rule, pattern
 from goodput_cli.events.text.stamps import read_dated
 
@@ -128,6 +128,44 @@ RULES = (
     Rule(NAME, " exits successfully", pattern(r"Process \d+ exits successfully"),
          _plain(What.FINISHED, "finished"), "deepspeed end"),
 )  # fmt: skip
+
+
+def began_before(parts: Sequence[list[Mark]]) -> None:
+    """Where a launcher alone writes, and its log begins with the end of workers: they had been started. So that the
+    time until they are started again is seen, they begin right before the log does. parts: as of `outlive`."""
+    every = [(mark.time, mark.line, mark, part) for part in parts for mark in part if mark.said is not None]
+    if not every or any(mark.said.format != NAME for _, _, mark, _ in every if mark.said is not None):
+        return
+    ordered = sorted(every, key=lambda one: one[:2])
+    marks = [mark for _, _, mark, _ in ordered]
+    lives = [mark.said.what for mark in marks if mark.said is not None and mark.said.what in (What.START, *ENDS)]
+    if What.START in lives and lives[0] is not What.START:
+        first, part = ordered[0][2], ordered[0][3]
+        rank = first.said.rank if first.said is not None else ""
+        begin = first.time - 1
+        part.append(
+            Mark(first.line, first.stream, None, Said(NAME, What.START, name="before", rank=rank), begin, begin)
+        )
+
+
+def started_by_launcher(parts: Sequence[list[Mark]], late: Container[str]) -> None:
+    """Of a start of a launcher and one that a program prints once it is under way, the launcher's counts. late: formats
+    of such programs. parts: as of `outlive`."""
+    every = sorted(((mark.time, mark.line, mark) for part in parts for mark in part), key=lambda one: one[:2])
+    launched = False
+    drop: set[int] = set()
+    for _, _, mark in every:
+        said = mark.said
+        if said is None or said.what not in (What.START, What.STEP, *ENDS):
+            continue
+        if said.format == NAME:
+            launched = said.what is What.START
+        elif said.what is not What.START:
+            launched = False
+        elif launched and said.format in late:
+            drop.add(id(mark))
+    for part in parts:
+        part[:] = [mark for mark in part if id(mark) not in drop]
 
 
 def outlive(parts: Sequence[list[Mark]]) -> None:

@@ -15,16 +15,12 @@ from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import number, whole_number
+from goodput_cli.sources.cloud_logging.query import SYSTEM_METRICS
 
 _STARTED = "mlrun_configs"
 STEP_TIME = "step_time"
 MEASURED = ("step_time", "mfu", "tflops", "throughput", "latency")
 """Metrics whose values are shown."""
-SYSTEM = frozenset({
-    "tpu_duty_cycle", "tpu_tensorcore_utilization", "hbm_utilization", "host_cpu_utilization",
-    "host_memory_utilization",
-})  # fmt: skip
-"""Written by every host, whether steps go on or not."""
 _EVERY_NS = 10 * NS_PER_SECOND
 """Signs of life of one host are kept at most this often."""
 
@@ -63,7 +59,7 @@ def _said(
     value = _value(record.get(VALUES))
     if value is None:
         return None, f"`{VALUES}` holds no numbers; dropped"
-    if metric in SYSTEM or STEP not in record:
+    if metric in SYSTEM_METRICS or STEP not in record:
         if metric in MEASURED:
             return Said(NAME, What.ALIVE, job=run, name=metric, metrics={metric: value}), ""
         return _sign_of_life(run, rank or host, stamp, alive), ""

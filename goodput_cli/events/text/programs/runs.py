@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 from goodput_cli.events.formats.mldiagnostics import NAME
 from goodput_cli.events.schema import NS_PER_SECOND
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.rules import Rule, pattern
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
 _SILENT_NS = 60 * NS_PER_SECOND
 _STEP_TIME = "step_time"
+RUN_LINES = "mldiagnostics-lines"
+"""The format of lines that programs print, until it is known of which run they are."""
+_ONE_START_NS = 600 * NS_PER_SECOND
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,49 @@ class Grouped:
     """Whether runs have names that tell nothing, and were left apart."""
 
 
+def _line(what: What) -> Callable[[Any], Said]:
+    return lambda found: Said(RUN_LINES, what, job=dict(found.groupdict()).get("run") or "")
+
+
+RULES = (
+    Rule(RUN_LINES, "MLRun '", pattern(r"MLRun '(?P<run>[^']+)' created successfully"), _line(What.START), "created"),
+    Rule(RUN_LINES, "Unhandled exception detected!", pattern("Unhandled exception detected!"), _line(What.CRASHED),
+         "exception"),
+    Rule(RUN_LINES, "SIGTERM received (signum: ", pattern(r"SIGTERM received \(signum: "), _line(What.TERMINATED),
+         "sigterm"),
+    Rule(RUN_LINES, "Program exiting normally. Sending", pattern("Program exiting normally. Sending 'COMPLETED'"),
+         _line(What.EXITED), "completed"),
+)  # fmt: skip
+"""What the library logs of itself: starts and ends, mostly without the name of the run."""
+
+
+def of_their_runs(lines: Sequence[tuple[int, Mark]], marks: Mapping[int, Sequence[Mark]]) -> Iterator[tuple[int, Mark]]:
+    """What programs printed, as marks of their runs: of the only one of its source, or of all sources. lines, marks: by
+    the codes of sources."""
+    everywhere = {said(mark).job for of_source in marks.values() for mark in of_source}
+    for code, mark in lines:
+        runs = {said(one).job for one in marks.get(code, ())} or everywhere
+        run = said(mark).job if said(mark).job in everywhere else next(iter(runs)) if len(runs) == 1 else ""
+        if run and not (said(mark).what is What.START and _has_started(mark, run, marks)):
+            yield code, replace(mark, said=replace(said(mark), format=NAME, job=run))
+
+
+def _has_started(mark: Mark, run: str, marks: Mapping[int, Sequence[Mark]]) -> bool:
+    """Whether the configuration of a run is the same start."""
+    starts = (one for of_source in marks.values() for one in of_source if said(one).what is What.START)
+    return any(said(one).job == run and abs(one.time - mark.time) <= _ONE_START_NS for one in starts)
+
+
 def plain_name(name: str) -> str:
     """A name as the library writes it into runs: small letters and digits, parted by single dashes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
-def group_runs(runs: Iterable[str], job_name: str | None, jobs: Collection[str]) -> Grouped:
-    """The job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name."""
+def group_runs(runs: Iterable[str], job_name: str | None, jobs: Collection[str], exact: bool = False) -> Grouped:
+    """The job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name. exact:
+    whether each run is a job of its own."""
+    if exact:
+        return Grouped({run: run for run in runs}, False, False)
     found: dict[str, str] = {}
     hashes = together = False
     for run in dict.fromkeys(runs):
@@ -67,7 +108,10 @@ def run_events(marks: Sequence[Mark], several: bool, other_steps: bool) -> list[
     ordered = sorted(marks, key=lambda mark: (mark.time, mark.line))
     ordered = [*(_starts_of_runs(ordered) if several else ()), *_records(ordered)]
     if other_steps:
-        ordered = [replace(mark, said=replace(said(mark), what=What.ALIVE)) for mark in ordered]
+        ordered = [
+            mark if said(mark).what in ENDS else replace(mark, said=replace(said(mark), what=What.ALIVE))
+            for mark in ordered
+        ]
     return ordered
 
 

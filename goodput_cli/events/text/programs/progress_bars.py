@@ -1,0 +1,205 @@
+"""Progress bars of training (tqdm's), as Hugging Face's Trainer, Lightning and NeMo 1 draw them: so many steps, so long
+after the bar began. They have no time of day; lines with one around them are their clock.
+
+Programs draw many bars. Those of training are the ones of epochs and steps, and the one without a name that stays
+longest, where the Trainer's own lines stand beside it. Beside step records of another format they say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.text.rules import Rule, duration, pattern, whole
+
+NAME = "progress-bars"
+_EVERY = 20
+"""Seconds between two states of a bar that are kept: it shows whole seconds, and is drawn ten times in each."""
+_FIRST = 3
+_BAR = pattern(
+    r"^\s*(?P<name>[^|%]*?):?\s*:?\s*\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d+(?::\d\d){1,2})<"
+    r"(?P<rest>[^\]]*)"
+)
+_EPOCH = re.compile(r"epoch:? (\d+)(?:/\d+)?", re.IGNORECASE)
+_STEPS = re.compile(r"steps|train|training", re.IGNORECASE)
+_GLOBAL_STEP = re.compile(r"global_step=(\d+)")
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A state of a progress bar. elapsed: s."""
+
+    name: str
+    done: int
+    total: int
+    elapsed: int
+    global_step: int | None
+
+
+def _read_bar(found: Any) -> Said:
+    elapsed = 0
+    for part in found["elapsed"].split(":"):
+        elapsed = 60 * elapsed + int(part)
+    step = _GLOBAL_STEP.search(found["rest"])
+    bar = _Bar(found["name"].strip(), whole(found["done"]), whole(found["total"]), elapsed,
+               None if step is None else int(step[1]))  # fmt: skip
+    return Said(NAME, What.ALIVE, name="bar", detail=(("bar", bar),))
+
+
+def _says(what: What, name: str = "") -> Any:
+    return lambda _: Said(NAME, what, name=name)
+
+
+RULES = (
+    *(Rule(NAME, rate, _BAR, _read_bar, "progress bar") for rate in ("it/s", "s/it", ", v_num=", ", global_step=")),
+    Rule(NAME, "***** Running training *****", pattern(r"\*\*\*\*\* Running training \*\*\*\*\*"),
+         lambda _: Said(NAME, What.START, name="trainer", once=True), "running training"),
+    Rule(NAME, "Continuing training from global step", pattern(r"Continuing training from global step (?P<step>\d+)"),
+         lambda found: Said(NAME, What.RESUME, whole(found["step"]), name="trainer"), "continuing"),
+    Rule(NAME, "{'train_runtime'", pattern(r"^\s*\{'train_runtime': "), _says(What.FINISHED, "trainer"), "runtime"),
+    Rule(NAME, "'eval_runtime'", pattern(r"'eval_runtime': '?(?P<took>[\d.]+)"),
+         lambda found: Said(NAME, What.EVAL, took=duration(found["took"]), name="trainer"), "evaluation"),
+    Rule(NAME, "{'loss': ", pattern(r"^\s*\{'loss': "), _says(What.ALIVE, "trainer"), "loss"),
+)  # fmt: skip
+
+
+def _bar(mark: Mark) -> _Bar | None:
+    said = mark.said
+    return said.detail[0][1] if said is not None and said.format == NAME and said.name == "bar" else None
+
+
+@dataclass
+class _Kept:
+    """Of one bar in a block: the last state that stays, the last at all, and where that stands (-1: it stays too)."""
+
+    stays: _Bar
+    last: _Bar
+    place: int = -1
+    begun: int = 1
+    """States since it began, at most `_FIRST`."""
+
+
+def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
+    """Marks of a block without most states of a bar: its first three stay, those far enough apart, and the last."""
+    left_out: set[int] = set()
+    seen: dict[tuple[str, str, int], _Kept] = {}
+    for place, (_, mark) in enumerate(placed):
+        bar = _bar(mark)
+        if bar is None:
+            continue
+        kept = seen.get((mark.stream, bar.name, bar.total))
+        if kept is None or bar.elapsed < kept.last.elapsed or bar.done < kept.last.done:
+            seen[mark.stream, bar.name, bar.total] = _Kept(bar, bar)
+            continue
+        if kept.place >= 0:
+            left_out.add(kept.place)
+        stays = kept.begun < _FIRST or bar.elapsed >= kept.stays.elapsed + _EVERY
+        kept.begun = min(kept.begun + 1, _FIRST)
+        kept.stays, kept.place = (bar, -1) if stays else (kept.stays, place)
+        kept.last = bar
+    return [one for place, one in enumerate(placed) if place not in left_out] if left_out else list(placed)
+
+
+def as_records(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks of one source, where states of the bars of training become step records that took their time."""
+    if not any(_bar(mark) is not None for mark in marks):
+        return [*_clocks_of(marks)]
+    others = any(mark.said is not None and mark.said.what is What.STEP for mark in marks)
+    streams: defaultdict[str, list[Mark]] = defaultdict(list)
+    for mark in marks:
+        streams[mark.stream].append(mark)
+    counted = {name: None if others else _counted(own) for name, own in streams.items()}
+    stories = {name: _Story() for name in streams}
+    told = [one for mark in marks for one in _told(mark, counted[mark.stream], stories[mark.stream])]
+    return [one for at, mark in enumerate(told) for one in (*_resumed(told, at), mark)]
+
+
+def _clocks_of(marks: Sequence[Mark]) -> Iterator[Mark]:
+    """The same marks, where those of bars show only what time it is."""
+    for mark in marks:
+        if mark.said is None or mark.said.format != NAME:
+            yield mark
+        elif mark.stamp is not None:
+            yield replace(mark, said=None)
+
+
+def _resumed(marks: Sequence[Mark], at: int) -> Iterator[Mark]:
+    """Where a process began whose bar began at 0: it jumps to the first step behind a checkpoint, and goes on in
+    smaller steps from there."""
+    start, first = (marks[at - 1] if at else None), marks[at]
+    if start is None or not _is(start, What.START) or not _is(first, What.STEP) or first.said is None:
+        return
+    later = next((one for one in marks[at + 1 :] if one.stream == first.stream and _is(one, What.STEP)), None)
+    step = first.said.step or 0
+    ahead = later.said.step - step if later is not None and later.said is not None and later.said.step else step
+    yield replace(first, said=Said(NAME, What.RESUME, step - ahead if step > 1.5 * ahead else 0, counted=False))
+
+
+def _is(mark: Mark, what: What) -> bool:
+    return mark.said is not None and mark.said.format == NAME and mark.said.what is what
+
+
+def _counted(marks: Sequence[Mark]) -> set[tuple[str, int]]:
+    """The bars of training, by name and total; an epoch's by any total."""
+    bars = [bar for bar in map(_bar, marks) if bar is not None]
+    named = {(bar.name, bar.total) for bar in bars if _EPOCH.fullmatch(bar.name) or _STEPS.fullmatch(bar.name)}
+    trainer = any(mark.said is not None and mark.said.name == "trainer" for mark in marks)
+    if named or not trainer:
+        return named
+    longest: dict[int, int] = {}
+    for bar in bars:
+        if not bar.name:
+            longest[bar.total] = max(longest.get(bar.total, 0), bar.elapsed)
+    return {("", max(longest, key=lambda total: (longest[total], total)))} if longest else set()
+
+
+@dataclass
+class _Story:
+    """What the bars of one stream showed so far."""
+
+    bar: _Bar | None = None
+    step: int = 0
+    evaluated: int = 0
+    """ns of evaluations since the last record, which the bar's time holds too."""
+    started: bool = False
+
+
+def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[Mark]:
+    """What a mark says behind those of a story. counted: the bars of training; None where another format counts."""
+    bar, said = _bar(mark), mark.said
+    if counted is None:
+        yield from _clocks_of([mark])
+    elif bar is not None:
+        if (bar.name, bar.total) in counted:
+            yield from _record(mark, bar, story)
+    else:
+        if said is not None and said.format == NAME and said.what is What.EVAL:
+            story.evaluated += said.took or 0
+        story.started |= said is not None and said.what is What.START
+        yield mark
+
+
+def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
+    before, new = story.bar, story.bar is None
+    if before is not None:
+        new = bar.name != before.name or bar.elapsed < before.elapsed or bar.done < before.done
+    epoch = _EPOCH.fullmatch(bar.name)
+    step = bar.done + (int(epoch[1]) * bar.total if epoch else 0)
+    step = step if bar.global_step is None else bar.global_step + 1
+    again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
+    if again and bar.done == 0 and not story.started:
+        yield replace(mark, said=Said(NAME, What.START, once=True))
+    story.step = 0 if again else story.step
+    story.started = False
+    since = 0 if new or before is None else before.elapsed
+    story.bar = bar if new or step > story.step else before
+    if step <= story.step:
+        return
+    took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
+    story.step, story.evaluated = step, 0
+    yield replace(mark, said=Said(NAME, What.STEP, step, took=took))

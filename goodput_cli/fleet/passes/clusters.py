@@ -1,0 +1,130 @@
+"""Clusters of dask workers: processes of this machine, or somebody else's."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import dask
+from dask.utils import parse_bytes
+from distributed import Client
+from distributed.comm import CommClosedError
+
+from goodput_cli import __version__
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.fleet.passes.dask_engine import Dask, is_gone
+from goodput_cli.fleet.passes.engine import Workers
+from goodput_cli.fleet.passes.local_cluster import local_cluster
+from goodput_cli.fleet.passes.memory import LEAST, of_this_machine
+
+_SETTINGS = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.system-monitor.gil.enabled": False,
+    "distributed.admin.system-monitor.interval": "10s",
+    "distributed.admin.tick.interval": "1s",  # as it is, watching an idle cluster takes a tenth of a processor
+    "distributed.worker.memory.monitor-interval": "500ms",
+    "distributed.scheduler.allowed-failures": 1,  # then a task is cut into its items, which are tried alone
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.comm.timeouts.connect": "30s",
+    "distributed.worker.daemon": True,
+}
+_MOST_BYTES = 4 << 30
+
+
+@contextlib.contextmanager
+def open_dask(count: int, workers: Workers, store: Path) -> Iterator[Dask]:
+    """Workers: those of a scheduler that is named, else `count` processes of this machine.
+
+    Raises UsageError where a cluster may not be used, GoodputError where it cannot be reached.
+    """
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with dask.config.set(_SETTINGS):
+        if workers.scheduler is None:
+            with local_cluster(count, _limit(count, workers.memory)) as engine:
+                yield engine
+            return
+        with _somebodys_cluster(workers, store) as engine:
+            yield engine
+
+
+@contextlib.contextmanager
+def _somebodys_cluster(workers: Workers, store: Path) -> Iterator[Dask]:
+    address = workers.scheduler or ""
+    secure = address.startswith("tls://")
+    if not secure and not workers.insecure_scheduler:
+        raise UsageError(
+            "--scheduler: whoever can speak to a scheduler can run code on its workers; name one with tls://, or say "
+            "--insecure-scheduler"
+        )
+    named = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
+    try:
+        client = Client(**named, timeout=30)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise GoodputError(f"the scheduler at {address} cannot be reached: {error}") from error
+    try:
+        _shake_hands(client, store)
+        limits = [one["memory_limit"] for one in client.scheduler_info(n_workers=-1)["workers"].values()]
+        yield Dask(client, address, len(limits), min((one for one in limits if one), default=None))
+    except (CommClosedError, ConnectionError) as error:  # any call may be the one that meets the closed connection
+        raise is_gone(address) from error
+    finally:
+        client.close(timeout=2)
+
+
+def _shake_hands(client: Client, store: Path) -> None:
+    """Raises UsageError unless every worker has this code and sees the store."""
+    token = uuid4().hex
+    path = store / f"tmp-{token}"
+    path.write_text(token)
+    try:
+        answers = client.run(_introduce, str(path))
+    finally:
+        path.unlink(missing_ok=True)
+    if not answers:
+        raise UsageError("the scheduler has no workers; start some with `dask worker`")
+    own = _introduce(str(path))
+    for worker, answer in sorted(answers.items()):
+        if answer[1:] != own[1:]:
+            raise UsageError(f"the worker {worker} has {_words(answer)}, and here is {_words(own)}; install the same")
+        if answer[0] != token:
+            raise UsageError(f"the worker {worker} does not see {store}; --store must be a folder that all share")
+
+
+def _introduce(path: str) -> tuple[str, ...]:
+    """What a worker reads in the store, and what it runs."""
+    import sys
+
+    import numpy as np
+    import pyarrow as pa
+
+    from goodput_cli.fleet.passes.accounting import code_version
+
+    try:
+        token = Path(path).read_text()
+    except OSError:
+        token = ""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    versions = (module.__version__.partition(".")[0] for module in (np, pa))
+    return (token, f"{__version__} ({code_version()[:8]})", python, *versions)
+
+
+def _words(answer: tuple[str, ...]) -> str:
+    return "goodput {1}, Python {2}, numpy {3}, pyarrow {4}".format(*answer)
+
+
+def _limit(count: int, memory: str | None) -> int:
+    """What each of some workers of this machine may take (bytes): as a person says it, else its part of three quarters
+    of the machine, at most 4 GiB. Raises UsageError for what is no size, or too little for any document."""
+    if memory is None:
+        return min(of_this_machine() * 3 // 4 // count, _MOST_BYTES)
+    try:
+        limit = int(parse_bytes(memory))
+    except ValueError as error:
+        raise UsageError(f"--memory {memory}: is no size; write one such as 2GiB or 500MB") from error
+    if limit < LEAST:
+        raise UsageError(f"--memory {memory}: a worker takes {LEAST / 1e6:.0f} MB before it reads anything")
+    return limit

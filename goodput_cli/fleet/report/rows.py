@@ -1,0 +1,249 @@
+"""The rows of what `goodput fleet` answers, each column declared once.
+
+The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's declaration; see `analysis/table.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from goodput_cli.analysis.sheet import Audience, Column
+from goodput_cli.analysis.table import attribute, column, columns_of, people_columns
+from goodput_cli.vocabulary.category_names import brief_name
+
+_CHIP: dict[str, Any] = {
+    "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CategoryRow:
+    """What the fleet's time went to."""
+
+    category: str = column(
+        "text", "a category, or custom_badput_events:LABEL", brief=brief_name, people=(0, "category")
+    )
+    chip_ns: str = column("text", "accelerators x ns, as decimal text", **_CHIP)
+    ns: int = column("count", "time of all runs in ns, each run counted once", audience=Audience.JSON)
+    accelerator_hours: float | None = column(
+        "number", "chip time in hours; null where no run's accelerators are known", people=(1, "accelerator h")
+    )
+    share_percent: float | None = column(
+        "percent", "of the chip time without exclusions; null where nothing is known", name="share", people=(2, "share")
+    )
+    job_hours: float = column("number", "time of all runs in hours", people=(3, "job h"))
+    time_share_percent: float | None = column(
+        "percent", "of the time of all runs without exclusions", name="time_share", people=(4, "share of job time")
+    )
+    bar: float | None = column("share", "", audience=Audience.PEOPLE, people=(5, ""))
+
+
+@dataclass(frozen=True)
+class GroupRow:
+    """A group of runs: a value of one dimension, or of several crossed."""
+
+    group: str = column("text", "the values of the dimensions, with ` / ` between them", people=(0, "group"))
+    values: list[str] = column(
+        "text", "the values of the dimensions", audience=Audience.JSON, json={"type": "array",
+        "items": {"type": "string"}},
+    )  # fmt: skip
+    runs: int = column("count", "runs of which something lies in the window", people=(1, "runs"))
+    known_runs: int = column("count", "those whose accelerators are known")
+    chip_ns: str = column("text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
+    accelerator_hours: float | None = column(
+        "number", "chip time without exclusions, in hours; null if unknown", people=(2, "accelerator h")
+    )
+    goodput_percent: float | None = column(
+        "percent",
+        "productive share of the chip time; null where it is not known",
+        name="goodput",
+        people=(3, "goodput"),
+    )
+    time_goodput_percent: float | None = column(
+        "percent",
+        "the same with every run weighing its time alone",
+        name="time_goodput",
+        people=(8, "goodput by job time"),
+    )
+    median_goodput_percent: float | None = column("percent", "median over runs, unweighted", name="median_goodput")
+    quartile_low_percent: float | None = column("percent", "a quarter of the runs is below", name="quartile_low")
+    quartile_high_percent: float | None = column("percent", "a quarter of the runs is above", name="quartile_high")
+    lost_hours: float | None = column("number", "accelerator hours without progress", people=(4, "lost h"))
+    held_lost_hours: float | None = column("number", "those in which accelerators were held: only these cost")
+    cost: str | None = column(
+        "text", "what they cost, by currency; null without prices", people=(5, "cost"), json={"type": "string"}
+    )
+    priced_runs: int = column("count", "runs with a price")
+    failures: int = column("count", "disruptions that count as failures", people=(6, "failures"))
+    scheduling_percent: float | None = column("percent", "scheduling goodput; null without capacity", name="scheduling")
+    runtime_percent: float | None = column("percent", "runtime goodput", name="runtime")
+    program_percent: float | None = column("percent", "program goodput; null where it is not recorded", name="program")
+    mpg_percent: float | None = column(
+        "percent", "ML productivity goodput; null unless all three are there", name="mpg"
+    )
+    most_lost_to: str | None = column(
+        "text", "the category that took most", brief=brief_name, people=(7, "most lost to")
+    )
+
+
+@dataclass(frozen=True)
+class WeekRow:
+    """A week of the fleet."""
+
+    week: str = column("text", "ISO week, Monday to Sunday in the time zone", people=(0, "week"))
+    start_ns: int = column("instant", "where it begins, inside the window")
+    end_ns: int = column("instant", "where it ends, inside the window")
+    partial: bool = column(
+        "text", "whether the window holds only a part of it", audience=Audience.JSON, json={"type": "boolean"}
+    )
+    covered_percent: float = column("percent", "how much of the week the window holds", name="covered")
+    runs: int = column("count", "runs of which something lies in it", people=(4, "runs"))
+    chip_ns: str = column("text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
+    accelerator_hours: float | None = column(
+        "number", "chip time without exclusions, in hours; null if unknown", people=(5, "accelerator h")
+    )
+    goodput_percent: float | None = column("percent", "as of a group", name="goodput", people=(1, "goodput"))
+    time_goodput_percent: float | None = column(
+        "percent",
+        "the same with every run weighing its time alone",
+        name="time_goodput",
+        people=(8, "goodput by job time"),
+    )
+    bar: float | None = column("share", "", audience=Audience.PEOPLE, people=(2, ""))
+    change_points: float | None = column(
+        "points", "against the week before; null where one of them has too little", name="change", people=(3, "points")
+    )
+    lost_hours: float | None = column("number", "accelerator hours without progress")
+    failures: int = column("count", "disruptions that count as failures", people=(6, "failures"))
+    most_lost_to: str | None = column(
+        "text", "the category that took most", brief=brief_name, people=(7, "most lost to")
+    )
+    categories: list[dict[str, Any]] = column(
+        "text", "chip time by category", audience=Audience.JSON,
+        json={"type": "array", "items": {"type": "object", "properties": {
+            "category": {"type": "string"}, "chip_ns": _CHIP["json"], "ns": {"type": "integer"}}}},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """A class of runs by the accelerators that they held at most."""
+
+    size: str = column("text", "accelerators, from - to", people=(0, "size"))
+    runs: int = column("count", "runs of which something lies in the window", people=(1, "runs"))
+    accelerator_hours: float | None = column("number", "chip time without exclusions, in hours; null if unknown")
+    goodput_percent: float | None = column("percent", "as of a group", name="goodput", people=(8, "goodput"))
+    ettr_percent: float | None = column(
+        "percent", "effective training time ratio: productive time over time, in job time", name="ettr",
+        people=(2, "ETTR"),
+    )  # fmt: skip
+    median_ettr_percent: float | None = column("percent", "median over runs of a day and more", name="median_ettr")
+    p10_ettr_percent: float | None = column("percent", "a tenth of them is below", name="p10_ettr")
+    p90_ettr_percent: float | None = column("percent", "a tenth of them is above", name="p90_ettr")
+    up_ns: int = column("duration", "job time in which attempts were up: the exposure", people=(7, "up"))
+    accelerator_days: float = column("number", "the exposure in accelerator days")
+    failures: int = column("count", "disruptions that count as failures", people=(3, "failures"))
+    mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", people=(4, "MTTF"))
+    mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", people=(5, "95 % from"))
+    mttf_high_ns: int | None = column(
+        "duration", "upper end of its 95 % interval; null without a failure", people=(6, "95 % to")
+    )
+    per_1000_node_days: float | None = column(
+        "number", "failures in a thousand node days; null without accelerators_per_node", people=(9, "/1000 node-days")
+    )
+
+
+@dataclass(frozen=True)
+class DisruptionRow:
+    """One of the worst disruptions."""
+
+    job: str = column("text", "the job's name", people=(0, "job"))
+    run: int = column("count", "which run of it; 0 for all of them", people=(1, "run"))
+    number: int = column("count", "which disruption of that, from 1", people=(2, "no."))
+    at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", people=(3, "down since"))
+    ended: str = column("text", "how the attempt ended", people=(4, "ended"))
+    accelerators: int | None = column(
+        "count", "that were held then; null where nobody knows", people=(7, "accelerators")
+    )
+    lost_ns: int = column("duration", "wasted + downtime + restart", people=(5, "lost"))
+    wasted_ns: int = column("duration", "training that was taken back")
+    downtime_ns: int = column("duration", "until the next attempt was up")
+    restart_ns: int = column("duration", "until it trained")
+    chip_ns: str | None = column("text", "lost time x accelerators, as decimal text; null without them", **_CHIP)
+    accelerator_hours: float | None = column("number", "the same in hours", people=(6, "accelerator h"))
+    cost: str | None = column("text", "what it cost; null without a price", json={"type": "string"})
+    evidence: str | None = column("text", "file:line or insertId that shows it", people=(8, "evidence"))
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """A run."""
+
+    job: str = column("text", "the job's name", people=(0, "job"))
+    run: int = column("count", "which run of the name, from 1; 0 for all of them", people=(1, "run"))
+    runs: int = column("count", "how often the name was used")
+    start_ns: int = column("instant", "T0 of the run", people=(2, "start"))
+    end_ns: int = column("instant", "T1 of the run")
+    ns: int = column("count", "length of what lies in the window, in ns")
+    team: str | None = column("text", "from labels; null where none says it", people=(3, "team"))
+    cluster: str | None = column("text", "from labels; null where none says it")
+    accelerator: str | None = column("text", "the type, from labels; null where none says it")
+    accelerators: int | None = column(
+        "count", "most at once in the window; null where nobody knows", people=(4, "accelerators")
+    )
+    size: str = column("text", "size class")
+    events: int = column("count", "events of the run, each once")
+    attempts: int = column("count", "attempts of the run")
+    disruptions: int = column("count", "disruptions in the window", people=(6, "disruptions"))
+    failures: int = column("count", "those that count as failures")
+    ending: str | None = column("text", "how the last attempt ended", people=(7, "ended"))
+    goodput_ns: int = column("count", "productive time in the window, in ns", name="goodput_ns")
+    goodput_percent: float | None = column(
+        "percent", "of the window without exclusions", name="goodput", people=(5, "goodput")
+    )
+    chip_ns: str | None = column("text", "chip time without exclusions, as decimal text", **_CHIP)
+    lost_hours: float | None = column("number", "accelerator hours without progress; null where nobody knows")
+    documents: list[str] = column(
+        "text", "where its events stand", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
+    )
+
+
+@dataclass(frozen=True)
+class NotAnalysed:
+    """A run, a job or a document that is not in the sums."""
+
+    what: str = column("text", "document, job or run", json={"enum": ["document", "job", "run"]}, people=(0, "what"))
+    name: str = column("text", "its name", people=(1, "name"))
+    reason: str = column("text", "why", people=(2, "reason"))
+
+    @classmethod
+    def of(cls, what: str, name: str, reason: str, job: str | None = None) -> NotAnalysed:
+        """With the reason in the words that others have it in too: without the name. job: of a run."""
+        return cls(what, name, reason.removeprefix(f"{name}: ").replace(f" of job {job or name!r}", ""))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not in the sums for one reason: for people."""
+
+    what: str = column("text", "", audience=Audience.PEOPLE, people=(0, "what"))
+    count: int = column("count", "", audience=Audience.PEOPLE, people=(1, "count"))
+    reason: str = column("text", "", audience=Audience.PEOPLE, people=(2, "reason"))
+    names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
+
+
+def declared_columns(record: type) -> tuple[Column, ...]:
+    """The columns of a row, for programs, then for people in their order."""
+    people = people_columns(record, attribute)
+    own = (one for one in columns_of(record, attribute) if one.audience & Audience.PROGRAMS)
+    return (*own, *(_for_people(people[place]) for place in sorted(people)))
+
+
+def _for_people(one: Column) -> Column:
+    """People see hours to a tenth."""
+    exact = one.values
+    assert exact is not None
+    if one.kind == "number":
+        return replace(one, values=lambda rows: [None if value is None else round(value, 1) for value in exact(rows)])
+    return one

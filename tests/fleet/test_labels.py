@@ -1,0 +1,71 @@
+"""Labels, allocations and thresholds of `goodput fleet`, and what is wrong usage of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.fleets import HOUR, fleet, put, text_of, training
+
+Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def test_thresholds_of_groups(logs: Path, capsys: Output) -> None:
+    Path("labels.csv").write_text(text_of("job,team,accelerators", "job-000?,search,8", "job-*,vision,16"))
+    judge = ["fleet", str(logs), "--labels", "labels.csv", "--workers", "1", "-q"]
+    assert run([*judge, "--fail-if", "any(team):goodput<99"]) == 3
+    said = capsys.readouterr().err
+    assert "[search]: FAILED" in said
+    assert "[(none)]: not recorded" in said
+    assert run([*judge, "--fail-if", "goodput<1", "--fail-if", "analysed<50"]) == 0
+    assert run([*judge, "--fail-if", "lost_hours>0.001"]) == 3
+    assert run([*judge, "--strict"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--from", "-2h"], "differs from job to job"),
+        (["--to", "attempt:3"], "differs from job to job"),
+        (["--from", "2026-01-01", "--last", "7d"], "exclude each other"),
+        (["--by", "moon"], "no such dimension"),
+        (["--sizes", "8,4"], "rising"),
+        (["--failures", "tired"], "no way to end"),
+        (["--labels", "bad.csv"], "bad.csv:3: accelerators: '0' is not a number from 1"),
+        (["--capacity", "overlap.csv"], "overlap.csv:3: overlaps"),
+        (["--labels", "nothing.csv"], "no such file"),
+        (["--fail-if", "moon<3"], "there is no 'moon'"),
+        (["--scheduler", "tcp://127.0.0.1:1", "--store", "s"], "--insecure-scheduler"),
+    ],
+)
+def test_wrong_usage_is_said_before_anything_is_read(arguments: list[str], words: str, capsys: Output) -> None:
+    put(Path("a.jsonl"), training("a", 1, 0.5))
+    Path("bad.csv").write_text(text_of("job,accelerators", "a,8", "b,0"))
+    Path("overlap.csv").write_text(text_of("from,to,count", "2026-01-01,2026-01-03,8", "2026-01-02,2026-01-04,8"))
+    assert run(["fleet", "a.jsonl", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_sacct_rows_are_allocations() -> None:
+    """A requeued job: two rows with the same name; the first waited an hour. One that nobody logged is counted."""
+    put(Path("a.jsonl"), training("a", 10, 6))
+    rows = (
+        "JobIDRaw|JobName|Account|User|Partition|Cluster|State|Submit|Eligible|Start|End|AllocTRES|NNodes",
+        "7|a|search|ann|gpu|west|NODE_FAIL|2025-12-31T23:00:00|2025-12-31T23:00:00|2026-01-01T00:00:00|"
+        "2026-01-01T04:00:00|billing=8,cpu=8,gres/gpu:h100=8,gres/gpu=8,node=1|1",
+        "7|a|search|ann|gpu|west|COMPLETED|2025-12-31T23:00:00|Unknown|2026-01-01T04:00:00|2026-01-01T10:00:00|"
+        "gres/gpu:h100=16|2",
+        "8|b|vision|bob|gpu|west|COMPLETED|2026-01-01T00:00:00|None|2026-01-01T01:00:00|2026-01-01T02:00:00|"
+        "gres/gpu=4|1",
+        "9|c|vision|bob|gpu|west|PENDING|2026-01-01T00:00:00|Unknown|Unknown|Unknown||1",
+    )
+    Path("sacct.txt").write_text(text_of(*rows))
+    answer = fleet("a.jsonl", "--sacct", "sacct.txt", "--by", "team", "--by", "accelerator")
+    (run_,) = answer["runs"]
+    assert (run_["accelerators"], run_["team"], run_["accelerator"]) == (16, "search", "h100")
+    assert answer["mpg"]["allocated_chip_ns"] == str((4 * 8 + 6 * 16) * HOUR * 10**9)
+    assert answer["coverage"]["allocations_without_logs"] == 1
+    assert answer["coverage"]["allocations_without_logs_hours"] == 4

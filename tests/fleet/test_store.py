@@ -1,0 +1,57 @@
+"""The store of `goodput fleet`: what is in it is not done again, and what is wrong with it is mended."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.fleets import fleet, put, training
+
+Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("folder")
+
+
+def test_what_is_in_the_store_is_not_read_again(logs: Path, read: list[str]) -> None:
+    shutil.copytree(logs, "copy")
+    plain = fleet("copy")
+    assert fleet("copy", "--store", "store") == plain
+    read.clear()
+    assert fleet("copy", "--store", "store") == plain
+    assert read == []
+    with open("copy/job-0003.jsonl", "a") as file:
+        file.write(json.dumps({"job_name": "job-0003", "job_end_time": 1.78e9}) + "\n")
+    changed = fleet("copy", "--store", "store")
+    assert read == ["copy/job-0003.jsonl"]
+    assert changed != plain
+    assert changed == fleet("copy")
+    assert fleet("copy", "--store", "store", "--accelerators", "8")["totals"]["known_runs"] > 0
+
+
+def test_another_question_reads_again_and_the_first_is_still_known(logs: Path, read: list[str]) -> None:
+    answers = [fleet(str(logs), "--store", "store", *more) for more in ((), ("--stall-factor", "0"))]
+    assert answers[0] != answers[1]
+    read.clear()
+    assert fleet(str(logs), "--store", "store") == answers[0]
+    assert read == []
+
+
+def test_a_damaged_part_of_the_store_is_made_anew(logs: Path, read: list[str]) -> None:
+    plain = fleet(str(logs), "--store", "store")
+    part = min(Path("store/results").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
+    (Path("store") / "tmp-left-behind").write_bytes(b"half")
+    again = fleet(str(logs), "--store", "store")
+    assert "damaged_store_part" in {one["code"] for one in again["diagnostics"]}
+    assert {**again, "diagnostics": None} == {**plain, "diagnostics": None}
+
+
+def test_a_store_of_another_version_is_refused(capsys: Output) -> None:
+    put(Path("a.jsonl"), training("a", 1, 0.5))
+    Path("store").mkdir()
+    Path("store/format.json").write_text('{"format": 99}')
+    assert run(["fleet", "a.jsonl", "--store", "store"]) == 1
+    assert "another version" in capsys.readouterr().err

@@ -1,0 +1,26 @@
+"""One heading for one thing: whatever a table shows to people is in the vocabulary, and nothing else is."""
+
+from __future__ import annotations
+
+from goodput_cli.vocabulary.titles import TITLES
+from tests.support.table_titles import headings
+
+
+def test_every_heading_is_declared_and_used() -> None:
+    assert sorted(headings()) == sorted(TITLES)
+
+
+def test_they_are_in_order() -> None:
+    assert list(TITLES) == sorted(TITLES)
+
+
+def test_what_several_commands_show_has_one_heading() -> None:
+    places = headings()
+    assert places["category"] == {"compare", "reconcile", "report", "timeline"}
+    assert places["ended"] == {"disruptions", "jobs", "report"}
+    assert places["accelerator h"] == {"advice", "disruptions", "report"}
+    assert places["start"] == {"compare", "jobs", "report", "steps", "timeline"}
+
+
+def test_headings_are_lower_case_but_for_names() -> None:
+    assert {one for one in TITLES if one != one.lower()} == {"ETTR", "MTTF"}

@@ -1,0 +1,42 @@
+"""The headings that people read above the columns of any command's tables, found in the code that declares them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from goodput_cli.analysis.sheet import Audience
+from tests.support.generated_docs import PACKAGE
+
+_NOT_FOR_PEOPLE = {one.name for one in (Audience.PROGRAMS, Audience.TABLES, Audience.JSON)}
+
+
+def headings() -> dict[str, set[str]]:
+    """Each heading, and the folders of the tables that have it."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for heading in _headings(ast.parse(path.read_text(encoding="utf-8"))):
+            found.setdefault(heading, set()).add(path.relative_to(PACKAGE).parent.name)
+    return {heading: places for heading, places in found.items() if heading}
+
+
+def _headings(tree: ast.AST) -> Iterator[str]:
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            continue
+        given = {one.arg: one.value for one in call.keywords if one.arg}
+        if call.func.id == "Column" and call.args and _is_for_people(call, given):
+            yield from _texts(given.get("title", call.args[0]))
+        elif call.func.id == "column" and isinstance(given.get("people"), ast.Tuple):
+            yield from _texts(given["people"].elts[1])  # type: ignore[attr-defined]
+
+
+def _is_for_people(call: ast.Call, given: dict[str, ast.expr]) -> bool:
+    audience = given.get("audience", call.args[2] if len(call.args) > 2 else None)
+    named = {one.attr for one in ast.walk(audience) if isinstance(one, ast.Attribute)} if audience else set()
+    return not named or not named <= _NOT_FOR_PEOPLE
+
+
+def _texts(value: ast.expr) -> Iterator[str]:
+    """A literal, or both sides of a choice."""
+    yield from (one.value for one in ast.walk(value) if isinstance(one, ast.Constant) and isinstance(one.value, str))

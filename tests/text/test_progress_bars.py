@@ -1,0 +1,88 @@
+"""Progress bars of training, each state of which a carriage return overwrites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.text.support import analysed, codes, seconds, written
+
+TRAINER = "[INFO|trainer.py:2134] 2026-03-01 10:{minute:02d}:00,123 >> ***** Running training *****\n"
+RUNTIME = "\n{'train_runtime': 221.3, 'train_samples_per_second': 45.1, 'train_loss': 2.0, 'epoch': 1.0}\n"
+
+
+def clock(second: int) -> str:
+    return f"{second // 60:02d}:{second % 60:02d}"
+
+
+def state(done: int, total: int, second: int, name: str = "") -> str:
+    return f"\r{name}{100 * done // total:3d}%|{'#' * (10 * done // total):10s}| {done}/{total} [{clock(second)}<10:00,"
+
+
+def trained(steps: range, first: int, each: int, total: int = 100) -> str:
+    """The bar of a process: the first step after `first` seconds, each other one after `each`."""
+    text = state(0, total, 0) + " ?it/s]"
+    for count, step in enumerate(steps):
+        text += state(step, total, first + count * each) + f"  {each}.00s/it]"
+        if step % 10 == 0:
+            text += f"\r{' ' * 40}\r{{'loss': 2.1, 'learning_rate': 4.9e-05, 'epoch': 0.1}}\n"
+    return text
+
+
+def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
+    """62 steps in 22 + 61 x 2 s; 50 of them were saved. The other process takes 32 s for its first step, 51."""
+    folder = written(
+        tmp_path / "run",
+        a_log=TRAINER.format(minute=0) + trained(range(1, 63), 22, 2),
+        b_log=TRAINER.format(minute=10) + trained(range(51, 101), 32, 2) + RUNTIME,
+    )
+    analysis = analysed(folder, timezone="UTC")
+    found = seconds(analysis)
+    assert (analysis.job.attempts, analysis.job.ending, analysis.job.kept_steps) == (2, "clean", 100)
+    (lost,) = analysis.disruptions
+    assert (lost.resumed_step, lost.last_step) == (50, 62)
+    assert found["productive"] == 200
+    assert found["program_startup"] == 50
+    assert sum(found.values()) == 600 + 32 + 49 * 2
+
+
+def test_evaluations_are_taken_out_of_the_time_of_a_bar(tmp_path: Path) -> None:
+    """An evaluation of 20 s, with a bar of its own, between steps 30 and 31."""
+    before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
+    evaluation = state(0, 10, 0) + " ?it/s]" + state(10, 10, 20) + "  2.00s/it]"
+    evaluated = f"\r{' ' * 40}\r{{'eval_loss': 2.1, 'eval_runtime': 20.0, 'eval_samples_per_second': 9.1}}\n"
+    log = TRAINER.format(minute=0) + before + evaluation + evaluated + behind + RUNTIME
+    found = seconds(analysed(written(tmp_path / "run", a_log=log)))
+    assert found == {"productive": 120, "EVAL_STEP": 20}
+
+
+def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
+    epochs = "".join(
+        state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]"
+        for epoch in range(3)
+        for done in range(51)
+    )
+    analysis = analysed(written(tmp_path / "run", a_log=epochs + "\n"), clock_start="2026-03-01T10:00:00Z")
+    assert (analysis.job.kept_steps, analysis.job.attempts) == (150, 1)
+    assert seconds(analysis) == {"productive": 300}
+    assert "no_clock" in codes(analysis)
+
+
+def test_other_bars_are_none_of_training(tmp_path: Path) -> None:
+    bars = "".join(state(at, 40, at, "Loading checkpoint shards: ") + "  1.00s/it]" for at in range(41))
+    bars += "".join(state(at, 900, at) + "  1.00s/it]" for at in range(0, 901, 100))
+    record = " [2026-03-01 10:{:02d}:00] iteration {:8d}/     100 | elapsed time per iteration (ms): 6000.0 |\n"
+    log = bars + "\n" + "".join(record.format(minute, 10 * minute) for minute in range(1, 6))
+    assert seconds(analysed(written(tmp_path / "run", a_log=log))) == {"productive": 240}
+
+
+def test_few_states_of_a_bar_are_kept() -> None:
+    from goodput_cli.events.text.marks import Mark
+    from goodput_cli.events.text.programs.progress_bars import RULES, thinned
+
+    rule = next(one for one in RULES if one.anchor == "s/it")
+    states = [rule.pattern.search(state(at, 9000, at // 10).strip("\r") + " 0.10s/it]") for at in range(9000)]
+    marks = [(at, Mark(1, "", None, rule.read(found))) for at, found in enumerate(states)]
+    kept = [at for at, _ in thinned(marks)]
+    assert kept[0] == 0
+    assert kept[-1] == 8999
+    assert len(kept) < 100
