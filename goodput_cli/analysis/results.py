@@ -36,14 +36,19 @@ class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1)."""
 
     name: str
+    """As the log has it."""
     start_ns: int
+    """Start of the job window, ns since 1970 UTC."""
     end_ns: int
+    """End of the job window, ns since 1970 UTC."""
     ending: Ending
     """How the last attempt ended, as far as it was logged."""
     attempts: int
+    """How many attempts the log shows."""
     runs: int
     """How often the name was used (accounting §10)."""
     disruptions: int
+    """How many disruptions lie inside the window of the question."""
     first_step: int | None
     """First recorded step of the final progress inside the window; of checkpoint logs, where kept progress begins."""
     last_step: int | None
@@ -66,8 +71,11 @@ class Window:
     """The window of the question, [start_ns, end_ns), and how much of it the user excluded."""
 
     start_ns: int
+    """ns since 1970 UTC."""
     end_ns: int
+    """ns since 1970 UTC."""
     excluded_ns: int
+    """Time of it that the user excluded; it counts as neither goodput nor badput."""
 
     @property
     def ns(self) -> int:
@@ -85,9 +93,11 @@ class CategoryTime:
     """Time in one category."""
 
     category: str
+    """Name of the category, as in docs/accounting.md."""
     label: str | None
-    """Of `custom_badput_events`."""
+    """Of `custom_badput_events`; None for every other category."""
     ns: int
+    """The time, in ns; of `training_slowdown` it may be negative."""
     percent: float
     """Of `Window.counted_ns`."""
 
@@ -106,7 +116,9 @@ class AtRisk:
     """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
 
     steps: float
+    """Kept steps after the last completed save; a fraction where a step counts in part."""
     ns: int
+    """Their training time."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +132,11 @@ class Reference:
     effective_computation_ns: int | None
     """Kept steps x reference step time."""
     min_loaded_step: int | None
+    """Lowest step that a checkpoint was loaded from; None where none was loaded."""
     max_saved_step: int | None
+    """Highest step that was saved; None where none was."""
     step_difference: int | None
+    """`max_saved_step - min_loaded_step`; None where one of them is."""
     total_events: int
     """Lines left after removing identical ones."""
     job_started_count: int
@@ -129,6 +144,7 @@ class Reference:
     checkpoints_loaded: int
     """Loads of a step above 0."""
     checkpoints_saved: int
+    """Completed saves."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +152,17 @@ class StepStatistics:
     """Step times in seconds (accounting §8); all None where no step time was recorded."""
 
     count: int
+    """How many step times there are."""
     ideal_seconds: float | None
+    """The ideal step time."""
     mean_seconds: float | None
+    """Mean."""
     median_seconds: float | None
+    """Median."""
     p90_seconds: float | None
+    """90th percentile."""
     p99_seconds: float | None
+    """99th percentile."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +170,7 @@ class Saves:
     """Checkpoints that were saved."""
 
     count: int
+    """How many."""
     interval_seconds: float | None
     """Median time between two in a row of the same attempt; None where no attempt has two."""
 
@@ -171,24 +194,35 @@ class Analysis:
     """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
 
     job: Job
+    """The job that was analysed."""
     window: Window
+    """The part of it that the question is about."""
     goodput: CategoryTime
+    """Time that became training progress (`productive`)."""
     badput: tuple[CategoryTime, ...]
     """Every category that is not zero, `other` included, `excluded` not; the largest first."""
     overlapped: tuple[CategoryTime, ...]
     """Time beside the ledger (`data_loading_async`)."""
     at_risk: AtRisk | None
+    """Progress that no completed save holds yet; None where the log has no saves."""
     reference: Reference
+    """The checkpoint-step model, and what the log loaded and saved."""
     steps: StepStatistics
+    """Step times of the window."""
     thresholds: tuple[Threshold, ...]
+    """Every `--fail-if` and `--warn-if` expression, judged."""
     not_recorded: tuple[str, ...]
     """Categories that this log holds no evidence for: unknown, not zero."""
     diagnostics: tuple[Diagnostic, ...]
+    """What looked wrong or had to be assumed, the gravest first."""
     timeline: Timeline
+    """The whole job as the accounting engine sees it: attempts, segments and ledger."""
     table: EventTable
+    """The job's events, as columns."""
     disruptions: Disruptions
     """Those inside the window, in time order; each is made when it is read."""
     elastic: Elastic = Elastic(None, None, None, None)
+    """Slice efficiency."""
     rolling: Rolling | None = None
     """Where windows were asked for."""
     reliability: Reliability | None = None

@@ -16,7 +16,7 @@ def diagnostic_at(
     count: how often, where it is not once a row. mild: a mild case of its code. Raises ValueError for a code without a
     row in the table of codes.
     """
-    named = distinct(rows)[:MAX_PLACES].tolist()
+    named = distinct(rows)[:MAX_PLACES].tolist() if len(rows) else []  # as a rule there is nothing to say
     places = sorted({(table.sources[table.source[row]], int(table.line[row]), table.where(row)) for row in named})
     number = len(rows) if count is None else count
     return Diagnostic.of(code, message, number, tuple(place for _, _, place in places), mild=mild)

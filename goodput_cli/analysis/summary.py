@@ -67,7 +67,7 @@ class Slices:
 
 @dataclass(frozen=True)
 class Summary:
-    """None is "not recorded", or that there was nothing to average; never zero."""
+    """The numbers of one analysis. None is "not recorded", or that there was nothing to average; never zero."""
 
     job: str
     """Its name."""
@@ -82,22 +82,33 @@ class Summary:
     overlapped_ns: int | None
     """Data loading beside the ledger."""
     attempts: int
+    """How many attempts."""
     runs: int
+    """How often the job name was used."""
     kept_steps: float | None
+    """Steps of the final progress inside the window."""
     disruptions: int
     """How many."""
     passages: Sequence[Passage] | None
     """Each disruption; None where only their number is known."""
     mtbf_seconds: float | None
+    """Mean time between failures."""
     mean_downtime_seconds: float | None
+    """Mean downtime of a disruption."""
     mean_time_to_regain_seconds: float | None
+    """Mean time until the progress before a disruption was reached again."""
     longest_unproductive_seconds: float | None
-    """0 where all is productive."""
+    """Longest time without progress; 0 where all is productive."""
     steps: StepStatistics
+    """Step times."""
     saves: Saves | None
+    """Checkpoints that were saved."""
     at_risk_seconds: float | None
+    """Training time that no completed save holds yet."""
     at_risk_steps: float | None
+    """Steps that no completed save holds yet."""
     slices: Slices
+    """Slice efficiency."""
     reference_seconds: float | None
     """The reference step time in use."""
     origin: Literal["given", "auto"] | None
@@ -105,6 +116,7 @@ class Summary:
     method: Method | None
     """None where a saved answer does not say how it was made."""
     diagnostics: tuple[Diagnostic, ...]
+    """What looked wrong or had to be assumed."""
 
 
 def summary_of(analysis: Analysis) -> Summary:

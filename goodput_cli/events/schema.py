@@ -221,6 +221,7 @@ class LogFormat:
     """What is known of a log format without its code. Sorted by name."""
 
     name: str
+    """Its name in answers."""
     restores_are_inferred: bool = False
     """Whether its restores have an end and no start (accounting §2)."""
     other_system: str | None = None

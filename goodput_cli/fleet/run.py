@@ -159,7 +159,7 @@ class _Fleet:
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
-        lost = [NotAnalysed("job", name, key.reason) for (name, _), key in answers if isinstance(key, Failed)]
+        lost = [NotAnalysed.of("job", name, key.reason) for (name, _), key in answers if isinstance(key, Failed)]
         extents = store.extents(keys)
         if not extents:
             raise self._nothing(outcome, store, keys)
@@ -201,19 +201,20 @@ class _Fleet:
         from goodput_cli.fleet.report.rows import NotAnalysed
 
         asked, labels = self._asked, self._inventory.labels
-        unread = [NotAnalysed("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
+        unread = [NotAnalysed.of("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
         empty = [
             NotAnalysed("document", row.document.name, "holds no event of goodput's formats")
             for row in outcome.rows
             if row.problem is None and row.lines and not row.jobs and not row.other_jobs
         ]
-        found = (
+        diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),
             *two_clusters(outcome.rows, labels.cluster_of if asked.grouping.distinct_by == "name" else None),
+            *fleet.noticed.diagnostics(),
             *labels.diagnostics(),
             *store.diagnostics(),
         )
         return report_of(
             fleet, documents=len(outcome.rows), unreadable=(*unread, *empty, *lost),
-            timezone=asked.question.timezone, method=asked.method(), diagnostics=found,
+            timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
         )  # fmt: skip

@@ -26,19 +26,23 @@ Key = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class LibraryAnswer:
-    """What the library says. failed: why it does not answer; then all amounts are None or empty.
-
-    total_ns: what its percentages are of. amounts: ns of each type that it reports, `productive` among them, rounded
-    from its seconds. goodput_percent: as it says it. disruptions, last_step: its own counts.
-    """
+    """What the reference library answers about a job."""
 
     version: str
+    """Its version."""
     failed: str | None
+    """Why it does not answer, as it says it; None where it does."""
     total_ns: int | None
+    """The time that its percentages are of; None where it does not answer."""
     goodput_percent: float | None
+    """As it says it; None where it does not answer."""
     amounts: dict[Key, int]
+    """ns of each category that it reports, `productive` among them, rounded from its seconds; empty where it does not
+    answer."""
     disruptions: int | None
+    """How many it counts; None where it does not answer."""
     last_step: int | None
+    """The last step that it saw; None where it does not answer."""
 
 
 def require_library() -> None:

@@ -31,27 +31,34 @@ Identity = tuple[str, str, str] | bytes
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot holds.
-
-    sources: as they were named. job_name, log_name, lookback_days: what was asked of Cloud Logging (the filter).
-    start, end: of the events, RFC 3339; None without events. lines: how many. fetched_at: RFC 3339, when reading began.
-    complete: False after an interruption. newest_ns: the newest timestamp per log of Cloud Logging, ns since 1970 UTC.
-    fetched_ns: when reading began. bytes: size of the snapshot. diagnostics: what the sources had to say.
-    """
+    """What a snapshot holds."""
 
     sources: tuple[str, ...]
+    """The sources, as they were named."""
     job_name: str | None
+    """`--job-name` that Cloud Logging was asked for; None: every job."""
     log_name: str | None
+    """`--log-name` that Cloud Logging was asked for; None: every log."""
     lookback_days: float | None
+    """How many days back Cloud Logging was asked for; None: not said."""
     start: str | None
+    """Time of the first event, RFC 3339; None without events."""
     end: str | None
+    """Time of the last event, RFC 3339; None without events."""
     lines: int
+    """How many lines the snapshot holds."""
     fetched_at: str
+    """When reading began, RFC 3339."""
     complete: bool
+    """False after an interruption."""
     newest_ns: dict[str, int]
+    """The newest timestamp of each log of Cloud Logging, ns since 1970 UTC."""
     fetched_ns: int
+    """When reading began, ns since 1970 UTC."""
     bytes: int
+    """Size of the snapshot."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    """What was noticed while reading."""
 
 
 def check_name(path: Path) -> None:

@@ -46,6 +46,7 @@ class CategoryRow:
     meaning: str
     """What it is, as a rule: the words of docs/accounting.md §2, which a test compares."""
     look: Look
+    """How it is shown in pictures."""
     title: str = ""
     """A short title, made of the words of the name, for tables where the name has no room; without one, the name."""
     group: Group = "apart"

@@ -64,6 +64,23 @@ def test_what_is_not_in_the_totals_is_listed_with_a_reason(logs: Path) -> None:
     assert "truncated_file" in {one["code"] for one in answer["diagnostics"]}
 
 
+def test_what_the_accounting_noticed_is_said_over_all_runs(logs: Path) -> None:
+    noticed = {one["code"]: one for one in fleet(str(logs))["diagnostics"]}
+    twice = noticed["duplicate_events"]
+    assert twice["message"] == "in 1 run (twin); `goodput check -j NAME` shows it"
+    assert twice["count"] > 100
+
+
+def test_what_is_left_out_for_one_reason_is_a_line(capsys: Output) -> None:
+    put(Path("some/good.jsonl"), training("good", 1, 0.5))
+    for number in range(12):
+        put(Path(f"some/{number:02d}.jsonl"), training(f"short-{number:02d}", 1, 0.5)[:1])
+    assert run(["fleet", "some", "--workers", "1", "--format", "markdown", "-q"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "short-" in line]
+    reason = "the events span no time: two at different times are needed"
+    assert line == f"| job | 12 | {reason} | short-00, short-01, short-02, … |"
+
+
 def test_a_document_that_cannot_be_read_costs_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(logs, "copy")
     Path("copy/locked.jsonl").mkdir()
@@ -144,3 +161,17 @@ def test_a_program_asks_as_a_person_does(logs: Path) -> None:
     assert [row.group for row in report.groups[0].rows] == ["search"]
     answer = fleet(str(logs), "--labels", "labels.csv", "-j", "job-*")
     assert report.total.goodput_percent == answer["totals"]["goodput_percent"]
+
+
+def test_disruptions_of_a_fleet_are_those_that_disruptions_lists(logs: Path, capsys: Output) -> None:
+    names = ("number", "last_sign_of_life", "ended", "wasted_seconds", "downtime_seconds", "restart_seconds")
+    answer = fleet(str(logs), "--runs", "all", "--top", "1000")["disruptions"]
+    capsys.readouterr()
+    for job in ("job-0003", "many-7", "split", "twin"):
+        assert run(["disruptions", str(logs), "-j", job, "--format", "json", "-q"]) == 0
+        listed = json.loads(capsys.readouterr().out)["disruptions"]
+        own = sorted((row for row in answer if row["job"] == job), key=lambda row: row["number"])
+        assert [[row[name] for name in names] for row in own] == [[row[name] for name in names] for row in listed]
+        shown = [row["evidence"]["ended"] or row["evidence"]["last_sign_of_life"] for row in listed]
+        assert [row["evidence"] for row in own] == shown
+    assert len(own) > 0

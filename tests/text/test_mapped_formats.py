@@ -239,3 +239,33 @@ def test_dlrover_says_how_long_a_load_took(tmp_path: Path) -> None:
     ))  # fmt: skip
     found = seconds(analysed(written(tmp_path / "run", events_log=log)))
     assert found == {"unproductive_checkpoint_restore_time": 10, "program_startup": 5, "productive": 20}
+
+
+def test_maxtext_without_a_start_begins_at_its_first_record(tmp_path: Path) -> None:
+    step = "I0811 {} 1 metric_logger.py:196] completed step: {}, seconds: 10.228, TFLOP/s/device: 41.2\n"
+    times = ("21:54:55.531340", "21:55:06.119312", "21:55:16.704861")
+    log = "I0811 21:54:44.943716 1 max_utils.py:1] no step\n"
+    log += "".join(step.format(time, at) for at, time in enumerate(times, 1))
+    log += "I0811 21:55:27.378361 1 max_utils.py:1] no step\n"
+    found = seconds(analysed(written(tmp_path / "run", a_log=log), year=2026))
+    assert found == pytest.approx({"productive": 21.173521, "other": 21.261124})
+
+
+def test_the_first_two_steps_of_torchtitan(tmp_path: Path) -> None:
+    log = titan(0, "Starting job: debug training") + titan(2.603, "step:  1  loss:  8.1  memory: 1  tps: 430")
+    log += titan(2.658, "step:  2  loss:  8.0  memory: 1  tps: 5,430")
+    found = seconds(analysed(written(tmp_path / "run", a_log=log)))
+    assert found == pytest.approx({"productive": 0.110, "program_startup": 2.548})
+
+
+def test_nemo_without_a_launcher_begins_at_its_first_line(tmp_path: Path) -> None:
+    """Four steps of 5 s each, behind the line with which the program begins."""
+    step = "Training epoch 0, iteration {0}/9 | lr: 1e-05 | global_step: {0} | train_step_timing in s: 5.0\n"
+    log = "[NeMo I 2026-03-01 10:00:00 nemo_logger:145] Experiments will be logged at /results/llama\n"
+    log += "".join(step.format(at) for at in range(4))
+    log += "[NeMo I 2026-03-01 10:00:20 model_checkpoint:497] Scheduled async checkpoint save for /r/step=3-last.ckpt\n"
+    log += "[NeMo I 2026-03-01 10:00:20 megatron_init:1] Preemption detected, saving checkpoint and exiting\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    assert seconds(analysis) == {"productive": 20}
+    assert analysis.job.attempts == 1
+    assert "starts_mid_run" not in codes(analysis)

@@ -251,3 +251,39 @@ time to initialize megatron (seconds): 12.000
     output = [line for line in log.splitlines() if "torch/distributed" not in line]
     folder = written(tmp_path / "apart", slurm__1_err="\n".join(errors), slurm__1_out="\n".join(output))
     assert seconds(analysed(folder, year=2026)) == seconds(analysis)
+
+
+def stamped(second: int, step: int, each: float) -> str:
+    time = f"2025-04-13 23:{41 + second // 60:02d}:{second % 60:02d}"
+    return f" [{time}] iteration {step:8d}/     200 | elapsed time per iteration (ms): {1000 * each:.1f} |\n"
+
+
+def timer(name: str, most: float) -> str:
+    return f"(min, max) time across ranks (ms):\n    {name} {'.' * 40}: ({most - 0.5:.2f}, {most:.2f})\n"
+
+
+def test_evaluations_and_a_save_between_stamped_records(tmp_path: Path) -> None:
+    """The process begins where its loop does: a first record of 12 s beside a usual step time of 0.85."""
+    log = "[after dataloaders are built] datetime: 2025-04-13 23:41:00\n"
+    log += "[before the start of training step] datetime: 2025-04-13 23:41:00\n"
+    log += stamped(12, 10, 1.1476) + stamped(20, 20, 0.81) + stamped(28, 30, 0.82) + stamped(37, 40, 0.85)
+    log += stamped(46, 50, 0.86) + timer("evaluate", 3274.73) + " validation loss at iteration 50 | lm loss: 8.0 |\n"
+    log += stamped(57, 60, 0.8376) + stamped(66, 70, 0.87) + stamped(74, 80, 0.81) + stamped(83, 90, 0.88)
+    log += stamped(91, 100, 0.82) + timer("evaluate", 2052.52) + " validation loss at iteration 100 | lm loss: 8.0 |\n"
+    log += "saving checkpoint at iteration     100 to /ckpt\n  successfully saved checkpoint at iteration 100 to /c\n"
+    log += timer("save-checkpoint", 3413.14) + stamped(107, 110, 1.0698)
+    found = seconds(analysed(written(tmp_path / "run", a_out=log), timezone="UTC"))
+    assert found == pytest.approx({
+        "productive": 94.75961,
+        "EVAL_STEP": 5.32725,
+        "unproductive_checkpoint_save_time": 3.41314,
+        "program_startup": 3.5,
+    }, abs=2e-5)  # fmt: skip
+
+
+def test_progress_txt_beside_stdout_begins_nothing_anew(tmp_path: Path) -> None:
+    """It is written once the program is initialised; what lies before is the start-up of the first record."""
+    progress = "2026-03-01 10:00:35\tJob ID: 812\t# GPUs: 8\tStarting job\n"
+    progress += "2026-03-01 10:02:25\tJob ID: 812\t# GPUs: 8\tSaved checkpoint\tIteration: 20\tJob throughput: 364.8\n"
+    folder = written(tmp_path / "llm-7b", slurm__812_out=FIRST, slurm__813_out=SECOND, progress_txt=progress)
+    assert seconds(analysed(folder)) == TWO_JOBS

@@ -7,22 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
+from goodput_cli.analysis.advice.facts import Fidelity, LifeEndings, Recorded, RecordFacts, SaveFacts
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
 from goodput_cli.analysis.advice.levers import Question, bound, judged_levers, levers
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.replay.record import FAILURES, Death, Kind, Record
 from goodput_cli.analysis.advice.replay.replay import replay
-from goodput_cli.analysis.advice.results import (
-    Advice,
-    CurvePoint,
-    Fidelity,
-    IfDeath,
-    IntervalAdvice,
-    LifeEndings,
-    Recorded,
-    RecordFacts,
-    SaveFacts,
-)
+from goodput_cli.analysis.advice.results import Advice, CurvePoint, IfDeath, IntervalAdvice
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
 from goodput_cli.analysis.price import Price
 from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
+from goodput_cli.analysis.advice.facts import Recorded, RecordFacts, SaveFacts
 from goodput_cli.analysis.advice.job import JobAdvice
-from goodput_cli.analysis.advice.results import (
-    CurvePoint,
-    IfDeath,
-    IntervalAdvice,
-    Lever,
-    Recorded,
-    RecordFacts,
-    SaveFacts,
-    Scenario,
-)
+from goodput_cli.analysis.advice.results import CurvePoint, IfDeath, IntervalAdvice, Lever, Scenario
 from goodput_cli.analysis.advice.sheet import LEVERS
 from goodput_cli.analysis.answer import (
     Answer,

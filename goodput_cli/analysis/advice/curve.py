@@ -25,22 +25,28 @@ _NS = 1e9
 
 @dataclass(frozen=True)
 class Exposure:
-    """What the curve is made of (s). lives: x, budgets of the failures whose loss depends on the interval. budgets: A,
-    of all lives. work: U. gaps: G, behind failures. fixed: V, which no failure brings. extra: E, lost whatever the
-    interval. pace: mean time of a step. productive, window: P and T of the record. rate: with a known MTBF (s), the
-    failures that A should have seen; None: as many as it saw.
-    """
+    """What the curve is computed from, in seconds; the letters are those of docs/advice.md."""
 
     lives: F64
+    """x: training time of each life that failed and whose loss depends on the interval."""
     budgets: float
+    """A: training time of all lives."""
     work: float
+    """U: time of the kept work."""
     gaps: float
+    """G: time behind failures, until training goes on."""
     fixed: float
+    """V: time that no failure brings."""
     extra: float
+    """E: time lost whatever the interval."""
     pace: float
+    """Mean time of a step."""
     productive: float
+    """P: productive time of the record."""
     window: float
+    """T: length of the record."""
     mtbf_given: float | None = None
+    """MTBF, if it is known from elsewhere; None: that of the record."""
 
     @property
     def failures(self) -> int:
@@ -102,10 +108,12 @@ def _extra_steps(record: Record) -> int:
 
 @dataclass(frozen=True)
 class Saving:
-    """What a save costs and how long it then takes until it can be used (s)."""
+    """What a save costs (s)."""
 
     cost: float
+    """How long a save blocks training."""
     latency: float = 0.0
+    """How long it then takes until the save can be used; 0 where saves block until then."""
 
 
 def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I64:

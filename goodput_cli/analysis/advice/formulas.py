@@ -15,8 +15,11 @@ class Formulas:
     """training between two saves at a constant rate of failures; null where one does not hold or nothing is known"""
 
     young_seconds: float | None
+    """Young 1974"""
     daly_seconds: float | None
+    """Daly 2006"""
     exact_seconds: float | None
+    """where the mean time is least"""
 
 
 def formulas(cost: float, mtbf: float | None) -> Formulas:

@@ -8,10 +8,11 @@ from math import comb, exp, log
 import numpy as np
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
+from goodput_cli.analysis.advice.facts import EarlyDeaths
 from goodput_cli.analysis.advice.formulas import Formulas, formulas
 from goodput_cli.analysis.advice.posterior import Spread, spread
 from goodput_cli.analysis.advice.replay.record import Record
-from goodput_cli.analysis.advice.results import EarlyDeaths, IfCost, IntervalAdvice, Verdict
+from goodput_cli.analysis.advice.results import IfCost, IntervalAdvice, Verdict
 
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3

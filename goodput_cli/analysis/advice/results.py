@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from goodput_cli.analysis.advice.facts import Recorded, RecordFacts, SaveFacts
 from goodput_cli.analysis.advice.formulas import Formulas
-from goodput_cli.analysis.advice.replay.record import Death
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import column
 from goodput_cli.analysis.threshold import Threshold
@@ -20,107 +20,19 @@ _HOW = {"enum": list(get_args(How))}
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """the job as it was"""
-
-    goodput_percent: float
-    seconds: float
-    """without what is excluded"""
-    productive_seconds: float
-
-
-@dataclass(frozen=True)
-class EarlyDeaths:
-    """lives shorter than a tenth of the MTBF"""
-
-    count: int
-    expected: float
-    """where failures come at a constant rate"""
-    probability: float
-    """of so many or more by chance"""
-    unusual: bool
-    """whether that is below 1 %"""
-    longest_seconds: float | None
-    """of these lives"""
-
-
-@dataclass(frozen=True)
-class Fidelity:
-    """whether the record replayed as it was gives the record"""
-
-    ok: bool
-    difference_ns: int | None
-    """null: no replay was made, or it never ends"""
-    reason: str | None
-    """why no replay is shown"""
-
-
-@dataclass(frozen=True)
-class LifeEndings:
-    """lives by how they ended, and where the next one began"""
-
-    newest: int
-    """at the newest checkpoint"""
-    older: int
-    """at an older one"""
-    beyond: int
-    """at a checkpoint that no line shows"""
-    stop: int
-    """behind a clean end"""
-
-
-@dataclass(frozen=True)
-class RecordFacts:
-    """what the advice rests on; a life is the training of one attempt"""
-
-    lives: int
-    failures: int
-    disruptions: int
-    kinds: LifeEndings
-    life_seconds: float
-    """of all lives, without start-up and final hangs"""
-    mtbf_seconds: float | None
-    """life_seconds / failures, or as given"""
-    work_seconds: float
-    """kept training"""
-    gap_seconds: float
-    """between lives, because of failures"""
-    fixed_seconds: float
-    """what no failure brings: lead, stops, tail"""
-    extra_seconds: float
-    """lost whatever the interval"""
-    pace_seconds: float
-    """mean time of a step"""
-    early: EarlyDeaths | None
-    replay: Fidelity
-    death: Death | None
-    """the moment assumed where none was logged; null: all were"""
-
-
-@dataclass(frozen=True)
-class SaveFacts:
-    """what saves cost today"""
-
-    cost_seconds: float | None
-    """that a save blocks; null: not recorded"""
-    cost_origin: Literal["recorded", "given"] | None
-    count: int
-    every_steps: int | None
-    every_seconds: float | None
-    latency_seconds: float
-    """until an asynchronous save can be used"""
-
-
-@dataclass(frozen=True)
 class ReplayFacts:
     """the job's own failures again, under another policy"""
 
     seconds: float | None
     """null: it never ends"""
     ns: int | None
+    """the same, exactly"""
     goodput_percent: float
+    """then"""
     saves: int
+    """how many it makes"""
     deaths: int
+    """how many failures it meets"""
     saved_seconds: float | None
     """by how much it is shorter; negative: longer"""
 
@@ -130,8 +42,11 @@ class IfCost:
     """the best interval, if a save blocked for so long"""
 
     cost_seconds: float
+    """that a save would block"""
     every_steps: int
+    """the roundest number of the plateau"""
     plateau_steps: tuple[int, int]
+    """as good within 0.1 point"""
 
 
 @dataclass(frozen=True)
@@ -139,6 +54,7 @@ class IntervalAdvice:
     """how often to save"""
 
     verdict: Verdict
+    """keep, change, unclear, or refused"""
     reason: str | None
     """a code, of refused and unclear"""
     say: str | None
@@ -146,6 +62,7 @@ class IntervalAdvice:
     every_steps: int | None
     """advised: the roundest number of the plateau"""
     every_seconds: float | None
+    """the same as training time"""
     best_steps: int | None
     """where the curve is highest"""
     plateau_steps: tuple[int, int] | None
@@ -159,13 +76,19 @@ class IntervalAdvice:
     luck_points: float | None
     """recorded goodput less today_percent"""
     gain_points: float | None
+    """advised less today, on average"""
     gain_ci95_points: tuple[float, float] | None
+    """its 95 % interval"""
     probability: float | None
     """of a gain above 0"""
     failures: int
+    """that the advice rests on"""
     replayed: ReplayFacts | None
+    """the replay at the advised interval; null: none was made"""
     formulas: Formulas
+    """for comparison"""
     if_cost: tuple[IfCost, ...]
+    """where the cost of a save is not known: the best interval for some costs"""
 
 
 @dataclass(frozen=True)
@@ -173,10 +96,13 @@ class CurvePoint:
     """goodput at one interval"""
 
     every_steps: int
+    """between two saves"""
     every_seconds: float
+    """the same as training time"""
     goodput_percent: float
     """on average"""
     ci95_percent: tuple[float, float]
+    """its 95 % interval"""
     replayed_percent: float | None
     """this job's own failures again"""
 
@@ -215,10 +141,15 @@ class Scenario:
     ns: int | None
     """the same where it is exact or replayed"""
     points: float
+    """of goodput, gained"""
     goodput_percent: float
+    """then"""
     replayed: ReplayFacts | None
+    """null: no replay was needed or possible"""
     accelerator_hours: float | None
+    """seconds x accelerators; null without --accelerators"""
     cost: float | None
+    """accelerator_hours x price; null without --price-per-hour"""
 
 
 @dataclass(frozen=True)
@@ -226,27 +157,40 @@ class IfDeath:
     """goodput on average today, for each moment of death that may be assumed"""
 
     earliest: float | None = None
+    """percent; null: not computed"""
     middle: float | None = None
+    """percent; null: not computed"""
     latest: float | None = None
+    """percent; null: not computed"""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """All of it."""
+    """What would have raised the goodput of a job, and by how much."""
 
     job: str
+    """The job name."""
     recorded: Recorded
+    """The job as it was."""
     record: RecordFacts
+    """What the advice rests on."""
     saves: SaveFacts
+    """What saves cost today."""
     interval: IntervalAdvice
+    """How often to save."""
     curve: tuple[CurvePoint, ...]
+    """Goodput at each interval that was looked at."""
     levers: tuple[Lever, ...]
+    """What would have bought goodput, the most first."""
     bound: Lever | None
     """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
     scenario: Scenario | None
+    """What if: all changes together; None: no change was asked for."""
     deaths: IfDeath | None
     """None: every death was logged."""
     diagnostics: tuple[Diagnostic, ...]
+    """What looked wrong or had to be assumed."""
     judged: frozenset[str] = frozenset()
     """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
     thresholds: tuple[Threshold, ...] = ()
+    """Every `--fail-if advice.…` expression, judged."""

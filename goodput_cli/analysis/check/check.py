@@ -20,16 +20,20 @@ from goodput_cli.events.schema import EventTable
 
 @dataclass(frozen=True)
 class Finding:
-    """A diagnostic with what it does to the numbers and what to do about it. Code, severity, count, message and where
-    are those of the `Diagnostic`."""
+    """A diagnostic, with what it does to the numbers and what to do about it."""
 
     code: str
+    """Code of the diagnostic."""
     severity: Severity
+    """How grave it is."""
     job: str | None
     """None where it is about the log as a whole (its lines)."""
     count: int
+    """How often it was seen."""
     message: str
+    """What was seen, in a sentence."""
     where: tuple[str, ...]
+    """`file:line` or insertId of the first places."""
     effect: str
     """What it does to the numbers."""
     advice: str

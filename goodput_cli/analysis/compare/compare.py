@@ -36,6 +36,7 @@ class Side:
     run: str | None
     """Of a job name that was used several times, as asked for."""
     summary: Summary
+    """Its numbers."""
 
     @property
     def percent(self) -> Fraction:
@@ -48,7 +49,9 @@ class Contribution:
     """One kind of badput on both sides."""
 
     category: str
+    """Name of the category."""
     label: str | None
+    """Of `custom_badput_events`; None for every other category."""
     baseline_ns: int | None
     """None where the baseline does not record it."""
     ns: int | None
@@ -60,11 +63,14 @@ class Contribution:
 
 @dataclass(frozen=True)
 class Change:
-    """A measure on both sides, in the unit of its dimension; None as of the measure."""
+    """A measure on both sides, in the unit of its dimension."""
 
     measure: Measure
+    """What is measured, and in which unit."""
     baseline: Fraction | None
+    """On the baseline; None where the measure is not known there."""
     value: Fraction | None
+    """On the other side; None where the measure is not known there."""
 
     @property
     def change(self) -> Fraction | None:
@@ -81,7 +87,9 @@ class Pair:
     """One side against the baseline."""
 
     baseline: Side
+    """What it is compared with."""
     side: Side
+    """What is compared."""
     points: Fraction
     """What goodput rose (+) or fell (-) by, in percentage points."""
     contributions: tuple[Contribution, ...]
@@ -100,9 +108,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The answer."""
+    """Two or more runs, each compared with the baseline."""
 
     baseline: Side
+    """What every other side is compared with."""
     pairs: tuple[Pair, ...]
     """Every other side against the baseline."""
     diagnostics: tuple[Diagnostic, ...]

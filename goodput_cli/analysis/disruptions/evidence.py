@@ -21,8 +21,6 @@ class EvidenceRows:
     last_step: Rows
     """The last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last."""
     sign_of_life: Rows
-    preempted: Rows
-    """An Orbax save that had reached a preemption."""
     began: Rows
     """What shows the step at which it began."""
     resumed: NDArray[np.intp]
@@ -51,8 +49,7 @@ def find_evidence(timeline: Timeline) -> EvidenceRows:
     progress = _progress_of_steps(timeline) if timeline.records is not None else _progress_of_checkpoints(timeline)
     return EvidenceRows(
         last_step=_last_step_rows(timeline, last),
-        sign_of_life=_signs_of_life(timeline),
-        preempted=timeline.preempted_saves,
+        sign_of_life=signs_of_life(timeline),
         began=_began_rows(timeline, began),
         resumed=_following(stepping, len(began)),
         first_step=_first_of_later_attempts(progress, len(began)),
@@ -129,7 +126,7 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
     return first_of_each(rows[highest], owner[highest], len(attempts))
 
 
-def _signs_of_life(timeline: Timeline) -> Rows:
+def signs_of_life(timeline: Timeline) -> Rows:
     """The event that ends at the last sign of life. A credited last step ends later than any: its line then."""
     attempts, table = timeline.attempts, timeline.table
     result = np.full(len(attempts), -1, dtype=np.intp)

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.causes import Elastic
-from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct, search
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
+from goodput_cli.analysis.disruptions.passages import PassageAmounts, how_ended, passage_amounts
 from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
-from goodput_cli.vocabulary.categories import Category, in_group
-
-_DOWN, _STARTING = in_group("down"), in_group("starting")
-
-
-@dataclass(frozen=True)
-class _Amounts:
-    """ns, one value an attempt that another one follows."""
-
-    down: I64
-    undetermined: I64
-    queued: I64
-    restart: I64
 
 
 def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
@@ -38,13 +22,13 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
         return no_disruptions(table)
-    losses, amounts, evidence = find_losses(timeline), _amounts(timeline), find_evidence(timeline)
+    losses, amounts, evidence = find_losses(timeline), passage_amounts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = _ranks(timeline), timeline.sign_of_life
     dead = timeline.disruptions[inside]  # the attempt that ended
     next_, resumed = dead + 1, evidence.resumed[dead]
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
-    ended, ended_row = _ended(timeline, evidence.preempted)
+    ended, ended_row = how_ended(timeline)
     up, next_start = attempts.up[next_], attempts.begin[next_]
     steps_lost, silent = _steps_lost(timeline, losses, amounts)[dead], ended[dead] == ENDED.index("silent")
     wasted, downtime, restart = losses.ns[dead], amounts.down[dead], amounts.restart[dead]
@@ -102,75 +86,13 @@ def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
 
 
-def _steps_lost(timeline: Timeline, losses: Losses, amounts: _Amounts) -> I64:
+def _steps_lost(timeline: Timeline, losses: Losses, amounts: PassageAmounts) -> I64:
     """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
     steps = losses.steps[:-1]
     if timeline.progress is None:
         return steps
     unseen = (steps == 0) & ((losses.ns[:-1] > 0) | (amounts.undetermined > 0))
     return np.where(unseen, UNKNOWN, steps)
-
-
-def _ended(timeline: Timeline, preempted: Rows) -> tuple[I64, Rows]:
-    """How each attempt ended, as a position in `ENDED`, and the row that says so (-1: none). A save that had reached a
-    preemption knows why; a crash or a termination only says that it was down."""
-    how = timeline.endings.how
-    crashed = how == End.CRASHED
-    ended = np.where(how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
-    ended[crashed] = ENDED.index("crashed")
-    row = np.where(crashed, timeline.endings.crash_row, timeline.attempts.first_ending)
-    cause, shown = timeline.elastic_passages
-    for what, name in ((Elastic.SLICE_DOWN, "slice_down"), (Elastic.SCALE_UP, "scale_up")):
-        ended[cause == what] = ENDED.index(name)
-    row = np.where(shown >= 0, shown, row)
-    ended[preempted >= 0] = ENDED.index("preempted")
-    return ended, np.where(preempted >= 0, preempted, row)
-
-
-def _amounts(timeline: Timeline) -> _Amounts:
-    """Time between the last training of each attempt and the next one's start, and until that trained. The spans of
-    two passages never overlap, so that no second is counted for two disruptions."""
-    trained_from = _training_span(timeline)[0]
-    left, up = downtimes(timeline)
-    between = timeline.ledger.between(left, up, (*_DOWN, Category.QUEUED))
-    starting = timeline.ledger.between(left, np.maximum(left, trained_from[1:]), _STARTING)
-    nothing = np.zeros(len(left), dtype=np.int64)
-    restart = sum((starting.get((category, -1), nothing) for category in _STARTING), nothing)
-    return _Amounts(
-        down=sum((between.get((category, -1), nothing) for category in _DOWN), nothing),
-        undetermined=between.get((Category.UNDETERMINED, -1), nothing),
-        queued=between.get((Category.QUEUED, -1), nothing),
-        restart=restart + _startup(timeline)[1:],
-    )
-
-
-def downtimes(timeline: Timeline) -> tuple[I64, I64]:
-    """From where to where (ns) downtime behind each attempt that another one follows can lie: from its last training
-    until the next one was up."""
-    left = np.maximum(timeline.attempts.up, _training_span(timeline)[1])[:-1]
-    return left, np.maximum(left, timeline.attempts.up[1:])
-
-
-def _training_span(timeline: Timeline) -> tuple[I64, I64]:
-    """When (ns) each attempt began to train and when its last span ended; both when it was up if it never did."""
-    spans = timeline.training.spans
-    begin = timeline.attempts.up.copy()
-    bounds = search(spans.attempt, np.arange(len(begin) + 1))
-    some = np.flatnonzero(bounds[1:] > bounds[:-1])
-    begin[some] = spans.start[bounds[some]]
-    return begin, spans.latest_end(timeline.attempts.up)
-
-
-def _startup(timeline: Timeline) -> I64:
-    """Program start-up (ns) of each attempt's first span of training: what follows a re-initialisation later in its
-    life is no restart."""
-    segments, spans = timeline.segments, timeline.training.spans
-    rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
-    again = spans.start[spans.restarted]
-    rows = rows[~np.isin(segments.start[rows], again)]
-    startup = np.zeros(len(timeline.attempts), dtype=np.int64)
-    np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
-    return startup
 
 
 def _ranks(timeline: Timeline) -> I64:

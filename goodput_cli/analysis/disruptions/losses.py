@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +23,33 @@ from goodput_cli.vocabulary.categories import Category
 _TOP = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
 class Losses:
-    """What the end of each attempt lost, whichever attempt had trained it: int64 columns of one value an attempt.
+    """What the end of each attempt lost, whichever attempt had trained it: int64 columns of one value an attempt,
+    worked out when they are asked for.
 
     Over all attempts this is at most what the ledger calls wasted: what a clean end lost, and what the last attempt
     lost, is no disruption's.
     """
 
-    steps: I64
-    """Wasted training steps."""
-    ns: I64
-    """Wasted time."""
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline, self._charged = timeline, _charged(timeline)
+
+    @cached_property
+    def steps(self) -> I64:
+        """Wasted training steps."""
+        charged = self._charged
+        steps = np.zeros(len(self._timeline.attempts), dtype=np.int64)
+        if len(charged.ended):
+            trained = _trained(self._timeline)
+            lost = trained.lost_upto(charged.attempt, charged.high) - trained.lost_upto(charged.attempt, charged.low)
+            np.add.at(steps, charged.ended, lost)
+        return steps
+
+    @cached_property
+    def ns(self) -> I64:
+        """Wasted time."""
+        timeline = self._timeline
+        return _lost_time(timeline, self._charged, (timeline.start, timeline.end))
 
 
 _Range = tuple[int, int, int, int]
@@ -42,13 +58,7 @@ _Range = tuple[int, int, int, int]
 
 def find_losses(timeline: Timeline) -> Losses:
     """Steps and time lost by the end of each attempt, with hindsight: what was kept in the end is not lost."""
-    charged = _charged(timeline)
-    steps = np.zeros(len(timeline.attempts), dtype=np.int64)
-    if len(charged.ended):
-        trained = _trained(timeline)
-        lost = trained.lost_upto(charged.attempt, charged.high) - trained.lost_upto(charged.attempt, charged.low)
-        np.add.at(steps, charged.ended, lost)
-    return Losses(steps, _lost_time(timeline, charged, (timeline.start, timeline.end)))
+    return Losses(timeline)
 
 
 def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = None) -> I64:

@@ -58,6 +58,7 @@ class Insight:
     code: str
     """One of `kinds.KINDS`."""
     ns: int
+    """What it cost."""
     percent: float
     """Of the window without what is excluded."""
     text: str
@@ -69,8 +70,9 @@ class Insight:
     source: tuple[str, ...]
     """The logs and the job as they were named, for that command; empty where they came from a program."""
     start_ns: int
+    """When it began, ns since 1970 UTC."""
     end_ns: int
-    """From when to when it happened, ns since 1970 UTC."""
+    """When it ended, ns since 1970 UTC."""
     count: int
     """How many things it is about."""
     evidence: tuple[str, ...]

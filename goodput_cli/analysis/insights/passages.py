@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.find import downtimes
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
+from goodput_cli.analysis.disruptions.passages import downtimes
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind

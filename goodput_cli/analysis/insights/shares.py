@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from goodput_cli.accounting.columns import among, of_kind
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis, CategoryTime
 from goodput_cli.arrays import I64, Rows
@@ -79,7 +80,8 @@ def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
-    segments = np.setdiff1d(_segments(analysis, [Category.OTHER]), silence)
+    segments = _segments(analysis, [Category.OTHER])
+    segments = segments[~among(segments, silence)]
     if len(segments) == 0:
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]
@@ -116,7 +118,7 @@ def _segments(analysis: Analysis, categories: list[Category]) -> Rows:
     segments, window = analysis.timeline.segments, analysis.window
     first = int(np.searchsorted(segments.end, window.start_ns, side="right"))
     stop = int(np.searchsorted(segments.start, window.end_ns, side="left"))
-    return np.flatnonzero(np.isin(segments.category[first:stop], categories)) + first
+    return np.flatnonzero(of_kind(segments.category[first:stop], categories)) + first
 
 
 def _lengths(analysis: Analysis, rows: Rows) -> I64:

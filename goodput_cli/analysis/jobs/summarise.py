@@ -21,25 +21,33 @@ SortKey = Literal["start", "name", "goodput", "events", "length"]
 
 @dataclass(frozen=True)
 class JobSummary:
-    """One job of a log.
-
-    start_ns, end_ns: the window that was accounted for (accounting §1, §7), ns since 1970 UTC; of a job that cannot be
-    analysed, its first and last event. events: of the job, each once. attempts, runs,
-    disruptions, ending, goodput_ns and goodput_percent: None where the job cannot be analysed, and `reason` says why.
-    """
+    """One job of a log."""
 
     name: str
+    """The job name."""
     start_ns: int
+    """Start of the window that was accounted for (accounting §1, §7), ns since 1970 UTC; of a job that cannot be
+    analysed, its first event."""
     end_ns: int
+    """End of that window, ns since 1970 UTC; of a job that cannot be analysed, its last event."""
     events: int
+    """Events of the job, each counted once."""
     formats: tuple[str, ...]
+    """Names of the log formats seen, sorted."""
     attempts: int | None
+    """How many attempts; None where the job cannot be analysed."""
     runs: int | None
+    """How often the name was used (accounting §10); None where the job cannot be analysed."""
     disruptions: int | None
+    """Disruptions inside the window; None where the job cannot be analysed."""
     ending: str | None
+    """How the last attempt ended; None where the job cannot be analysed."""
     goodput_ns: int | None
+    """Productive time; None where the job cannot be analysed, or all of the window is excluded."""
     goodput_percent: float | None
+    """Of the window without what is excluded; None as `goodput_ns`."""
     reason: str | None = None
+    """Why there is no goodput; None where there is."""
 
     @property
     def ns(self) -> int:
@@ -49,14 +57,18 @@ class JobSummary:
 
 @dataclass(frozen=True)
 class JobList:
-    """The jobs of a log, and what was noticed while reading it. found, runs, events: of all jobs, before any limit (a
-    job that cannot be analysed is one run)."""
+    """The jobs of a log."""
 
     jobs: tuple[JobSummary, ...]
+    """One row a job, sorted and cut to `--limit`."""
     found: int
+    """How many jobs there are, before any limit."""
     runs: int
+    """Runs of all jobs, before any limit; a job that cannot be analysed counts as one."""
     events: int
+    """Events of all jobs, before any limit."""
     diagnostics: tuple[Diagnostic, ...]
+    """What was noticed while reading."""
 
 
 def summarise(job: EventLog, timeline: Timeline, start: int, end: int, runs: int) -> JobSummary:

@@ -26,8 +26,9 @@ class Bands:
     """Time by category in intervals that touch, in time order: columns of one row an interval and category."""
 
     start: I64
+    """Start of the interval (ns)."""
     end: I64
-    """ns."""
+    """End of the interval (ns)."""
     category: NDArray[np.int8]
     """`Category`."""
     label: NDArray[np.int32]

@@ -23,8 +23,11 @@ class Buckets:
     """[start, end) (ns) in at most `count` parts of the same width (ns); the last may be shorter."""
 
     start: int
+    """ns since 1970 UTC."""
     end: int
+    """ns since 1970 UTC."""
     count: int
+    """How many parts at most."""
 
     @property
     def width(self) -> int:

@@ -67,8 +67,9 @@ class StepTimes:
     count: I64
     """How many step times it stands for."""
     low: F64
+    """The least of them."""
     high: F64
-    """The least and the greatest of them."""
+    """The greatest of them."""
     level: F64
     """What a step usually took about then: the median of their median and those of the two rows before and behind."""
 
@@ -81,20 +82,29 @@ class Picture:
     """Everything that is drawn of one window."""
 
     start_ns: int
+    """Start of the window, ns since 1970 UTC."""
     end_ns: int
-    """The window."""
+    """End of the window, ns since 1970 UTC."""
     bucket_ns: int
     """What lies closer together than this may be drawn as one."""
     downsampled: bool
     """Whether anything was drawn as one."""
     curve: StepCurve
+    """Step against clock."""
     bands: Bands
+    """Time by category."""
     saves: Marks
+    """When checkpoints were saved."""
     disruptions: Marks
+    """When attempts were disrupted."""
     cumulative: Shares
+    """Goodput since the start of the window."""
     rolling: tuple[Shares, ...]
+    """Goodput over rolling windows, one length each."""
     step_times: StepTimes
+    """How long steps took."""
     metrics: tuple[MetricLine, ...] = ()
+    """Metrics of the program, as loss."""
 
 
 def picture_of(analysis: Analysis, count: int) -> Picture:

@@ -18,7 +18,9 @@ class Strip:
     """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
 
     start_ns: int
+    """ns since 1970 UTC."""
     end_ns: int
+    """ns since 1970 UTC."""
     categories: tuple[str, ...]
     """Per cell, the one with most time in it; of equal ones the first in the fixed order."""
     disruptions: tuple[int, ...]

@@ -21,14 +21,18 @@ _OWN_EVENT = 1
 
 @dataclass(frozen=True)
 class CheckpointRow:
-    """A row of the calculator's table. here, there: None where the log has no such thing. why: the rules that make the
-    difference, each with its amount in the row's unit; what they leave over is not explained."""
+    """One row of the calculator's table."""
 
     name: str
+    """The calculator's name of the row."""
     unit: Unit
+    """Unit of every amount of the row."""
     here: float | None
+    """Our amount; None where the log has no such thing."""
     there: float | None
+    """The calculator's amount; None where the log has no such thing."""
     why: tuple[tuple[str, float], ...] = ()
+    """The rules that make the difference, each with its amount; what they leave over is not explained."""
 
     @property
     def difference(self) -> float | None:
@@ -43,11 +47,14 @@ class CheckpointRow:
 
 @dataclass(frozen=True)
 class CheckpointReconciliation:
-    """Both tables. reference_seconds: the reference step time of both sides; auto: whether the log itself gave it."""
+    """The calculator's table beside ours."""
 
     rows: tuple[CheckpointRow, ...]
+    """The calculator's rows, in its order."""
     reference_seconds: float | None
+    """The reference step time of both sides; None where there is none."""
     auto: bool
+    """Whether the log itself gave it."""
 
 
 def reconcile_checkpoints(analysis: Analysis) -> CheckpointReconciliation:
@@ -126,7 +133,7 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
 def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
     """Kept steps among lowest <= step < highest, and all others. A span counts by how much of it lies between."""
     kept_training = analysis.timeline.kept_training
-    rows = np.flatnonzero(kept_training.kept_steps > 0)
+    rows = np.flatnonzero(kept_training.kept_steps.some)
     first, kept, steps = (
         kept_training.spans.first[rows],
         kept_training.kept_steps[rows],

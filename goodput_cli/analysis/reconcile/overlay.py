@@ -23,14 +23,18 @@ _MOST_KINDS = 2**62
 
 @dataclass(frozen=True)
 class Cell:
-    """All time that looks alike. here: our category. inside: whether it is part of the library's total. claims: its
-    claims as (category, rule, sign, how many). slowdown_ns: how much of it is `training_slowdown` here."""
+    """All time that looks alike on both sides."""
 
     here: Key
+    """Our category and label; `OUTSIDE` outside of the job window."""
     inside: bool
+    """Whether it is part of the library's total."""
     claims: tuple[tuple[Key, str, int, int], ...]
+    """The library's claims on it: category, rule, sign, and how many."""
     ns: int
+    """How much time."""
     slowdown_ns: int
+    """How much of it is `training_slowdown` here."""
 
 
 def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:

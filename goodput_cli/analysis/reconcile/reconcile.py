@@ -31,32 +31,38 @@ _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
 @dataclass(frozen=True)
 class Movement:
-    """`ns` that stand under `here` here and under `there` in the library, because of `rule` (reconcile_rules.RULES).
-
-    beside: of time that it counts more than once, where it stands there already; None for other rules.
-    """
+    """Time that stands under one category here and under another in the library, because of a rule."""
 
     rule: str
+    """The rule of the library that moves it: a key of `rules.RULES`."""
     here: Key
+    """Category and label under which the time stands here."""
     there: Key
+    """Category and label under which the library counts it."""
     ns: int
+    """How much; negative where the library subtracts."""
     beside: Key | None = None
+    """Of time that the library counts more than once, where it stands there already; None for other rules."""
 
 
 @dataclass(frozen=True)
 class ReconciledRow:
-    """One category. here_ns, there_ns: amounts; there_ns is None where the library does not answer.
-
-    here_percent, there_percent: of the total of each side. not_explained_ns: what the movements leave over.
-    """
+    """One category on both sides."""
 
     category: str
+    """Name of the category."""
     label: str | None
+    """Of `custom_badput_events`; None for every other category."""
     here_ns: int
+    """Our amount."""
     here_percent: float
+    """Of our total."""
     there_ns: int | None
+    """The library's amount; None where it does not answer."""
     there_percent: float | None
+    """Of the library's total; None where it does not answer."""
     not_explained_ns: int | None
+    """What the movements leave over of the difference; None where the library does not answer."""
 
     @property
     def difference_ns(self) -> int | None:
@@ -71,17 +77,25 @@ class ReconciledRow:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Both accounts. rows: `productive` first, then by difference. movements: the largest first; they say what the
-    library's rules do also where it refuses to answer. overlapped: data loading inside steps, (here, there)."""
+    """Both accounts of a job, and why they differ."""
 
     answer: LibraryAnswer
+    """What the library said."""
     here_total_ns: int
+    """Our window, without what is excluded."""
     there_total_ns: int | None
+    """The library's total; where it refuses to answer, what its rules would make of this log, None where they make
+    nothing."""
     rows: tuple[ReconciledRow, ...]
+    """`productive` first, then by difference."""
     movements: tuple[Movement, ...]
+    """The largest first. They say what the library's rules do also where it refuses to answer."""
     overlapped: tuple[int, int]
+    """Data loading inside steps (ns): here, there."""
     disruptions_here: int
+    """Disruptions that we count."""
     disruptions_there: int
+    """Those that the library's rules count."""
 
     @property
     def not_explained_ns(self) -> int | None:

@@ -27,10 +27,12 @@ _BETWEEN_STEPS = {
 
 
 class Rule(NamedTuple):
-    """title: a few words for a table. text: a sentence about what the library does, and what we do."""
+    """A rule of the library that differs from ours."""
 
     title: str
+    """A few words, for a table."""
     text: str
+    """What the library does, and what we do, in sentences."""
 
 
 RULES: dict[str, Rule] = {

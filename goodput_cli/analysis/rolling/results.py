@@ -20,9 +20,13 @@ class WindowRow:
     window_ns: int
     """The length asked for."""
     start_ns: int
+    """ns since 1970 UTC."""
     end_ns: int
+    """ns since 1970 UTC."""
     excluded_ns: int
+    """Time of it that the user excluded."""
     productive_ns: int
+    """Time that became progress."""
     percent: float | None
     """Goodput; None where nothing counts."""
     badput: tuple[CategoryTime, ...]
@@ -36,12 +40,15 @@ class Rolling:
     """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one."""
 
     window_ns: NDArray[np.int64]
-    """The length asked for."""
+    """The length asked for, of each row."""
     start_ns: NDArray[np.int64]
-    """The window, cut to the job; so is end_ns."""
+    """Start of each window, cut to the job window; ns since 1970 UTC."""
     end_ns: NDArray[np.int64]
+    """End of each window, ns since 1970 UTC."""
     excluded_ns: NDArray[np.int64]
+    """Time of each that the user excluded."""
     productive_ns: NDArray[np.int64]
+    """Time of each that became progress."""
     categories: tuple[tuple[str, str | None], ...]
     """k pairs (category, label)."""
     badput_ns: NDArray[np.int64]

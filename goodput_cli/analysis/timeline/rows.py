@@ -22,26 +22,30 @@ CUSTOM_PREFIX = "custom:"
 
 @dataclass(frozen=True)
 class SegmentRows:
-    """Segments in time order. Columns of length n:
-
-    start, end: int64 ns. category: int8, `Category`. label: int32, code or -1. attempt: int32 from 0, or -1.
-    first, stop: int64, the steps first <= s < stop it is about, by the numbers of the log, `NO_STEP` where it is about
-    none. slowdown: int64, ns
-    of it that are `training_slowdown`. row, end_row: the events that bound it, -1 where none does.
-    run: which run of alike segments (same category, label and attempt, touching) it is part of; counts up.
-    """
+    """Segments in time order, as columns of length n."""
 
     start: I64
+    """ns since 1970 UTC."""
     end: I64
+    """ns since 1970 UTC."""
     category: NDArray[np.int8]
+    """`Category`."""
     label: NDArray[np.int32]
+    """Code of the custom label; -1 where there is none."""
     attempt: NDArray[np.int32]
+    """From 0; -1 outside of all attempts."""
     first: I64
+    """First step that the segment is about, by the numbers of the log; `NO_STEP` where it is about none."""
     stop: I64
+    """One behind the last such step; `NO_STEP` where there is none."""
     slowdown: I64
+    """ns of it that are `training_slowdown`."""
     row: Rows
+    """The event that it begins with; -1 where none does."""
     end_row: Rows
+    """The event that it ends with; -1 where none does."""
     run: Rows
+    """Which run of alike segments (same category, label and attempt, touching) it is part of; counts up."""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -21,7 +21,7 @@ from goodput_cli.events.text.measured import metrics_of
 from goodput_cli.events.text.noticed import note_damage, note_jobs, note_runs, note_source
 from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
-from goodput_cli.events.text.programs import launcher, mllog, scheduler
+from goodput_cli.events.text.programs import launcher, megatron, mllog, scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
@@ -34,6 +34,9 @@ from goodput_cli.vocabulary.zones import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.asked import Asked
+
+_STARTED_LATE = ("nemo2",)
+"""Formats whose programs say that they began half a minute after they did."""
 
 
 class Texts:
@@ -84,6 +87,8 @@ class Texts:
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
             started_by_scheduler(parts)
+            megatron.late_starts(parts)
+            launcher.started_by_launcher(parts, _STARTED_LATE)
             launcher.began_before(parts)
             launcher.outlive(parts)
             one_start_each(parts)

@@ -20,7 +20,7 @@ from goodput_cli.sources.base import Document, Progress, ReadContext, read_docum
 
 _DIGEST_BYTES = 16
 _FEW = 20
-_MOST_AT_ONCE, _MOST_HERE = 16, 64
+_MOST_AT_ONCE, _MOST_HERE = 16, 32
 """A task of 16 small documents takes a third of a second: a worker that is lost costs little. What this process does
 costs nothing to hand out."""
 _TASKS_EACH = 8

@@ -176,11 +176,11 @@ def disruption_row(one: WorstDisruption) -> DisruptionRow:
     money = None
     if known and one.price is not None:
         money = f"{_decimals(one.price * Fraction(one.cost, HOUR_NS))} {one.currency or ''}".strip()
-    found = one.found
+    what = one.disruption
     return DisruptionRow(
-        one.job, one.run, found.number, found.at_ns, found.ended, one.accelerators, found.lost_ns, found.wasted_ns,
-        found.downtime_ns, found.restart_ns, str(one.cost) if known else None, hours(one.cost) if known else None,
-        money, found.evidence,
+        one.job, one.run, what.number, what.at_ns, what.ended, one.accelerators, what.lost_ns, what.wasted_ns,
+        what.downtime_ns, what.restart_ns, str(one.cost) if known else None, hours(one.cost) if known else None,
+        money, what.evidence,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from goodput_cli.fleet.grouping import Grouping
 from goodput_cli.fleet.report.fill import category_rows, disruption_row, group_row, run_line, size_rows, week_rows
 from goodput_cli.fleet.report.rows import CategoryRow, DisruptionRow, GroupRow, NotAnalysed, RunLine, SizeRow, WeekRow
 from goodput_cli.fleet.totals.aggregate import Fleet
+from goodput_cli.fleet.totals.lists import run_name
 from goodput_cli.fleet.totals.ratios import ratio
 from goodput_cli.fleet.totals.sums import Mpg, Sums, mpg_of
 
@@ -21,10 +22,13 @@ class Coverage:
     """Over what the totals are."""
 
     documents: int
+    """Logs that were read."""
     unreadable: int
+    """Logs of which nothing could be read."""
     runs: int
     """Analysed, and in the window."""
     not_analysed: int
+    """Logs, jobs and runs that could not be analysed."""
     outside: int
     """Runs that lie outside the window."""
     known_runs: int
@@ -36,6 +40,7 @@ class Coverage:
     unlogged: int
     """Allocations without a log."""
     unlogged_chip_ns: int
+    """Their chip time (accelerators x ns)."""
     assumed_chip_ns: int
     """Chip time of runs with allocations that no allocation covers."""
 
@@ -45,11 +50,15 @@ class GroupTable:
     """The groups of one --by."""
 
     dims: tuple[str, ...]
+    """The dimensions that it groups by."""
     rows: tuple[GroupRow, ...]
+    """One row a group, sorted."""
     sums: tuple[Sums, ...]
     """Of each row."""
     mpgs: tuple[Mpg, ...]
+    """ML productivity goodput of each row."""
     limit: int | None = None
+    """`--limit`; None: every row is shown."""
 
     @property
     def shown(self) -> tuple[GroupRow, ...]:
@@ -62,28 +71,45 @@ class FleetReport:
     """The answer about a fleet. Instants and amounts of time are ns."""
 
     start_ns: int
+    """Start of the window, ns since 1970 UTC."""
     end_ns: int
+    """End of the window, ns since 1970 UTC."""
     timezone: str
+    """The time zone in which weeks begin."""
     complete: bool
     """Whether every document could be read and every run analysed."""
     coverage: Coverage
+    """What the totals cover."""
     grouping: Grouping
+    """How runs were grouped, and what was asked of them."""
     sums: Sums
+    """Amounts of the whole fleet."""
     total: GroupRow
+    """The same as a row."""
     mpg: Mpg
+    """ML productivity goodput of the whole fleet."""
     allocated_from_logs: bool
     """Whether allocations come from logs, and not from a scheduler."""
     categories: tuple[CategoryRow, ...]
+    """One row a category."""
     weeks: tuple[WeekRow, ...]
+    """One row a week, in time order."""
     week_sums: tuple[Sums, ...]
+    """Amounts of each week."""
     sizes: tuple[SizeRow, ...]
+    """One row a size of job."""
     groups: tuple[GroupTable, ...]
+    """One table for each `--by`."""
     disruptions: tuple[DisruptionRow, ...]
+    """The costliest disruptions, the worst first."""
     runs: tuple[RunLine, ...]
+    """One row a run."""
     not_analysed: tuple[NotAnalysed, ...]
+    """What could not be analysed, and why."""
     method: dict[str, str]
     """How it was accounted for, as options."""
     diagnostics: tuple[Diagnostic, ...]
+    """What was noticed while reading and accounting."""
 
 
 def report_of(
@@ -92,7 +118,8 @@ def report_of(
 ) -> FleetReport:  # fmt: skip
     """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker."""
     lost = [
-        NotAnalysed("run" if one.runs > 1 else "job", _run_name(one), one.reason or "") for one in fleet.not_analysed
+        NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
+        for one in fleet.not_analysed
     ]
     not_analysed = (*unreadable, *lost)
     mpg = mpg_of(fleet.total, fleet.capacity_ns(), saved_only=fleet.grouping.saved_only)
@@ -121,10 +148,6 @@ def report_of(
     )
 
 
-def _run_name(result: Any) -> str:
-    return f"{result.job} #{result.run}" if result.runs > 1 and result.run else str(result.job)
-
-
 def _coverage(fleet: Fleet, documents: int, unreadable: int, not_analysed: int) -> Coverage:
     sums = fleet.total
     return Coverage(
@@ -136,15 +159,15 @@ def _coverage(fleet: Fleet, documents: int, unreadable: int, not_analysed: int) 
 
 def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
     grouping = fleet.grouping
-    found: list[tuple[GroupRow, Sums, Mpg]] = []
+    groups: list[tuple[GroupRow, Sums, Mpg]] = []
     for values, sums in fleet.groups[dims].items():
         chosen = dict(zip(dims, values, strict=True))
         told_apart = chosen.keys() <= {"cluster", "accelerator"}
         capacity = fleet.capacity_ns(**chosen) if told_apart else None
         mpg = mpg_of(sums, capacity, saved_only=grouping.saved_only)
-        found.append((group_row(values, sums, mpg), sums, mpg))
-    found.sort(key=lambda one: _group_order(grouping.sort, *one[:2]))
-    rows, sums_of, mpgs = (tuple(column) for column in zip(*found, strict=True))
+        groups.append((group_row(values, sums, mpg), sums, mpg))
+    groups.sort(key=lambda one: _group_order(grouping.sort, *one[:2]))
+    rows, sums_of, mpgs = (tuple(column) for column in zip(*groups, strict=True))
     return GroupTable(dims, rows, sums_of, mpgs, grouping.limit)
 
 

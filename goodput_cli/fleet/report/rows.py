@@ -217,6 +217,21 @@ class NotAnalysed:
     name: str = column("text", "its name", people=(1, "name"))
     reason: str = column("text", "why", people=(2, "reason"))
 
+    @classmethod
+    def of(cls, what: str, name: str, reason: str, job: str | None = None) -> NotAnalysed:
+        """With the reason in the words that others have it in too: without the name. job: of a run."""
+        return cls(what, name, reason.removeprefix(f"{name}: ").replace(f" of job {job or name!r}", ""))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not in the sums for one reason: for people."""
+
+    what: str = column("text", "", audience=Audience.PEOPLE, people=(0, "what"))
+    count: int = column("count", "", audience=Audience.PEOPLE, people=(1, "count"))
+    reason: str = column("text", "", audience=Audience.PEOPLE, people=(2, "reason"))
+    names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
+
 
 def declared_columns(record: type) -> tuple[Column, ...]:
     """The columns of a row, for programs, then for people in their order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from goodput_cli.fleet.report.rows import (
     CategoryRow,
     DisruptionRow,
     GroupRow,
+    LeftOut,
     NotAnalysed,
     RunLine,
     SizeRow,
@@ -33,7 +34,10 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
 
 NOT_RECORDED = "not recorded"
-_MOST_REASONS = 10
+CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
+DISRUPTIONS, LEFT_OUT = "Worst disruptions", "Not analysed"
+"""Titles of sections."""
+_MOST_REASONS, _FEW = 10, 3
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
 _BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
@@ -51,7 +55,7 @@ def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> 
     """The first --by as the table, or what the time went to; the others below."""
     known = bool(report.sums.known_time)
     groups = [hide_unknown(_groups_sheet(table), known=known) for table in report.groups]
-    categories = hide_unknown(rows_sheet("What the time went to", CategoryRow, report.categories), known=known)
+    categories = hide_unknown(rows_sheet(CATEGORIES, CategoryRow, report.categories), known=known)
     main, *others = [*groups, categories] if groups else [categories]
     common = (hide_unknown(one, known=known) for one in _common_sections(report))
     sections = [*others[-1:], *common, *others[:-1]]
@@ -146,18 +150,14 @@ def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
 def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     partial = [week.week for week in report.weeks if week.partial]
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
-    yield rows_sheet("Weeks", WeekRow, [week for week in report.weeks if week.runs], weeks)
+    yield rows_sheet(WEEKS, WeekRow, [week for week in report.weeks if week.runs], weeks)
     ends = ", ".join(report.grouping.failing)
-    yield rows_sheet(
-        "Sizes, in accelerators",
-        SizeRow,
-        report.sizes,
-        (f"failures: {ends}; MTTF in job time, with its 95 % interval",),
-    )
+    yield rows_sheet(SIZES, SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
     if report.disruptions:
-        yield rows_sheet("Worst disruptions", DisruptionRow, report.disruptions)
+        yield rows_sheet(DISRUPTIONS, DisruptionRow, report.disruptions)
     if report.not_analysed:
-        yield rows_sheet("Not analysed", NotAnalysed, list(_grouped(report.not_analysed)))
+        reasons, rest = by_reason(report.not_analysed)
+        yield rows_sheet(LEFT_OUT, LeftOut, reasons, rest)
 
 
 def _groups_sheet(table: GroupTable) -> Sheet:
@@ -170,13 +170,18 @@ def _groups_sheet(table: GroupTable) -> Sheet:
     return replace(sheet, columns=columns)
 
 
-def _grouped(rows: Sequence[NotAnalysed]) -> Iterator[NotAnalysed]:
-    """The first of each reason, and how many more there are."""
-    shown = rows[:_MOST_REASONS]
-    yield from shown
-    rest = Counter((one.what, one.reason) for one in rows[_MOST_REASONS:])
-    for (what, reason), count in sorted(rest.items()):
-        yield NotAnalysed(what, f"{count} more", reason)
+def by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ...]]:
+    """The reasons for which most is left out, and a sentence about the others."""
+    names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in rows:
+        names[row.what, row.reason].append(row.name)
+    ordered = sorted(names.items(), key=lambda item: (-len(item[1]), item[0]))
+    shown = [
+        LeftOut(what, len(some), reason, ", ".join(some[:_FEW]) + (", …" if len(some) > _FEW else ""))
+        for (what, reason), some in ordered[:_MOST_REASONS]
+    ]
+    rest = sum(len(some) for _, some in ordered[_MOST_REASONS:])
+    return shown, (f"and {rest} for other reasons; JSON lists each",) if rest else ()
 
 
 def _quartiles(total: GroupRow) -> str:

@@ -18,9 +18,12 @@ from goodput_cli.accounting.build import Timeline, is_step_log
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import account_for
-from goodput_cli.analysis.disruptions.find import find_disruptions
+from goodput_cli.analysis.disruptions.evidence import signs_of_life
+from goodput_cli.analysis.disruptions.find import disruptions_inside
+from goodput_cli.analysis.disruptions.losses import find_losses
+from goodput_cli.analysis.disruptions.passages import how_ended, passage_amounts
 from goodput_cli.analysis.disruptions.reliability import up_times
-from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.analysis.disruptions.rows import ENDED
 from goodput_cli.analysis.goodput.analyse import at_risk
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.goodput.slice_efficiency import slice_counts
@@ -171,7 +174,6 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
     risk = at_risk(timeline)
     ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
     noticed = findings(timeline)
-    last = timeline.end - 1
     return replace(
         bare,
         runs=bare.runs if bare.run else len(timeline.runs),
@@ -185,9 +187,7 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
         spans=joined_spans(timeline),
         up=up_times(timeline),
         partial=_partial(timeline.table, timeline.end),
-        disruptions=tuple(
-            _disruption(one, timeline.start, last) for one in find_disruptions(timeline, timeline.start, timeline.end)
-        ),
+        disruptions=_disruptions(timeline),
     )
 
 
@@ -226,14 +226,17 @@ def _partial(table: EventTable, end: int) -> tuple[I64, I64]:
     return stepping.time[fewer], np.maximum(until, stepping.time)[fewer]
 
 
-def _disruption(disruption: Disruption, first: int, last: int) -> RunDisruption:
-    return RunDisruption(
-        disruption.number,
-        disruption.ended,
-        min(max(disruption.last_sign_of_life_ns, first), last),
-        disruption.wasted_ns,
-        disruption.downtime_ns,
-        disruption.restart_ns,
-        disruption.lost_ns,
-        disruption.evidence.ended or disruption.evidence.last_sign_of_life,
-    )
+def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
+    """What `find_disruptions` says of the whole run, as far as a fleet asks for it."""
+    inside = disruptions_inside(timeline, timeline.start, timeline.end)
+    if len(inside) == 0:
+        return ()
+    table, dead = timeline.table, timeline.disruptions[inside]  # the attempt that ended
+    amounts, (ended, shown) = passage_amounts(timeline), how_ended(timeline)
+    wasted, down, restart = find_losses(timeline).ns[dead], amounts.down[dead], amounts.restart[dead]
+    at = np.clip(timeline.sign_of_life[dead], timeline.start, timeline.end - 1)
+    rows = np.where(shown >= 0, shown, signs_of_life(timeline))[dead]
+    columns = (at, wasted, down, restart, wasted + down + restart)
+    named = [ENDED[code] for code in ended[dead].tolist()]
+    values = (one.tolist() for one in columns)
+    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, table.places(rows)))

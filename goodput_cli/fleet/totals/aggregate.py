@@ -14,7 +14,7 @@ from heapq import nsmallest
 from goodput_cli.fleet.grouping import WEEK, Grouping
 from goodput_cli.fleet.inventory.allocations import Capacity
 from goodput_cli.fleet.store.results import RunResult
-from goodput_cli.fleet.totals.lists import RunRow, WorstDisruption, without_spans
+from goodput_cli.fleet.totals.lists import Noticed, RunRow, WorstDisruption, without_spans
 from goodput_cli.fleet.totals.run_amounts import Basis, RunAmounts, Values, add_allocation
 from goodput_cli.fleet.totals.sums import PRODUCTIVE, Sums
 from goodput_cli.fleet.totals.weeks import Calendar
@@ -46,6 +46,7 @@ class Fleet:
     lost_sight_of: int = 0
     worst: list[WorstDisruption] = field(default_factory=list)
     unlogged: Unlogged = field(default_factory=Unlogged)
+    noticed: Noticed = field(default_factory=Noticed)
 
     def __post_init__(self) -> None:
         self.groups = {dims: defaultdict(Sums) for dims in self.grouping.by}
@@ -68,6 +69,7 @@ class Fleet:
         if result.reason is not None:
             self.not_analysed.append(result)
             return
+        self.noticed.add(result)
         run = RunAmounts(self.basis, result, start, end)
         weekly = run.weekly()
         whole = run.whole(weekly)

@@ -28,6 +28,7 @@ class Sums:
     """Amounts of some runs, or of a part of their time."""
 
     runs: int = 0
+    """How many runs."""
     known: int = 0
     """Runs whose number of accelerators is known all the time."""
     chip: Counter[Key] = field(default_factory=Counter)
@@ -39,6 +40,7 @@ class Sums:
     held: int = 0
     """Chip time in which accelerators were held, without exclusions."""
     held_productive: int = 0
+    """Productive chip time of it."""
     assumed: int = 0
     """Chip time of a run with allocations for which none was there."""
     allocated: int = 0
@@ -62,19 +64,22 @@ class Sums:
     up: int = 0
     """Time (ns) in which attempts were up: the exposure to failures."""
     failures: int = 0
+    """Failures in that time."""
     chip_up: int = 0
+    """Chip time in which attempts were up."""
     node_up: Fraction = Fraction(0)
     """Nodes x ns, of runs that say how many accelerators a node has."""
     node_failures: int = 0
+    """Failures in that time."""
     shares: list[tuple[int, int]] = field(default_factory=list)
     """Of each run: productive time, and time without exclusions (ns)."""
 
     def add(self, other: Sums) -> None:
         """Add the amounts of other runs, or of other time."""
         for name in _COUNTERS:
-            if found := getattr(other, name):
+            if theirs := getattr(other, name):
                 mine = getattr(self, name)
-                for key, value in found.items():
+                for key, value in theirs.items():
                     mine[key] += value
         for name in _NUMBERS:
             if value := getattr(other, name):
@@ -156,14 +161,18 @@ class Mpg:
     """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded."""
 
     scheduling: Fraction | None
+    """Share of the chip time the fleet had in which jobs held all of theirs."""
     runtime: Fraction | None
+    """Share of the allocated chip time that became kept training."""
     program: Fraction | None
+    """Ideal time of the kept steps / time they took."""
     coverage: Fraction | None
     """Share of the kept chip time for which program goodput is known."""
     mpg: Fraction | None
     """Over the runs for which program goodput is known; None unless all three are recorded, and for a coverage below
     `LEAST_COVERAGE`."""
     scheduling_runtime: Fraction | None
+    """scheduling x runtime."""
     runtime_program: Fraction | None
     """Over the same runs as `mpg`."""
 

@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.report.fill import category_rows
 from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.report.rows import CategoryRow
-from goodput_cli.fleet.report.sheet import FleetSheet, hide_unknown, mpg_text, rows_sheet, runs_sheet, summary, title
+from goodput_cli.fleet.report.sheet import (
+    CATEGORIES,
+    DISRUPTIONS,
+    LEFT_OUT,
+    SIZES,
+    WEEKS,
+    FleetSheet,
+    hide_unknown,
+    mpg_text,
+    rows_sheet,
+    runs_sheet,
+    summary,
+    title,
+)
 from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.report.base import Page
 from goodput_cli.report.html import fleet_charts as charts
@@ -26,7 +37,7 @@ _MOST_RUNS = 200
 @dataclass(frozen=True)
 class _Figure:
     name: str
-    drawing: Markup
+    drawings: charts.Drawings
     words: str
 
 
@@ -95,8 +106,8 @@ def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
         replace(html_table(hide_unknown(_category_sheet(week.week, sums), known=known)), notes=())
         for week, sums in zip(report.weeks, report.week_sums, strict=True)
     )
-    yield _Part("Weeks", _figures(("weeks", charts.weeks_chart(report), weeks)), _table(sections["Weeks"]), details)
-    yield _Part("What the time went to", (), _table(sections.get("What the time went to", sheet)))
+    yield _Part("Weeks", _figures(("weeks", charts.weeks_chart(report), weeks)), _table(sections[WEEKS]), details)
+    yield _Part(CATEGORIES, (), _table(sections.get(CATEGORIES, sheet)))
     groups = [sheet, *(part for name, part in sections.items() if name.startswith("By "))] if report.groups else []
     for number, part in enumerate(groups):
         heading = f"By {', '.join(report.groups[number].dims)}"
@@ -105,8 +116,8 @@ def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
         yield _Part(heading, _figures(("groups", drawing, words)), _table(replace(part, title=heading, notes=())))
     failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
     sizes = _figures(("failures", charts.failures_chart(report), failures))
-    yield _Part("Sizes and failures", sizes, _table(sections["Sizes"]))
-    for name in ("Worst disruptions", "Not analysed"):
+    yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
+    for name in (DISRUPTIONS, LEFT_OUT):
         if name in sections:
             yield _Part(name, (), _table(sections[name]))
     scatter = "Goodput of each run against its hours: at most 500 runs, those that lost most."
@@ -122,5 +133,5 @@ def _table(sheet: Sheet) -> HtmlTable:
     return replace(html_table(sheet, _MOST_RUNS), more=())
 
 
-def _figures(*drawn: tuple[str, Markup | None, str]) -> tuple[_Figure, ...]:
-    return tuple(_Figure(name, drawing, words) for name, drawing, words in drawn if drawing is not None)
+def _figures(*drawn: tuple[str, charts.Drawings | None, str]) -> tuple[_Figure, ...]:
+    return tuple(_Figure(name, drawings, words) for name, drawings, words in drawn if drawings is not None)

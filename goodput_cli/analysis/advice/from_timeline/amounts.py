@@ -55,18 +55,22 @@ class Clock:
 
 @dataclass(frozen=True)
 class Span:
-    """A life: its attempt, and the undetermined time (ns) before its assumed death."""
+    """A life, as far as the sums need it."""
 
     attempt: int
+    """From 0."""
     undetermined: int
+    """ns of undetermined time before its assumed death."""
 
 
 @dataclass(frozen=True)
 class LedgerAmounts:
-    """amounts: the sums. startup: program start-up (ns) by attempt."""
+    """Sums of the ledger, and program start-up."""
 
     amounts: Amounts
+    """The sums."""
     startup: list[int]
+    """Program start-up (ns) by attempt."""
 
 
 def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerAmounts:

@@ -40,13 +40,14 @@ COUNTED = (Kind.NEWEST, Kind.OLDER)
 
 @dataclass(frozen=True)
 class SaveColumns:
-    """Completed saves of one life, rising. made_at: the position at which each was made (that behind its step).
-    cost: ns it blocked. delay: ns from when it no longer blocked until it could be used (0 where saves block until
-    then)."""
+    """Completed saves of one life, rising."""
 
     made_at: I64
+    """Position at which each was made: that behind its step."""
     cost: I64
+    """ns it blocked training."""
     delay: I64
+    """ns from when it no longer blocked until it could be used; 0 where saves block until then."""
 
     @cached_property
     def jumps(self) -> Jumps:
@@ -59,35 +60,43 @@ class SaveColumns:
 
 @dataclass(frozen=True)
 class Life:
-    """One life, ns.
-
-    attempt: from 0. first, stop: the first position and the one behind its last complete step. begin: counted time.
-    startup, budget, hang: how its time divides: start-up, the life clock's run, a hang before death. usual: usual time
-    of a step. work: by place, what steps take without evals and saves. extra: by position, their evals. saves: the
-    completed ones. clean: it was stopped as planned. resumed: the position at which the next life began. kept: training
-    (evals included) that is in the job's final progress. undetermined: of the time before death, what the ledger calls
-    undetermined. unseen_death: nothing logged its end. ledger_startup: the part of `startup` that the ledger knows.
-    began_at: the line that shows it.
-    """
+    """One life. Its time is `startup`, `budget` and `hang`, one after the other."""
 
     attempt: int
+    """From 0."""
     first: int
+    """The first position."""
     stop: int
+    """The position behind its last complete step."""
     begin: int
+    """When it began: counted time (ns)."""
     startup: int
+    """Start-up (ns)."""
     budget: int
+    """Time that the clock of the life ran: training, evals and saves (ns)."""
     hang: int
+    """Time without a sign of life before death (ns)."""
     usual: int
+    """Usual time of a step (ns)."""
     work: Ramp
+    """By place: ns that steps take without evals and saves."""
     extra: Ramp
+    """By position: ns of their evals."""
     saves: SaveColumns
+    """The completed saves."""
     clean: bool
+    """Whether it was stopped as planned."""
     resumed: int | None
+    """Position at which the next life began; None for the last one."""
     kept: int
+    """ns of training, evals included, that is in the job's final progress."""
     undetermined: int = 0
+    """ns before death that the ledger calls undetermined."""
     unseen_death: bool = False
+    """Whether nothing logged its end."""
     ledger_startup: int = 0
     began_at: str | None = None
+    """The line that shows how it began; None where no line does."""
 
     @property
     def death(self) -> int:
@@ -107,13 +116,16 @@ class Life:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a life ended. died: the position at which it died; newest: that of its newest usable checkpoint; checkpoint:
-    that of the newest one not above where the next life began (None: there is none)."""
+    """How a life ended."""
 
     kind: Kind
+    """Where the next life began."""
     died: int
+    """Position at which it died."""
     newest: int
+    """Position of its newest usable checkpoint."""
     checkpoint: int | None
+    """Position of the newest checkpoint not above where the next life began; None: there is none."""
 
 
 PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
@@ -123,58 +135,82 @@ RESTART = ("init", "prep", "restore", "load", "elastic", "startup")
 
 @dataclass(frozen=True)
 class Amounts:
-    """Sums of the ledger, ns, for the levers that leave lives as they are.
-
-    before: by part, for each life, what stands before it (before the first: what disruptions of the lead hold); only
-    passages that were disruptions count. outages: of each of these, the life behind it and its downtime. failed_starts:
-    attempt and ns of starts that never trained. disruptions: how many, and `lost` what they cost. custom: by label.
-    slow: lost in slow regimes, kept steps only (with a reference: the slowdown); None where nothing shows it.
-    """
+    """Sums of the ledger, for the levers that leave lives as they are."""
 
     before: Mapping[str, tuple[int, ...]]
+    """By part: for each life, ns that stand before it (before the first: what disruptions of the lead hold). Only
+    attempts that were disrupted count."""
     outages: tuple[tuple[int, int], ...]
+    """Of each of these, the number of the life behind it and its downtime (ns)."""
     restore: int
+    """ns of checkpoint restores."""
     saved: int
+    """ns of checkpoint saves."""
     wasted: int
+    """ns of wasted training."""
     data: int | None
+    """ns of waiting for data; None: not recorded."""
     stalls: int | None
+    """ns of stalled steps; None: not recorded."""
     slow: int | None
+    """ns lost in slow regimes, kept steps only (with a reference: the slowdown); None where nothing shows it."""
     custom: Mapping[str, int]
+    """ns by label of custom events."""
     disruptions: int
+    """How many disruptions."""
     lost: int
+    """ns that they cost together."""
     failed_starts: tuple[tuple[int, int], ...]
+    """Attempt and ns of starts that never trained."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A job. window, productive: T and P. step_log: a save of step s is made behind it (else at position s). shift:
-    from the position at which a save is made to the one it stores. every: today's interval in steps. cost: of a save:
-    mean, in s; None where nothing shows it. latency: of asynchronous saves. unit: usual step time of the job.
-    """
+    """A job as its lives. `ns` are of counted time."""
 
     name: str
+    """The job name."""
     window: int
+    """T: ns of the window without what is excluded."""
     productive: int
+    """P: productive ns."""
     step_log: bool
+    """Whether a save of step s is made behind that step; else at position s."""
     shift: int
+    """From the position at which a save is made to the one it stores."""
     every: int | None
+    """Today's interval between saves, in steps; None where nothing shows it."""
     cost: float | None
+    """Mean cost of a save, in seconds; None where nothing shows it."""
     cost_given: bool
+    """Whether the cost was given, not recorded."""
     latency: int
+    """ns until an asynchronous save can be used."""
     asynchronous: bool
+    """Whether saves are asynchronous."""
     shows_saves: bool
     unit: int
+    """Usual step time of the job (ns)."""
     start: int
+    """Start of the window: counted time (ns)."""
     lives: tuple[Life, ...]
+    """In time order."""
     end: int
+    """Position at which the job ended."""
     last: int
+    """Number of the life that reached it."""
     kept_steps: int
+    """Steps of the final progress."""
     amounts: Amounts
+    """Sums of the ledger."""
     deaths: Death = "middle"
+    """The moment of death assumed where none was logged."""
     background: bool = False
+    """Whether saves go on in the background of training."""
     one_save: bool = False
     """Whether `every` is known from a single saved step, by its distance from the first one trained."""
     ends: tuple[Ending, ...] = ()
+    """How each life ended."""
     step_ends: bool = False
     """Whether the steps of the log are numbered by how many were done."""
 

@@ -5,7 +5,7 @@ They stand in the same stdout as a trainer's lines and turn a silent death into 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from goodput_cli.events.schema import Edge
@@ -146,6 +146,26 @@ def began_before(parts: Sequence[list[Mark]]) -> None:
         part.append(
             Mark(first.line, first.stream, None, Said(NAME, What.START, name="before", rank=rank), begin, begin)
         )
+
+
+def started_by_launcher(parts: Sequence[list[Mark]], late: Container[str]) -> None:
+    """Of a start of a launcher and one that a program prints once it is under way, the launcher's counts. late: formats
+    of such programs. parts: as of `outlive`."""
+    every = sorted(((mark.time, mark.line, mark) for part in parts for mark in part), key=lambda one: one[:2])
+    launched = False
+    drop: set[int] = set()
+    for _, _, mark in every:
+        said = mark.said
+        if said is None or said.what not in (What.START, What.STEP, *ENDS):
+            continue
+        if said.format == NAME:
+            launched = said.what is What.START
+        elif said.what is not What.START:
+            launched = False
+        elif launched and said.format in late:
+            drop.add(id(mark))
+    for part in parts:
+        part[:] = [mark for mark in part if id(mark) not in drop]
 
 
 def outlive(parts: Sequence[list[Mark]]) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import ASYNCHRONOUS, Edge
-from goodput_cli.events.text.marks import Mark, Said, What
+from goodput_cli.events.schema import ASYNCHRONOUS, NS_PER_SECOND, Edge
+from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
 
@@ -18,6 +18,7 @@ NAME = "megatron"
 PROGRESS = "megatron-progress"
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 EVAL_LABEL = "EVAL_STEP"
+_LATE_NS = 300 * NS_PER_SECOND
 _UNITS = {"ms": 0.001, "s": 1.0}
 _PHASES = {
     "before library-setup": "launched",
@@ -144,6 +145,24 @@ RULES = (
          pattern(r"\tJob ID: \S*\t# GPUs: (?P<gpus>\d+)\t(?P<what>[^\t]+)(?:\tIteration: (?P<step>\S+))?"),
          _progress, "progress"),
 )  # fmt: skip
+
+
+def late_starts(parts: Sequence[list[Mark]]) -> None:
+    """Leave out starts of progress.txt behind one of stdout: it is written once the program is initialised. parts: the
+    marks of one job by source."""
+    every = sorted(((mark.time, mark) for part in parts for mark in part), key=lambda one: one[0])
+    last: int | None = None
+    late: set[int] = set()
+    for time, mark in every:
+        one = mark.said
+        if one is None or one.what not in (What.START, What.STEP, *ENDS):
+            continue
+        if one.what is What.START and one.format == PROGRESS and last is not None and time - last <= _LATE_NS:
+            late.add(id(mark))
+        else:
+            last = time if one.what is What.START else None
+    for part in parts:
+        part[:] = [mark for mark in part if id(mark) not in late]
 
 
 def translate_progress(marks: Sequence[Mark]) -> list[Mark]:

@@ -1,0 +1,94 @@
+"""Every field of what the library's functions give says what it is: a string under it, or the words of its column."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+ENGINE = ("goodput_cli.accounting.", "goodput_cli.events.")
+"""Columns of the accounting engine: `Analysis.timeline` and `.table` lead there."""
+Place = tuple[str, str]
+"""Module and name."""
+
+
+@cache
+def tree(module: str) -> ast.Module:
+    path = ROOT.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+@cache
+def imported(module: str) -> dict[str, Place]:
+    """Names of ours that the module imports, for types alone or not."""
+    return {
+        name.asname or name.name: (node.module, name.name)
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("goodput_cli")
+        for name in node.names
+    }
+
+
+def names_in(*nodes: ast.expr | None) -> Iterator[str]:
+    for node in nodes:
+        yield from (one.id for one in ast.walk(node) if isinstance(one, ast.Name)) if node else ()
+
+
+def types_of(node: ast.AST) -> Iterator[str]:
+    """Names of the types that a person comes to from here: what a function returns, fields and properties hold."""
+    match node:
+        case ast.FunctionDef():
+            yield from names_in(node.returns)
+        case ast.ClassDef():
+            yield from names_in(*node.bases)
+            fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+            methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+            properties = [one for one in methods if any("property" in ast.unparse(by) for by in one.decorator_list)]
+            yield from names_in(*(one.annotation for one in fields), *(one.returns for one in properties))
+        case ast.Assign():
+            yield from names_in(node.value)
+
+
+def reachable() -> dict[Place, ast.ClassDef]:
+    """Every class of ours that results hold, by where it is declared."""
+    classes: dict[Place, ast.ClassDef] = {}
+    waiting, seen = list(imported("goodput_cli").values()), set[Place]()
+    while waiting:
+        module, name = place = waiting.pop()
+        if place in seen or module.startswith(ENGINE):
+            continue
+        seen.add(place)
+        if name in imported(module):
+            waiting.append(imported(module)[name])
+        for node in tree(module).body:
+            own = node.targets[0] if isinstance(node, ast.Assign) else node
+            if name in (getattr(own, "name", None), getattr(own, "id", None)):
+                waiting += [(module, type_name) for type_name in types_of(node)]
+                if isinstance(node, ast.ClassDef):
+                    classes[place] = node
+    return classes
+
+
+def without_words(declared: ast.ClassDef) -> Iterator[str]:
+    """Fields with neither a string under them nor a column or option that says what they are."""
+    for field, below in zip(declared.body, [*declared.body[1:], None], strict=True):
+        if not isinstance(field, ast.AnnAssign):
+            continue
+        described = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
+        declares = isinstance(field.value, ast.Call) and ast.unparse(field.value.func) in ("column", "option")
+        if not described and not declares:
+            yield ast.unparse(field.target)
+
+
+def is_result(declared: ast.ClassDef) -> bool:
+    return any("dataclass" in ast.unparse(one) for one in declared.decorator_list)
+
+
+def test_every_field_of_a_result_says_what_it_is() -> None:
+    results = {place: declared for place, declared in reachable().items() if is_result(declared)}
+    assert {"Analysis", "Window", "Insight", "Lever", "JobSummary", "Manifest", "Sums"} <= {name for _, name in results}
+    silent = [f"{module}.{name}.{field}" for (module, name), one in results.items() for field in without_words(one)]
+    assert not silent, "no string under these fields: " + ", ".join(sorted(silent))
