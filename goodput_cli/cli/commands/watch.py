@@ -34,7 +34,7 @@ _LAST_NOTICES = 3
 
 
 class _NobodyReads(Exception):
-    """Whoever read standard output has gone away."""
+    """The reader of standard output closed it (as `head` does)."""
 
 
 INTERVAL = Checked(

@@ -30,7 +30,7 @@ def meant(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def said(mark: Mark) -> Said:
-    """What a mark says, which it does."""
+    """The parsed content of a mark that has one."""
     assert mark.said is not None
     return mark.said
 

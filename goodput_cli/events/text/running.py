@@ -1,5 +1,5 @@
-"""Steps and times that are counted within something: steps that begin anew with each epoch, and time since a process or
-a progress bar began. What they mean follows from the lines before them, in the order in which they were written."""
+"""Turn relative steps and times into absolute ones: steps that count from 0 in each epoch, and times since a process or
+a progress bar began. The lines before each one, in the order written, say what to add."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with each job of a fleet, and what reading a document gives: the plain values that tasks take and give.
+"""The inputs and results of the tasks of a fleet: how to read a document, what to do with each job, what comes back.
 
 They travel between processes, so that they hold no table of events.
 """
