@@ -74,17 +74,22 @@ class Timeline:
     """Last sign of life (ns) of each attempt (accounting §3)."""
     loading: Claims
     """Data loading that overlaps training, which the ledger does not hold."""
-    segments: Segments
+    claims: Claims
+    """All claims of the ledger, wasted training included."""
+    kept_training: KeptTraining
+    dead_time: tuple[I64, I64]
+    """Start and end (ns) of what nobody claims of attempts that others follow (accounting §4), in time order."""
+
+    @cached_property
+    def segments(self) -> Segments:
+        """Made when somebody asks: for questions about steps alone they are not needed, and a long log has many."""
+        claimed_time = self.kept_training.claimed_time
+        return partition(self.claims, claimed_time, self.kept_training, self.dead_time, self.start, self.end)
 
     @cached_property
     def ledger(self) -> Ledger:
         """Running totals of the segments."""
         return Ledger(self.segments)
-
-    @property
-    def kept_training(self) -> KeptTraining:
-        """Kept training."""
-        return self.segments.kept_training
 
     @cached_property
     def runs(self) -> list[int]:
@@ -191,7 +196,7 @@ def _account(job: _Job, rules: Rules) -> Timeline:
     overlaps = resolve_overlaps(
         (*events_claim, loading, lost), training, progress.may_start(attempts), (job.start, job.end)
     )
-    reference, origin = reference_step_time(rules, training, overlaps.net, attempts.step_log)
+    reference, origin = reference_step_time(rules, training, overlaps.claimed_time, attempts.step_log)
     kept_training = _kept_training(job, rules, progress, overlaps, reference)
     return Timeline(
         table=table,
@@ -213,14 +218,9 @@ def _account(job: _Job, rules: Rules) -> Timeline:
         origin=origin,
         sign_of_life=sign_of_life,
         loading=overlapping_loads,
-        segments=partition(
-            overlaps.claims,
-            overlaps.claimed_time,
-            kept_training,
-            _dead_time(table, attempts, endings, training),
-            job.start,
-            job.end,
-        ),
+        claims=overlaps.claims,
+        kept_training=kept_training,
+        dead_time=_dead_time(table, attempts, endings, training),
     )
 
 

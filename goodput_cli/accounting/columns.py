@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import BLOCK, Rows, blocks
 
 _KINDS = 128
+_FEW_ATTEMPTS = 100
+"""8 bits hold their numbers, and those a few further on."""
 _FEW = 1 << 12
 """Logs of so few rows come by the thousand (`goodput jobs`): there a call costs more than its work."""
 
@@ -24,7 +26,9 @@ def row_type(size: int) -> type[np.signedinteger[Any]]:
 
 
 def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
-    """What holds the numbers of so many attempts, one for every row: 16 bits where they do."""
+    """What holds the numbers of so many attempts, one for every row: 8 or 16 bits where they do."""
+    if attempts < _FEW_ATTEMPTS:
+        return np.int8
     return np.int16 if attempts < 1 << 15 else np.int32
 
 
@@ -58,6 +62,11 @@ def search(values: NDArray[Any], targets: Any, side: Literal["left", "right"] = 
         bounds = np.iinfo(values.dtype)
         targets = np.clip(targets, bounds.min, bounds.max).astype(values.dtype)
     return np.asarray(np.searchsorted(values, targets, side))
+
+
+def among(rows: Rows, known: Rows) -> NDArray[np.bool_]:
+    """Which rows are among others, which are sorted."""
+    return np.asarray(np.append(known, -1)[search(known, rows)] == rows)
 
 
 def next_row(rows: Rows, after: int | None) -> int | None:
@@ -106,6 +115,16 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
 def union(*parts: NDArray[Any]) -> NDArray[Any]:
     """The distinct values of several columns, sorted."""
     return distinct(np.concatenate(parts))
+
+
+def codes_in(values: NDArray[Any]) -> list[int]:
+    """The distinct values of a column of small numbers, sorted; `numpy.bincount` would first widen a whole column."""
+    if len(values) and values.strides == (0,):
+        return [int(values[0])]
+    codes: set[int] = set()
+    for start, stop in blocks(len(values)):
+        codes.update(distinct(values[start:stop]).tolist())
+    return sorted(codes)
 
 
 def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import distinct, positions, search
+from goodput_cli.accounting.columns import codes_in, distinct, positions, search
 from goodput_cli.accounting.segments import Segments
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.vocabulary.categories import Category
@@ -41,7 +41,7 @@ class Ledger:
         self.start = int(segments.edges[0])
         self.end = int(segments.edges[-1])
         self._accounts: dict[Key, _Account] = {}
-        for category in np.flatnonzero(np.bincount(segments.category)).tolist():
+        for category in codes_in(segments.category):
             chosen = positions(segments.category == category)
             if category != Category.CUSTOM:
                 self._accounts[Category(category), -1] = self._account(chosen)

@@ -24,8 +24,6 @@ class Overlaps:
     """Wasted training included."""
     claimed_time: ClaimedTime
     """Which claim holds which time."""
-    net: I64
-    """Net time (ns) of each training span, before any is cut."""
     usual_step: UsualStepTimes
     """From net time."""
     startup: Sparse
@@ -44,15 +42,13 @@ def resolve_overlaps(
     others: claims of anything but wasted training. may_start: per attempt, whether its start-up may be inferred.
     Where a span is kept in part is known only from its net time: its wasted rest is one more claim, and a second sweep.
     """
-    spans = training.spans
     none = np.zeros(0, dtype=np.intp)
     claims = join((*others, wasted(training, none, none.astype(np.int64))))
     claimed_time = sweep(claims, *window)
-    net = claimed_time.net_between(spans.start, spans.end)
-    usual_step = usual_step_times_of(spans, net, training.sample, len(may_start))
-    startup = startup_of(training, net, usual_step, may_start)
-    partial, splits = split_points(training, net, startup, claimed_time)
+    usual_step = usual_step_times_of(training.spans, claimed_time, training.sample, len(may_start))
+    startup = startup_of(training, claimed_time, usual_step, may_start)
+    partial, splits = split_points(training, startup, claimed_time)
     if len(partial):
         claims = join((*others, wasted(training, partial, splits)))
         claimed_time = sweep(claims, *window)
-    return Overlaps(claims, claimed_time, net, usual_step, startup, partial, splits)
+    return Overlaps(claims, claimed_time, usual_step, startup, partial, splits)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import places, row_type, run_heads, union
+from goodput_cli.accounting.columns import row_type, run_heads
 from goodput_cli.accounting.kept_time import kept_and_dead_time
-from goodput_cli.accounting.sweep import ClaimedTime, Claims
+from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of
 from goodput_cli.accounting.training.kept import KeptTraining
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
@@ -114,7 +114,7 @@ def partition(
     dead_time: tuple[I64, I64],
     start: int,
     end: int,
-    at_once: int = 1 << 16,
+    at_once: int = 1 << 15,
 ) -> Segments:
     """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
 
@@ -156,10 +156,12 @@ def _cells(
     dead = _within(*dead_time, start, end)
     below = kept_and_dead_time(kept_training, *chosen, claimed_time, (dead_time[0][dead], dead_time[1][dead]))
     above = _within(claimed_time.start, claimed_time.end, start, end)
-    begins, ends = claimed_time.start[above], claimed_time.end[above]
-    inside = [edges[(edges > start) & (edges < end)] for edges in (below.start, below.end, begins, ends)]
-    cells = union(*inside, np.array([start]))
-    over, under = _holder(begins, ends, cells), _holder(below.start, below.end, cells)
+    begins = np.concatenate(([start], below.start, claimed_time.start[above]))
+    ends = np.concatenate(([end], below.end, claimed_time.end[above]))
+    edges, opens, closes = edges_of(begins, ends, start, end)
+    cells, behind = edges[:-1], 1 + len(below.start)
+    under = _holder(opens[1:behind], closes[1:behind], len(cells))
+    over = _holder(opens[behind:], closes[behind:], len(cells))
     under[over >= 0] = -1
     claimed, unclaimed = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
     claim, on = claimed_time.claim[above][over[claimed]], under[unclaimed]
@@ -178,11 +180,12 @@ def _within(start: I64, end: I64, first: int, stop: int) -> slice:
     return slice(int(np.searchsorted(end, first, "right")), int(np.searchsorted(start, stop, "left")))
 
 
-def _holder(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
-    """Position of the interval that holds each instant, -1 where none does."""
-    place = places(start, time, side="right") - 1
-    held = (place >= 0) & (np.append(end, 0)[place] > time)
-    return np.where(held, place, -1)
+def _holder(first: Rows, stop: Rows, size: int) -> NDArray[np.intp]:
+    """Position of the interval that holds each of `size` cells, -1 where none does; each has first <= cell < stop."""
+    holder = np.full(size, -1, dtype=np.intp)
+    cells, of_interval = cells_inside(first, stop)
+    holder[cells] = of_interval
+    return holder
 
 
 def _with_slowdown(segments: Segments) -> Segments:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import places, places_behind, row_type, run_heads
+from goodput_cli.accounting.columns import codes_in, places, places_behind, row_type, run_heads
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
@@ -173,15 +173,15 @@ class ClaimedTime:
 def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
     """Give each instant of [start, end) (ns) to the claim with the lowest priority number; of equals, to the one that
     started later (of those that started together, to the shorter one; then to the earlier row)."""
-    edges, opens, closes = _edges(claims, start, end)
+    edges, opens, closes = edges_of(claims.start, claims.end, start, end)
     if len(edges) < 2:
         nothing = np.zeros(0, dtype=np.int64)
         return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
-    for priority in np.flatnonzero(np.bincount(claims.priority)).tolist():
+    for priority in codes_in(claims.priority):
         mine = _in_order(claims, np.flatnonzero(claims.priority == priority))
         if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
-            cells, of_claim = _cells_inside(opens[mine], closes[mine])
+            cells, of_claim = cells_inside(opens[mine], closes[mine])
         else:
             cells = np.flatnonzero(winner < 0)
             of_claim = _latest_open(claims.start[mine], claims.end[mine], edges[cells])
@@ -191,13 +191,13 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
     return _merged(edges, winner)
 
 
-def _edges(claims: Claims, start: int, end: int) -> tuple[I64, Rows, Rows]:
-    """All instants of [start, end] at which something begins or ends, sorted, and where among them each claim begins
+def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, Rows]:
+    """All instants of [start, end] (ns) at which an interval begins or ends, sorted, and where among them each begins
     and ends; at the same place if nothing of it lies inside."""
-    size = len(claims)
+    size = len(begins)
     instants = np.empty(2 * size, dtype=np.int64)
-    np.clip(claims.start, start, end, out=instants[:size])
-    np.clip(claims.end, start, end, out=instants[size:])
+    np.clip(begins, start, end, out=instants[:size])
+    np.clip(ends, start, end, out=instants[size:])
     np.maximum(instants[:size], instants[size:], out=instants[size:])
     order = np.argsort(instants, kind="stable")
     instants = instants[order]
@@ -216,7 +216,7 @@ def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
     return chosen[np.lexsort((-claims.row[chosen], -claims.end[chosen], start))]
 
 
-def _cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
+def cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
     """The cells first <= cell < stop of each interval, one after the other, and which interval each is of."""
     size = stop - first
     if np.all(size == 1):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.build import Timeline, is_step_log
+from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.account import account_for
 from goodput_cli.analysis.by_job import by_job
@@ -98,7 +97,7 @@ def _of_interest(log: EventLog, job_name: str | None) -> EventLog:
 
 
 def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
-    total = int(np.count_nonzero(np.bincount(log.table.job)))
+    total = len(codes_in(log.table.job))
     for done, job in enumerate(by_job(log), start=1):
         yield job
         if jobs_done is not None:

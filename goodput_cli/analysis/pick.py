@@ -10,6 +10,7 @@ import numpy as np
 from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.build import is_step_log
+from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog, EventTable, LogFormat
@@ -31,7 +32,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     if len(log.table) == 0:
         raise no_events(log.diagnostics)
     if name is None:
-        present = [jobs[code] for code in np.flatnonzero(np.bincount(log.table.job)).tolist()]
+        present = [jobs[code] for code in codes_in(log.table.job)]
         if len(present) > 1:
             raise UsageError(
                 f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)} "

@@ -165,6 +165,8 @@ def test_step_numbers_beyond_32_bits(number: int) -> None:
 def test_rows_and_owners_are_as_wide_as_they_have_to_be() -> None:
     assert row_type((1 << 31) - 1) is np.int32
     assert row_type(1 << 31) is np.int64
+    assert owner_type(99) is np.int8
+    assert owner_type(100) is np.int16
     assert owner_type((1 << 15) - 1) is np.int16
     assert owner_type(1 << 15) is np.int32
 

@@ -32,8 +32,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_fits_and_is_quiet(browser: Any, page: Path, width: int, dark: bool) -> None:
     with opened(browser, page, width=width, dark=dark, drawn=False) as tab:
         assert tab.evaluate("document.documentElement.scrollWidth") == width
-        assert tab.evaluate("document.querySelectorAll('figure svg').length") == 5
-        names = "[...document.querySelectorAll('#groups svg text')].filter(e => e.textContent.startsWith('a team'))"
+        seen = "filter(e => e.getBoundingClientRect().width > 0)"
+        assert tab.evaluate(f"[...document.querySelectorAll('figure svg')].{seen}.length") == 5
+        names = f"[...document.querySelectorAll('#groups svg text')].{seen}.filter(e => /^a team/.test(e.textContent))"
         left = "document.querySelector('#groups .still').getBoundingClientRect().left"
         assert tab.evaluate(f"{names}[0].getBoundingClientRect().left >= {left}")
         titles = tab.evaluate("[...document.querySelectorAll('#runs title')].map(e => e.textContent)")

@@ -113,8 +113,7 @@ def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) ->
     partial, splits: spans kept in part, and the instants from which on they are wasted.
     """
     spans = training.spans
-    lost = training.kept_steps == 0
-    lost &= ~training.credited
+    lost = ~(training.kept_steps.some | training.credited)
     lost[partial] = True
     chosen = positions(lost)
     owner, first = spans.attempt[chosen], spans.first[chosen].astype(np.int64)

@@ -55,7 +55,7 @@ def phase_intervals(
     next_begin[cut] = table.time[start[cut + 1]]
     open_end = _open_end(table, attempts, start, sign_of_life, job_end, next_begin)
     end = np.where(end_row >= 0, table.time[end_row], np.minimum(next_begin, open_end))
-    orphans = np.setdiff1d(rows[~begins], end_row)
+    orphans = np.sort(without(rows[~begins], end_row[end_row >= 0], len(table)))
     none = np.zeros(0, dtype=np.intp)
     return Intervals(table.time[start], np.maximum(end, table.time[start]), start, end_row, orphans, none)
 

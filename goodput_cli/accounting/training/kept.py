@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.amounts import round_half_even
-from goodput_cli.accounting.columns import NOWHERE, Sparse
+from goodput_cli.accounting.columns import NOWHERE, Sparse, among
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
+from goodput_cli.accounting.training.kept_steps import KeptSteps
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
@@ -23,7 +24,7 @@ class TrainingOutcome:
     """Training spans and what the lineage keeps of each: columns of one value a span."""
 
     spans: TrainingSpans
-    kept_steps: F64
+    kept_steps: KeptSteps
     """How many of its steps are kept: its first ones. A fraction where a credited last step was cut short."""
     credited: Mask
     """Whether it is a last step, whose time is not recorded but credited (accounting §4)."""
@@ -38,12 +39,15 @@ class TrainingOutcome:
 def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> TrainingOutcome:
     """What the lineage keeps of each span."""
     size = len(spans)
-    kept, whole = np.empty(size), np.empty(size, dtype=bool)
+    whole = np.empty(size, dtype=bool)
+    kept = KeptSteps(spans, whole)
     for start, stop in blocks(size):
         first, behind = spans.first[start:stop], spans.stop[start:stop]
         upper = np.clip(lineage.limit[spans.attempt[start:stop]], first, behind)
-        np.subtract(upper, first, out=kept[start:stop])
         np.equal(upper, behind, out=whole[start:stop])
+        partly = np.flatnonzero((upper > first) & (upper < behind))
+        if len(partly):
+            kept[partly + start] = (upper - first)[partly].astype(np.float64)
     outside = share_outside(spans.start, spans.end, rules.exclusions)
     sample = whole & (outside == 1) if rules.exclusions else whole.copy()
     return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, sample, outside)
@@ -76,31 +80,32 @@ def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int
     return merged
 
 
-def startup_of(training: TrainingOutcome, net: I64, usual_step: UsualStepTimes, may_start: Mask) -> Sparse:
+def startup_of(
+    training: TrainingOutcome, claimed_time: ClaimedTime, usual_step: UsualStepTimes, may_start: Mask
+) -> Sparse:
     """Start-up time (ns) at the beginning of spans: the first one's time above the usual, if it stands out.
 
     may_start: per attempt, whether its start was seen (a log that starts in the middle of a run shows none).
     """
     spans = training.spans
-    first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
-    first = first[may_start[spans.attempt[first]] | np.isin(first, spans.restarted)]
+    first = np.flatnonzero(spans.opening & training.kept_steps.some & ~training.credited)
+    first = first[may_start[spans.attempt[first]] | among(first, spans.restarted)]
     owner = spans.attempt[first]
     steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
+    net = claimed_time.net_between(spans.start[first], spans.end[first])
     with np.errstate(invalid="ignore"):
-        stands_out = net[first] / steps > usual_step.median[owner] + 3 * usual_step.deviation[owner]
-    first, owner, steps = first[stands_out], owner[stands_out], steps[stands_out]
-    return Sparse(first, net[first] - np.rint(usual_step.median[owner] * steps).astype(np.int64))
+        stands_out = net / steps > usual_step.median[owner] + 3 * usual_step.deviation[owner]
+    first, owner, steps, net = first[stands_out], owner[stands_out], steps[stands_out], net[stands_out]
+    return Sparse(first, net - np.rint(usual_step.median[owner] * steps).astype(np.int64))
 
 
-def split_points(
-    training: TrainingOutcome, net: I64, startup: Sparse, claimed_time: ClaimedTime
-) -> tuple[NDArray[np.intp], I64]:
+def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: ClaimedTime) -> tuple[NDArray[np.intp], I64]:
     """Spans kept in part, and the instant at which the kept part of each ends: its net time is split in
     proportion to its steps, the kept part first."""
     spans = training.spans
-    partial = np.flatnonzero((training.kept_steps > 0) & ~training.whole)
+    partial = np.flatnonzero(training.kept_steps.some & ~training.whole)
     begins = startup.at(partial)
-    left = net[partial] - begins
+    left = claimed_time.net_between(spans.start[partial], spans.end[partial]) - begins
     steps = spans.stop[partial] - spans.first[partial]
     kept_net = np.array(
         [
@@ -123,10 +128,10 @@ class KeptTraining:
     spans: TrainingSpans
     end: I64
     """Where the kept part ends (ns); it starts with its span."""
-    kept_steps: F64
+    kept_steps: KeptSteps
     """How many steps are kept; a fraction where a credited last step was cut short."""
-    counted_steps: F64
-    """How many of them count: in proportion to the time outside exclusions."""
+    outside: F64
+    """Share of its time that is not excluded, 0..1."""
     claimed_time: ClaimedTime
     """What claims hold; the rest of a kept part is its net time."""
     startup: Sparse
@@ -143,6 +148,14 @@ class KeptTraining:
     def start(self) -> I64:
         """Where each begins (ns)."""
         return self.spans.start
+
+    @property
+    def counted_steps(self) -> F64:
+        """How many of the kept steps count: in proportion to the time outside exclusions."""
+        steps = self.kept_steps[:]
+        if self.outside.strides != (0,):  # with exclusions
+            steps *= self.outside
+        return steps
 
     def net(self, chosen: slice | Rows | Mask) -> I64:
         """Net time (ns) of some rows: looked up each time, for few are needed in the end."""
@@ -167,11 +180,12 @@ def kept_training_of(
     if len(partial):
         end = end.copy()
         end[partial] = splits
-    steps = training.kept_steps if np.all(training.outside == 1) else training.kept_steps * training.outside
     most = claimed_time.net_between(start[startup.rows], end[startup.rows])
     begins = Sparse(startup.rows, np.minimum(startup.amount, most))
     nothing = np.broadcast_to(np.int64(0), (len(end),))
-    return KeptTraining(training.spans, end, training.kept_steps, steps, claimed_time, begins, NOWHERE, nothing)
+    return KeptTraining(
+        training.spans, end, training.kept_steps, training.outside, claimed_time, begins, NOWHERE, nothing
+    )
 
 
 def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credited: Mask, factor: float) -> KeptTraining:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept import TrainingOutcome, share_outside
+from goodput_cli.accounting.training.kept_steps import KeptSteps
 from goodput_cli.accounting.training.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
@@ -52,9 +53,12 @@ def last_steps_of_dead_attempts(
         np.zeros(len(made), dtype=bool),
     )
     kept = kept.astype(np.float64)
+    whole = kept > 0
+    kept_steps = KeptSteps(spans, whole)
+    kept_steps[np.arange(len(made))] = kept
     no_sample = np.zeros(len(made), dtype=bool)
     outside = share_outside(spans.start, spans.end, exclusions)
-    return TrainingOutcome(spans, kept, credited.astype(bool), kept > 0, no_sample, outside)
+    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, no_sample, outside)
 
 
 def _last_step(
@@ -101,7 +105,7 @@ def with_last_steps(
     spans, last = training.spans, last_steps.spans
     spans.end[places], spans.stop[places] = last.end, last.stop
     training.kept_steps[places], training.credited[places], training.whole[places] = (
-        last_steps.kept_steps,
+        last_steps.kept_steps[:],
         last_steps.credited,
         last_steps.whole,
     )

@@ -63,7 +63,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
         spans, last_of_attempt = step_spans(records, ending, again)
     training = apply_lineage(spans, lineage, rules)
     training.sample[last_of_attempt] = False
-    gross_step = usual_step_times_of(spans, spans.end - spans.start, training.sample, len(attempts))
+    gross_step = usual_step_times_of(spans, None, training.sample, len(attempts))
     last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross_step, sign_of_life, rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)])
     if len(attempts) and records.has[-1]:

@@ -10,36 +10,37 @@ import numpy as np
 
 from goodput_cli.accounting.amounts import scaled
 from goodput_cli.accounting.rules import Rules
+from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome
-from goodput_cli.arrays import I64
 from goodput_cli.errors import UsageError
 
 _MOST_NS = 2.0**62
 
 
 def reference_step_time(
-    rules: Rules, training: TrainingOutcome, net: I64, step_log: bool
+    rules: Rules, training: TrainingOutcome, claimed_time: ClaimedTime, step_log: bool
 ) -> tuple[Fraction | None, Literal["given", "auto"] | None]:
     """The reference step time in use (ns), and where it came from.
 
-    net: net time (ns) of each training span. Checkpoint logs take "auto" where nothing is given.
+    claimed_time: what training cannot have. Checkpoint logs take "auto" where nothing is given.
     """
     if isinstance(rules.reference_ns, Fraction):
         return rules.reference_ns, "given"
     if rules.reference_ns == "auto" or not step_log:
-        reference = auto_reference(training, net)
+        reference = auto_reference(training, claimed_time)
         return reference, None if reference is None else "auto"
     return None, None
 
 
-def auto_reference(training: TrainingOutcome, net: I64) -> Fraction | None:
+def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Fraction | None:
     """The 10th percentile (linear) of net time per step (ns) over wholly kept, untouched spans that are not an
     attempt's first; if there are none, over the first ones; None if there are none either, or if it is 0: clocks of
     whole seconds show no time for most of many steps a second (accounting §6)."""
     spans = training.spans
     for chosen in (training.sample & ~spans.opening, training.sample & spans.opening):
         if chosen.any():
-            rate = net[chosen] / spans.steps[chosen]
+            net = claimed_time.net_between(spans.start[chosen], spans.end[chosen])
+            rate = net / spans.steps[chosen]
             return Fraction(float(np.percentile(rate, 10))) or None
     return None
 
@@ -53,7 +54,7 @@ def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTr
     _check_amount(kept_training, reference_ns)
     total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
     slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
-    slowdown[kept_training.kept_steps == 0] = 0
+    slowdown[~kept_training.kept_steps.some] = 0
     return replace(kept_training, slowdown=slowdown)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import search, without
+from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.spans import TrainingSpans
-from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
+from goodput_cli.arrays import F64, Mask, Rows, blocks
 
 _AT_ONCE = 1 << 17
 """So many spans are looked at together."""
@@ -38,20 +39,22 @@ class UsualStepTimes:
         return float("nan")
 
 
-def usual_step_times_of(spans: TrainingSpans, amount: I64, sample: Mask, attempts: int) -> UsualStepTimes:
-    """Median of `amount` (ns, net or gross) per step, per attempt.
+def usual_step_times_of(
+    spans: TrainingSpans, claimed_time: ClaimedTime | None, sample: Mask, attempts: int
+) -> UsualStepTimes:
+    """Median of net time (ns) per step, per attempt; of gross time without claims.
 
     sample: spans that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
     """
     bounds = search(spans.attempt, np.arange(attempts + 1))
     opening = without(np.flatnonzero(sample & spans.opening), spans.restarted, len(spans))
     first = np.full(attempts, np.nan)
-    first[spans.attempt[opening]] = _rates(spans, amount, opening)
-    rate, inside = _rates_by_attempt(spans, amount, sample & ~spans.opening, bounds)
+    first[spans.attempt[opening]] = _rates(spans, claimed_time, opening)
+    rate, inside = _rates_by_attempt(spans, claimed_time, sample & ~spans.opening, bounds)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
     if np.any((size == 0) & (np.diff(bounds) > 0)):  # otherwise nobody asks
-        overall, overall_deviation = _median_and_deviation(rate)
+        overall, overall_deviation = _median_and_deviation(rate.copy())
     own = np.full(attempts, np.nan)
     deviation = np.full(attempts, overall_deviation)
     for count in np.flatnonzero(np.bincount(size)).tolist():
@@ -63,13 +66,15 @@ def usual_step_times_of(spans: TrainingSpans, amount: I64, sample: Mask, attempt
     return UsualStepTimes(own, np.where(np.isnan(own), overall, own), deviation, first, overall)
 
 
-def _rates(spans: TrainingSpans, amount: I64, rows: Rows) -> F64:
-    """`amount` per step of some spans."""
-    return np.asarray(amount[rows] / (spans.stop[rows] - spans.first[rows]))
+def _rates(spans: TrainingSpans, claimed_time: ClaimedTime | None, rows: Rows) -> F64:
+    """Time (ns) per step of some spans."""
+    start, end = spans.start[rows], spans.end[rows]
+    ns = end - start if claimed_time is None else claimed_time.net_between(start, end)
+    return np.asarray(ns / (spans.stop[rows] - spans.first[rows]))
 
 
 def _rates_by_attempt(
-    spans: TrainingSpans, amount: I64, chosen: Mask, bounds: NDArray[np.intp]
+    spans: TrainingSpans, claimed_time: ClaimedTime | None, chosen: Mask, bounds: NDArray[np.intp]
 ) -> tuple[F64, NDArray[np.intp]]:
     """The same for very many, and where among them those of each attempt begin; bounds: where its spans do."""
     rate = np.empty(np.count_nonzero(chosen))
@@ -79,7 +84,7 @@ def _rates_by_attempt(
         rows = np.flatnonzero(chosen[start:stop]) + start
         first, last = np.searchsorted(bounds, (start, stop)).tolist()
         inside[first:last] = size + np.searchsorted(rows, bounds[first:last])
-        rate[size : size + len(rows)] = _rates(spans, amount, rows)
+        rate[size : size + len(rows)] = _rates(spans, claimed_time, rows)
         size += len(rows)
     return rate, inside
 
@@ -94,10 +99,9 @@ def _median_and_deviation(values: F64) -> tuple[float, float]:
 
 def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -> tuple[F64, F64]:
     """The same for several runs of `count` values each: attempts of one length are looked at together, because a log
-    may have many."""
-    runs = (
-        values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, starts[0] :][:, :count].copy()
-    )
+    may have many. The values of a single run, which may be all there are, are lost."""
+    one = slice(int(starts[0]), int(starts[0]) + count)
+    runs = values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, one]
     medians = _medians(runs)
     runs -= medians[:, None]
     return medians, _medians(np.abs(runs, out=runs))

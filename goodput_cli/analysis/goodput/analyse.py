@@ -26,6 +26,7 @@ from goodput_cli.arrays import blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
+from goodput_cli.freed_memory import give_back
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import iso_to_the_second
 
@@ -43,7 +44,9 @@ def analyse_window(
     if start >= end:
         first, last = iso_to_the_second(timeline.start), iso_to_the_second(timeline.end)
         raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
-    steps = step_statistics(timeline, start, end)  # before the ledger is made: both take much memory
+    steps = step_statistics(timeline, start, end)  # before segments and ledger are made: each takes much memory
+    job = _job(timeline, name, formats, start, end)
+    give_back(len(timeline.table))
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
     window = Window(start, end, excluded)
@@ -54,7 +57,7 @@ def analyse_window(
     badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
     disruptions = find_disruptions(timeline, start, end)
     return Analysis(
-        job=_job(timeline, name, formats, start, end),
+        job=job,
         window=window,
         goodput=CategoryTime(CATEGORIES[Category.PRODUCTIVE], None, productive, _percent(productive, counted)),
         badput=tuple(sorted(badput, key=lambda row: (-row.ns, row.category, row.label or ""))),
@@ -112,7 +115,6 @@ def kept_steps(timeline: Timeline, start: int, end: int) -> float:
         return float(np.sum(steps))
     begin, stop = kept_training.start[cut], kept_training.end[cut]
     inside = np.clip(np.minimum(stop, end) - np.maximum(begin, start), 0, None)
-    steps = steps.copy()
     steps[cut] *= inside / np.maximum(stop - begin, 1)
     return float(np.sum(steps))
 
@@ -123,12 +125,13 @@ def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | N
     inside = (kept_training.start < end) & (
         (kept_training.end > start) | (kept_training.start >= start)
     )  # an instant too
-    kept = np.flatnonzero(inside & (kept_training.kept_steps > 0))
-    if len(kept) == 0:
+    kept = inside & kept_training.kept_steps.some
+    if not kept.any():
         return None
-    stop = int(spans.first[kept[-1]]) + math.ceil(kept_training.kept_steps[kept[-1]])
+    first, last = int(np.argmax(kept)), len(kept) - 1 - int(np.argmax(kept[::-1]))
+    stop = int(spans.first[last]) + math.ceil(kept_training.kept_steps[last : last + 1][0])
     by_beginnings = timeline.records is not None and not timeline.attempts.step_ends
-    return int(spans.first[kept[0]]) + timeline.attempts.step_ends, stop - by_beginnings
+    return int(spans.first[first]) + timeline.attempts.step_ends, stop - by_beginnings
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
@@ -178,7 +181,7 @@ def at_risk(timeline: Timeline) -> AtRisk | None:
     last = int(table.time[saves[np.argmax(table.end[saves])]])
     kept_training = timeline.kept_training
     first = int(np.searchsorted(kept_training.start, last))
-    kept = kept_training.kept_steps[first:] > 0
+    kept = kept_training.kept_steps.some[first:]
     productive = kept_training.trained(first, len(kept_training)) - kept_training.slowdown[first:]
     stalled, stall = kept_training.stall.part(first, len(kept_training))
     productive[stalled] -= stall

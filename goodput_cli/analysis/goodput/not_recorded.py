@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import codes_in
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
@@ -18,7 +19,7 @@ def not_recorded(timeline: Timeline) -> tuple[str, ...]:
     A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
     step time, stalls where they are not looked for, slowdown without a reference.
     """
-    kinds = {Kind(value) for value in np.flatnonzero(np.bincount(timeline.table.kind)).tolist()} - _points(timeline)
+    kinds = {Kind(value) for value in codes_in(timeline.table.kind)} - _points(timeline)
     missing = {category for category, evidence in _EVIDENCE.items() if evidence and not kinds & evidence}
     missing -= _checkpointed(timeline)
     missing |= _not_measured(timeline)

@@ -10,8 +10,8 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.insights.hangs import Hangs
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps.slow_regimes import level_changes, slow_regimes
-from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_times, timed_steps
+from goodput_cli.analysis.steps.slow_regimes import changes_level, slow_regimes
+from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_time_parts, timed_steps
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
 from goodput_cli.vocabulary.text import duration, iso_to_the_second, percent, plural
 
@@ -55,7 +55,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command,
                     about=About(categories=(Category.SLOWDOWN.id,)))  # fmt: skip
         return
-    if len(level_changes(step_times(timeline, window.start_ns, window.end_ns))) == 0:
+    if not changes_level(step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count):
         return  # nearly always: spare the columns of all steps
     steps = timed_steps(timeline, window.start_ns, window.end_ns)
     regimes = slow_regimes(

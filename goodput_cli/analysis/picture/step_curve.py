@@ -67,7 +67,7 @@ def step_curve(timeline: Timeline, buckets: Buckets) -> StepCurve:
 def _curve_parts(timeline: Timeline) -> _CurveParts:
     """Every training span, those kept in part as two, cut in proportion to their steps."""
     training = timeline.training
-    spans, kept = training.spans, np.minimum(training.kept_steps, training.spans.steps)
+    spans, kept = training.spans, np.minimum(training.kept_steps[:], training.spans.steps)
     low, high = spans.first.astype(np.float64), spans.stop.astype(np.float64)
     split = np.flatnonzero((kept > 0) & (kept < spans.steps))
     whole = _CurveParts(spans.start, spans.end, low, high, kept == 0, spans.attempt)

@@ -16,14 +16,14 @@ The method, in four moves, each one over whole columns:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.table import column
-from goodput_cli.arrays import F64, I64
+from goodput_cli.arrays import BLOCK, F64, I64, blocks
 
 _LEAST_BLOCK = 8
 _MOST_BLOCKS = 2000
@@ -102,11 +102,10 @@ def slow_regimes(
 
 def level_changes(seconds: F64) -> NDArray[np.intp]:
     """Positions at which the level of a column of step times (s) changes and stays, sorted; see above."""
-    levels = _block_levels(seconds)
-    if len(levels) == 0:
-        return np.zeros(0, dtype=np.intp)
     size = _block_size(len(seconds))
-    coarse = _segment(_smoothed(levels), _scatter(levels))
+    coarse = _changes_of_blocks([seconds], len(seconds))
+    if not coarse:
+        return np.zeros(0, dtype=np.intp)
     bounds = [0, *(block * size for block in coarse), len(seconds)]
     placed = [
         _place(seconds, before, cut, after)
@@ -130,13 +129,31 @@ def _block_size(count: int) -> int:
     return max(_LEAST_BLOCK, -(-count // _MOST_BLOCKS))
 
 
-def _block_levels(seconds: F64) -> F64:
+def changes_level(parts: Iterable[F64], count: int) -> bool:
+    """Whether `level_changes` may find anything in so many step times (s), which nobody has to hold together."""
+    return bool(_changes_of_blocks(parts, count))
+
+
+def _changes_of_blocks(parts: Iterable[F64], count: int) -> list[int]:
+    """The blocks at which the level changes; see above."""
+    levels = _block_levels(parts, count)
+    return _segment(_smoothed(levels), _scatter(levels)) if len(levels) else []
+
+
+def _block_levels(parts: Iterable[F64], count: int) -> F64:
     """Logarithm of the median of each whole block; none if there are too few for a change."""
-    size = _block_size(len(seconds))
-    whole = len(seconds) // size
-    if whole < 2 * _LEAST_BLOCKS:
+    size = _block_size(count)
+    if count // size < 2 * _LEAST_BLOCKS:
         return np.zeros(0)
-    medians = np.median(seconds[: whole * size].reshape(whole, size), axis=1)
+    found: list[F64] = []
+    rest = np.zeros(0)
+    for part in parts:
+        seconds = np.concatenate((rest, part)) if len(rest) else part
+        whole = len(seconds) // size
+        rows, rest = seconds[: whole * size].reshape(whole, size), seconds[whole * size :]
+        for start, stop in blocks(whole, max(BLOCK // size, 1)):  # a median copies what it looks at
+            found.append(np.median(rows[start:stop], axis=1))
+    medians = np.concatenate(found)
     least = float(medians[medians > 0].min()) if np.any(medians > 0) else 1.0
     return np.asarray(np.log(np.maximum(medians, least)))
 

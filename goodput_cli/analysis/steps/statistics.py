@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,17 +128,26 @@ def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Reg
 
 def step_times(timeline: Timeline, start: int, end: int) -> F64:
     """Seconds per step between consecutive records of one attempt that lie in [start, end] (ns)."""
-    records = timeline.records
-    times = np.empty(0 if records is None else max(len(records.rows) - 1, 0))
+    times = np.empty(_most_times(timeline))
     size = 0
-    for first, stop in blocks(len(times)):
-        assert records is not None
-        owner, time, number = (column[first : stop + 1] for column in (records.owner, records.time, records.number))
-        inside = (owner[1:] == owner[:-1]) & (time[:-1] >= start) & (time[1:] <= end)
-        seconds = np.diff(time)[inside] / np.diff(number)[inside] / 1e9
+    for seconds in step_time_parts(timeline, start, end):
         times[size : size + len(seconds)] = seconds
         size += len(seconds)
     return times[:size]
+
+
+def step_time_parts(timeline: Timeline, start: int, end: int) -> Iterator[F64]:
+    """The same, some thousand at a time."""
+    for first, stop in blocks(_most_times(timeline)):
+        records = timeline.records
+        assert records is not None
+        owner, time, number = (column[first : stop + 1] for column in (records.owner, records.time, records.number))
+        inside = (owner[1:] == owner[:-1]) & (time[:-1] >= start) & (time[1:] <= end)
+        yield np.diff(time)[inside] / np.diff(number)[inside] / 1e9
+
+
+def _most_times(timeline: Timeline) -> int:
+    return 0 if timeline.records is None else max(len(timeline.records.rows) - 1, 0)
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:

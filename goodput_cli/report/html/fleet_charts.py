@@ -14,12 +14,13 @@ from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.report.rows import RunLine
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
-from goodput_cli.report.html.drawing import INK, drawn_inside, finished
+from goodput_cli.report.html.drawing import INK, drawn_inside, finished, narrowed
 from goodput_cli.report.html.vegalite import Spec, field, independent, layered, marks, only, sum_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import percent, safe, shorten
 
+Drawings = tuple[Markup, ...]
 _WIDTH = 820
 _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
 _GOOD = Category.PRODUCTIVE.look.colour
@@ -29,7 +30,7 @@ _LABELLED = re.compile(r'<path (aria-label="([^"]*)"[^>]*)/>')
 """A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
 
-def factors_chart(report: FleetReport) -> Markup:
+def factors_chart(report: FleetReport) -> Drawings:
     """Capacity, allocated, kept and ideal chip time: what is missing is an outline."""
     sums, mpg = report.sums, report.mpg
     capacity = None if not mpg.scheduling else hours(sums.allocated / mpg.scheduling)
@@ -65,7 +66,7 @@ def _of_above(share: Fraction | None) -> str:
     return "" if share is None else f" ({percent(float(100 * share))} of the one above)"
 
 
-def weeks_chart(report: FleetReport) -> Markup:
+def weeks_chart(report: FleetReport) -> Drawings:
     """Accelerator hours a week by category, and goodput over them."""
     by_time = not report.sums.known_time
     rows = [
@@ -96,7 +97,7 @@ def weeks_chart(report: FleetReport) -> Markup:
     return _drawn(layered(*layers, **independent("y"), width=_WIDTH, height=260), "weeks")
 
 
-def groups_chart(report: FleetReport) -> Markup | None:
+def groups_chart(report: FleetReport) -> Drawings | None:
     """Lost accelerator hours of the first --by, by category."""
     table = report.groups[0]
     by_time = not report.sums.known_time
@@ -126,7 +127,7 @@ def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
     return field("category", "N", scale=scale, legend=names_below)
 
 
-def failures_chart(report: FleetReport) -> Markup | None:
+def failures_chart(report: FleetReport) -> Drawings | None:
     """Mean time to failure by size, with its interval; an arrow where only the lower end is known."""
     rows = [
         {
@@ -154,7 +155,7 @@ def failures_chart(report: FleetReport) -> Markup | None:
     return _drawn(layered(*layers, width=_WIDTH, height=220), "failures")
 
 
-def runs_chart(report: FleetReport) -> Markup | None:
+def runs_chart(report: FleetReport) -> Drawings | None:
     """Goodput of the runs that lost most, against their length."""
     known = [row for row in report.runs if row.goodput_percent is not None]
     by_time = not report.sums.known_time
@@ -204,7 +205,9 @@ def _room_for(names: Iterable[str]) -> int:
     return _LETTER * max(map(len, names), default=0) + 8
 
 
-def _drawn(chart: Spec, name: str) -> Markup:
-    """Each mark says what it is where the mouse rests on it: its label, as its title too."""
-    drawn = drawn_inside(finished(chart), None, f"fleet-{name}")
-    return Markup(_LABELLED.sub(r"<path \1><title>\2</title></path>", drawn))
+def _drawn(chart: Spec, name: str) -> Drawings:
+    """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label, as its
+    title too."""
+    spec, name = finished(chart), f"fleet-{name}"
+    drawn = drawn_inside(spec, None, name), drawn_inside(narrowed(spec), None, f"{name}-narrow")
+    return tuple(Markup(_LABELLED.sub(r"<path \1><title>\2</title></path>", one)) for one in drawn)

@@ -58,10 +58,9 @@ class JobTraining:
         own = training.spans
         start, end = self._job.clock.counted(own.start), self._job.clock.counted(own.end)
         complete = np.ones(len(own), dtype=bool)
-        kept = np.where(training.credited | training.whole, own.stop - own.first, np.floor(training.kept_steps)).astype(
-            np.int64
-        )
-        kept[training.kept_steps <= 0] = 0
+        some = np.floor(training.kept_steps[:])
+        kept = np.where(training.credited | training.whole, own.stop - own.first, some).astype(np.int64)
+        kept[~training.kept_steps.some] = 0
         if self._job.step_log:
             last = self._job.bounds[1:][self._job.bounds[1:] > self._job.bounds[:-1]] - 1
             complete[last] = training.credited[last]
