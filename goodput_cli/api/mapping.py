@@ -39,8 +39,8 @@ class MappingReport:
 
 def suggest_mapping(source: str) -> str:
     """A mapping of a text that no format reads, drafted from its lines: TOML to edit. Raises SourceError."""
+    from goodput_cli.events.mappings.draft.draft import suggest
     from goodput_cli.events.mappings.reading import lines_of
-    from goodput_cli.events.mappings.suggest import suggest
 
     stem = source.rstrip("/").rpartition("/")[2].partition(".")[0]
     return suggest((line.text for line in lines_of([source])), "my-log" if source == _STDIN else stem)

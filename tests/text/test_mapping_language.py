@@ -23,7 +23,9 @@ def mapping(folder: Path, text: str, name: str = "my") -> Path:
 
 def test_times_of_a_format_of_its_own_are_a_clock(tmp_path: Path) -> None:
     """Stamps that no log is searched for: day before month, and steps of 5 s on the third of February."""
-    log = "".join(f"03/02/2026 10:00:{5 * n:02d} - step {n} done\n" for n in range(1, 6))
+    log = (
+        "".join(f"03/02/2026 10:00:{5 * n:02d} - step {n} done\n" for n in range(1, 6)) + "03/02/2026 10:00:50 - bye\n"
+    )
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, "time = { format = '%d/%m/%Y %H:%M:%S' }\n" + STEP + "line = 'step {step:int} done'\n")
     analysis = analysed(tmp_path / "train.log", mapping=own)

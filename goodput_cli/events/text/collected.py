@@ -25,7 +25,7 @@ from goodput_cli.events.text.programs import launcher, megatron, mllog, schedule
 from goodput_cli.events.text.programs.progress_bars import as_records
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
-from goodput_cli.events.text.running import settled
+from goodput_cli.events.text.running import by_elapsed, settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
 from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of
 from goodput_cli.events.text.zones import FoundZone
@@ -68,6 +68,8 @@ class Texts:
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
             source.marks = as_records(settled(source.marks))
+            if question.mapping and question.mappings.has_own_clock(_formats(source.marks)):
+                source.marks = [mark for mark in source.marks if mark.said is not None]
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, question, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
@@ -174,6 +176,7 @@ class Texts:
         when = question.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
         placed = place(source.marks, modified, question.year, local, ONE_STORY, near, start)
+        by_elapsed(source.marks)
         return replace(placed, naive=()) if said_zone else placed
 
 

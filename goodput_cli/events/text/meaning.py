@@ -111,7 +111,7 @@ def _with_gaps(marks: Sequence[Mark]) -> Iterator[Mark]:
     for mark in marks:
         one = said(mark)
         if one.what in _GAP_KINDS and one.edge is Edge.POINT:
-            timed = mark.end > mark.time
+            timed = mark.end > mark.time or bool(one.took)
             claimed |= timed
             if not timed:
                 waiting.append(mark)

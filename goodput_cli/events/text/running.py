@@ -44,3 +44,21 @@ def _settled(mark: Mark, stream: _Stream) -> Mark:
         took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
         stream.elapsed = running.elapsed
     return replace(mark, said=replace(said, step=step, took=took))
+
+
+def by_elapsed(marks: list[Mark]) -> None:
+    """Move marks that say how long it is since their process or progress bar began to where that puts them, behind the
+    first of it. marks: placed already, in order of lines."""
+    clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
+    for mark in marks:
+        said = mark.said
+        if said is None or said.running is None or said.running.elapsed is None:
+            continue
+        stream, elapsed = (said.format, mark.stream), said.running.elapsed
+        began, last = clocks.get(stream, (0, elapsed + 1))
+        if elapsed < last or mark.stamp is not None:
+            began = mark.end - elapsed
+        else:
+            mark.end = began + elapsed
+            mark.time = mark.end - (said.took or 0)
+        clocks[stream] = (began, elapsed)

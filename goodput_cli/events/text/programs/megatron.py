@@ -13,6 +13,7 @@ from goodput_cli.events.schema import ASYNCHRONOUS, Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
+from goodput_cli.events.values import number
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "megatron"
@@ -34,8 +35,9 @@ def _iteration(found: Any) -> Said:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
     said = Said(NAME, What.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
-    if found["throughput"]:
-        said.metrics["tflops"] = float(found["throughput"])
+    throughput = number(found["throughput"]) if found["throughput"] else None
+    if throughput is not None:
+        said.metrics["tflops"] = float(throughput)
         said.detail += (("unit", "TFLOP/s"),)
     return said
 
