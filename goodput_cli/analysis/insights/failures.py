@@ -199,7 +199,7 @@ def _saves(failures: Failures, wasted: I64) -> Candidate | None:
     factor = saves.interval_seconds / best
     apart = duration_of_seconds(saves.interval_seconds)
     every = _steps_apart(failures, factor)
-    advice = f"save about every {duration_of_seconds(best)}" + (f" ({every} steps)" if every else "")
+    advice = f"save about every {f'{every} steps' if every else duration_of_seconds(best)}"
     window = analysis.window
     if factor > _FAR:
         text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"

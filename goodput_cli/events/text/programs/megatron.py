@@ -108,7 +108,7 @@ RULES = (
         "elapsed time per iteration (",
         pattern(
             r"iteration\s+(?P<step>\S+?)/\s*(?P<total>\S+) \|.*?elapsed time per iteration \((?P<unit>ms|s)\):"
-            r"\s*(?P<each>[^\s|/]+)(?:.*?throughput per GPU \(TFLOP/s/GPU\):\s*(?P<throughput>[\d.]+))?"
+            r"\s*(?P<each>[^\s|/]+)(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
         ),
         _iteration,
         "iteration",
