@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from loggen.scenario import Model, Scenario
 from loggen.write import write_log
@@ -33,6 +35,24 @@ def calm_log(lines: int) -> Path:
 def checkpoint_log(lines: int) -> Path:
     """A log of the resiliency format."""
     return _log(f"checkpoints-{lines}", replace(_CHECKPOINTS, lines=lines))
+
+
+def odd_log(lines: int) -> Path:
+    """Steps in lines of which no two look alike: each is parsed on its own."""
+    path, drawn = FOLDER / f"odd-{lines}.jsonl", random.Random(1)
+    if not path.exists():
+        FOLDER.mkdir(exist_ok=True)
+        with path.open("w") as stream:
+            for step in range(lines):
+                keys: list[tuple[str, Any]] = [
+                    ("job_name", "odd"),
+                    ("step_count", step),
+                    ("step_start_time", 1.8e9 + step),
+                ]
+                drawn.shuffle(keys)
+                keys.append((f"more{drawn.randrange(50)}", {"a": [1, 2, {"b": drawn.random()}]}))
+                stream.write(json.dumps(dict(keys)) + "\n")
+    return path
 
 
 def fleet(jobs: int) -> Path:

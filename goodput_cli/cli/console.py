@@ -35,7 +35,8 @@ def prepare_streams() -> None:
 
 
 def say(line: str) -> None:
-    """A line on standard error, on a terminal broken between words; if nobody can hear it, the exit code has to do."""
+    """Write a line to standard error, wrapped between words on a terminal. If it cannot be written, nothing is raised:
+    the exit code still says how the command ended."""
     if sys.stderr.isatty():
         line = "\n".join(map(_broken, line.split("\n")))
     with contextlib.suppress(GoodputError):

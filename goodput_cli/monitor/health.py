@@ -16,7 +16,8 @@ class _Counts:
 
 @dataclass
 class Health:
-    """Written by the thread that looks and by those of the targets, read by those that answer scrapes."""
+    """The state of the monitor and its targets: set by the thread that reads logs and by those of the targets, read by
+    those that answer Prometheus and health checks. Safe to use from several threads."""
 
     interval: float
     """Seconds between two looks."""
@@ -27,7 +28,7 @@ class Health:
     _failing: bool = False
 
     def expect(self, target: str) -> None:
-        """A target is there."""
+        """Count the deliveries of a target from now on; until its first one, none has succeeded or failed."""
         with self._lock:
             self._targets.setdefault(target, _Counts())
 

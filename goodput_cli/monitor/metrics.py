@@ -47,7 +47,8 @@ def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
 
 
 def _of_now(snapshot: Snapshot) -> Iterator[Family]:
-    """A hang shows here first. A clock that was set back makes nothing negative."""
+    """Seconds since the last event and the last step, where a hang shows first; never negative, whatever the clock
+    does."""
     now = max(snapshot.at_ns, snapshot.last_event_ns)
     ages = {"event": snapshot.last_event_ns, "step": snapshot.last_step_ns}
     for name, last in ages.items():

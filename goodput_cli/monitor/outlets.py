@@ -103,7 +103,7 @@ class Outlet:
             self._say(f"{self.name}: {failure} (trying again)")
 
     def close(self) -> None:
-        """Let go of what the target holds; one that hangs is left to the end of the process."""
+        """Close the target, unless a delivery is still hanging in it: then it ends with the process."""
         with self._change:
             idle = self._delivered or self._waiting is None
             self._closed = True

@@ -67,7 +67,7 @@ class Stop:
 
 
 def _too_late() -> None:
-    """A source that never answers holds nothing up: what hangs there cannot be interrupted in another way."""
+    """End the process at once: a source that never answers cannot be interrupted in another way."""
     with suppress(OSError):
         os.write(2, b"Error: the last update took too long; it was left.\n")
     os._exit(1)

@@ -27,7 +27,7 @@ class Heart:
         threading.Thread(target=self._run, name="goodput-record heartbeat", daemon=True).start()
 
     def stop(self) -> None:
-        """No beat any more."""
+        """Stop writing heartbeats."""
         with suppress(RuntimeError):  # it was stopped already
             self._stopped.release()
 

@@ -50,7 +50,7 @@ class MonitorProcess:
 
     @property
     def runs(self) -> bool:
-        """Whether it does."""
+        """Whether the monitor process is running."""
         return self._process is not None and self._process.poll() is None
 
     def stop(self, seconds: float | None = STOP_SECONDS, *, kill: bool = False) -> None:

@@ -1,4 +1,5 @@
-"""Who we are to Google Cloud: found once, up front, within seconds even where the metadata server never answers."""
+"""Credentials for Google Cloud: looked up once, before any reading, with a time limit of seconds for a metadata server
+that never answers."""
 
 from __future__ import annotations
 

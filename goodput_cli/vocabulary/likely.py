@@ -1,4 +1,4 @@
-"""What somebody may have meant: the likeliest of some names, for every sentence that suggests one."""
+"""Suggestions for a mistyped name ("did you mean …?"): the most similar of the known names."""
 
 from __future__ import annotations
 

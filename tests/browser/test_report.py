@@ -236,8 +236,8 @@ def test_the_first_screen_says_what_cost_most_and_shows_the_picture(browser: Any
     with opened(browser, report) as tab:
         assert "step 1503 hung for 25 min 08 s" in tab.page.locator("section.insights").inner_text()
         assert tab.evaluate("document.querySelector('#progress .live').getBoundingClientRect().top") < 800
-        tab.page.locator("section.insights a", has_text="Show").first.click()
-        tab.until("document.getElementById('disruption-4').open")
+        tab.page.locator("section.insights a", has_text="disruption 4").first.click()
+        tab.until("document.getElementById('disruption-4').closest('details').open")
         assert tab.is_quiet()
 
 
@@ -252,3 +252,29 @@ def test_names_are_whole_and_the_page_is_not_endless(browser: Any, report: Path,
         )
         assert tab.evaluate(wide) == 0
         assert tab.evaluate("document.documentElement.scrollHeight") < 12_000
+
+
+def test_a_link_to_a_folded_row_opens_and_marks_it_without_a_script(browser: Any, report: Path) -> None:
+    with opened(browser, report, width=PHONE, scripts=False) as tab:
+        page = tab.page
+        rows = page.locator(".rows:has(#step-1503) tbody tr")
+        assert sum(rows.nth(number).is_visible() for number in range(rows.count())) == 6
+        page.locator(".waterfall a").first.click()
+        behind = page.locator("div.target:target")
+        assert behind.locator("table").is_visible()
+        last = rows.last.get_attribute("id")
+        page.goto(f"{report.as_uri()}#{last}")
+        assert page.locator(f"#{last}").is_visible()
+        page.locator(".rows:has(#step-1503) input").check()
+        assert all(rows.nth(number).is_visible() for number in range(rows.count()))
+
+
+@pytest.mark.parametrize("command", ["disruptions", "compare", "advise"])
+def test_on_a_phone_nothing_is_cut(browser: Any, command: str, tmp_path: Path) -> None:
+    """Tables are cards, and charts fit: nothing has to be scrolled sideways."""
+    file, logs = tmp_path / "answer.html", [ROOT / "sample_logs" / "llm-pretrain.jsonl"]
+    logs += [ROOT / "sample_logs" / "llm-pretrain-r2.jsonl"] * (command == "compare")
+    run([command, *map(str, logs), "-q", "-o", str(file)])
+    cut = "[...document.querySelectorAll('.scroll, .still')].filter((one) => one.scrollWidth > one.clientWidth + 1)"
+    with opened(browser, file, width=PHONE, drawn=False) as tab:
+        assert tab.evaluate(f"{cut}.length") == 0

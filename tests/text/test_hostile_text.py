@@ -71,6 +71,27 @@ def test_a_line_with_a_value_that_cannot_be_is_said_and_dropped(line: str) -> No
     assert sorted(log.table.step[log.table.step > 0].tolist()) == [10, 20, 30, 40, 50]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        " [1900-03-01 10:06:00] iteration       60/     100 | elapsed time per iteration (ms): 6000.0 |\n",
+        "iteration 9007199254740992/ 9007199254740992 | elapsed time per iteration (ms): 999999999000.0 |\n",
+        "    evaluate .......................................: (1.0, 999999999999.0)\n" * 50,
+        "time to initialize megatron (seconds): 999999999.0\n"
+        "[after megatron is initialized] datetime: 1970-01-01 01:00:00\n",
+        f"\rEpoch {'9' * 15}:  1%|#| 7/{10**15} [{'9' * 15}:00<10:00, 1.0s/it]\n",
+    ],
+)
+def test_what_does_not_fit_into_any_calendar_breaks_nothing(line: str) -> None:
+    steps = read(GOOD + line).table.step
+    assert {10, 20, 30, 40, 50} <= set(steps.tolist())
+
+
+def test_a_throughput_that_is_no_number_is_left_out() -> None:
+    bad = GOOD.replace(" |\n", " | throughput per GPU (TFLOP/s/GPU): 4.1.2 |\n")
+    assert sorted(read(bad).table.step[read(bad).table.step > 0].tolist()) == [10, 20, 30, 40, 50]
+
+
 def test_a_clock_that_goes_back_is_said() -> None:
     back = GOOD + " [2026-03-01 10:03:30] iteration       60/     100 | elapsed time per iteration (ms): 6000.0 |\n"
     assert "stamps_go_back" in said(read(back))

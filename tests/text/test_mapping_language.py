@@ -23,7 +23,9 @@ def mapping(folder: Path, text: str, name: str = "my") -> Path:
 
 def test_times_of_a_format_of_its_own_are_a_clock(tmp_path: Path) -> None:
     """Stamps that no log is searched for: day before month, and steps of 5 s on the third of February."""
-    log = "".join(f"03/02/2026 10:00:{5 * n:02d} - step {n} done\n" for n in range(1, 6))
+    log = (
+        "".join(f"03/02/2026 10:00:{5 * n:02d} - step {n} done\n" for n in range(1, 6)) + "03/02/2026 10:00:50 - bye\n"
+    )
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, "time = { format = '%d/%m/%Y %H:%M:%S' }\n" + STEP + "line = 'step {step:int} done'\n")
     analysis = analysed(tmp_path / "train.log", mapping=own)
@@ -177,8 +179,8 @@ def test_a_mapping_stands_for_a_shipped_one_of_its_name(tmp_path: Path) -> None:
 def test_what_another_process_gets_of_a_mapping_are_its_files(tmp_path: Path) -> None:
     import pickle
 
-    from goodput_cli.events.asked import asked
+    from goodput_cli.events.hints import Hints
 
-    question = asked([str(mapping(tmp_path, STEP + "line = 'step {step:int} done'\n"))])
+    hints = Hints(mapping=(str(mapping(tmp_path, STEP + "line = 'step {step:int} done'\n")),)).checked()
     os.unlink(tmp_path / "my.toml")
-    assert [one.name for one in pickle.loads(pickle.dumps(question)).mappings.named] == ["my"]
+    assert [one.name for one in pickle.loads(pickle.dumps(hints)).mappings.named] == ["my"]

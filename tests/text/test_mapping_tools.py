@@ -41,7 +41,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
 def test_a_draft_reads_the_log_that_it_was_made_of(log: Path, tmp_path: Path, printed: Printed) -> None:
     draft = tmp_path / "my.toml"
     draft.write_text(printed("check", "--suggest", str(log)), encoding="utf-8")
-    assert "line = 'iter {step:int}: loss {_}, time {each:float}ms'" in draft.read_text("utf-8")
+    assert "line = 'iter {step:int}: loss {_} time {each:float}ms'" in draft.read_text("utf-8")
     found = seconds(analysed(log, mapping=str(draft)))
     assert found == {"program_startup": 29.75, "productive": 1}
 

@@ -50,7 +50,7 @@ class Exposure:
 
     @property
     def failures(self) -> int:
-        """n."""
+        """n: how many failures the curve counts."""
         return len(self.lives)
 
     @property

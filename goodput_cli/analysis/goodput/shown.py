@@ -1,4 +1,4 @@
-"""An analysis as a person meets it in a session or a notebook: its summary, and where the rest is."""
+"""`repr()` of an `Analysis`, and its HTML for a notebook: the summary, and the attributes that hold the rest."""
 
 from __future__ import annotations
 

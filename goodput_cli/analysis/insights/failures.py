@@ -199,7 +199,7 @@ def _saves(failures: Failures, wasted: I64) -> Candidate | None:
     factor = saves.interval_seconds / best
     apart = duration(round(saves.interval_seconds * 1e9))
     every = _steps_apart(failures, factor)
-    advice = f"save about every {duration(round(best * 1e9))}" + (f" ({every} steps)" if every else "")
+    advice = f"save about every {f'{every} steps' if every else duration(round(best * 1e9))}"
     window = analysis.window
     if factor > _FAR:
         text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"

@@ -1,4 +1,4 @@
-"""Fewer points for a picture, and none that matters missing.
+"""Downsample lines and instants to the width of a picture, without losing a visible extreme (M4).
 
 A picture is some hundred columns of dots wide. Of all points of a line that fall into one column, the first, the last,
 the lowest and the highest draw the same column of dots as all of them (M4: Jugel et al., "M4: A Visualization-Oriented

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SLOWEST = columns_of(SlowStep, attribute)
 """What programs see of a slow step."""
+REGIMES = "Slow regimes"
 
 
 def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = True) -> Sheet:
@@ -111,7 +112,7 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
         Column("evidence", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
-    return Sheet(title="Slow regimes", columns=columns, rows=rows)
+    return Sheet(title=REGIMES, columns=columns, rows=rows)
 
 
 def metric_sheet(metrics: Sequence[Measured], falls: Sequence[str] = ()) -> Sheet:

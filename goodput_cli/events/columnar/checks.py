@@ -1,4 +1,4 @@
-"""Whether texts are like a learnt one, told word by word."""
+"""Test many lines at once against a learnt line shape, eight characters (one 64-bit word) at a time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def words_of(characters: int) -> int:
 
 
 class Checks:
-    """What tells whether texts are like a learnt one.
+    """Masks that test whether texts have the shape of a learnt one.
 
     ahead: how many characters of the first word stand before the text.
     """

@@ -18,7 +18,7 @@ UNIT, PROCESS, HOST = "unit", "process_index", "hostname"
 
 
 class MlDiagnostics:
-    """See `Format`."""
+    """Reads metrics of google-cloud-mldiagnostics from entries of Cloud Logging."""
 
     name = NAME
     keys = frozenset({VALUES, STEP, CONFIGS, UNIT, PROCESS, HOST, "accelerator_type", "accelerator_labels"})

@@ -27,7 +27,7 @@ _NO_METRICS = {JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK}
 
 
 class Native:
-    """See `Format`."""
+    """Reads the native format of goodput's own recorder."""
 
     name = "goodput"
     keys = frozenset({JOB_NAME, EVENT, TIME}).union(*(event.keys for event in EVENTS.values()))

@@ -56,7 +56,7 @@ class _UnusableError(Exception):
 
 
 class Orbax:
-    """See `Format`."""
+    """Reads Orbax' structured checkpoint log."""
 
     name = "orbax"
     keys = frozenset({JOB_NAME, _STEP, *_DETAILS})

@@ -51,7 +51,7 @@ _TIME_KEYS = frozenset(fact.time_key for fact in _FACTS) | {_STEP_TIME, _SLICES_
 
 
 class Recorder:
-    """See `Format`."""
+    """Reads the log of ml-goodput-measurement's recorder."""
 
     name = "recorder"
     other_system = REFERENCE_LIBRARY

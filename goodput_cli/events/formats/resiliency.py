@@ -15,7 +15,7 @@ _TIMESTAMP, _STEP, _RANK = "timestamp", "step", "node_rank"
 
 
 class Resiliency:
-    """See `Format`."""
+    """Reads the events of the resiliency library."""
 
     name = "resiliency"
     restores_are_inferred = True

@@ -17,7 +17,7 @@ DELIMITERS = ("|", ",")
 
 
 class Sacct:
-    """See `Format`."""
+    """Reads the rows that Slurm's `sacct -P` prints."""
 
     name = NAME
     keys = HEADER

@@ -1,4 +1,5 @@
-"""What trainers write without any time: known, and answered with what to use instead."""
+"""Files of trainers that hold no times (`trainer_state.json`, metrics.csv, MaxText's metrics): recognised only to say
+which other file to use."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _INSTEAD = {
 
 
 class Timeless:
-    """See `Format`."""
+    """Reads metrics files without times: no events, and a diagnostic that names the file to use instead."""
 
     name = "timeless"
     keys = frozenset().union(*_INSTEAD)

@@ -69,7 +69,7 @@ def read_time(text: str, written: str) -> Stamp:
 
 def find_time(line: str, written: str) -> Stamp | None:
     """The time in a format of `strptime` at the beginning of a line. Raises BadValueError for a month 13."""
-    found = _pattern(written).search(line, 0, HEAD + _LONGEST)
+    found = pattern_of(written).search(line, 0, HEAD + _LONGEST)
     return None if found is None or found.start() >= HEAD else _parsed(found[0], written)
 
 
@@ -79,7 +79,7 @@ def is_searched(written: str) -> bool:
 
 
 @cache
-def _pattern(written: str) -> re.Pattern[str]:
+def pattern_of(written: str) -> re.Pattern[str]:
     """What times of a format look like: no repeat in it is without a bound."""
     parts = [
         _PATTERNS[part[1]] if len(part) == 2 and part[0] == "%" else r"\s{1,3}" if part.isspace() else re.escape(part)

@@ -38,6 +38,8 @@ def meaning(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], l
         said.step = _step(declared, rule, fields, said.running)
     if declared.steps == "start" and rule.event is What.STEP:
         said.what = What.STEP_START
+    elif said.what is What.STEP and said.step == 0 and (said.running is None or said.running.of is None):
+        said.what, said.once, said.step = What.START, True, None  # a bar that has just begun: no step is done yet
     if "each" in fields:
         said.step_time = _amount("each", fields, rule)
     if "took" in fields:

@@ -22,7 +22,7 @@ LARGEST = 2000
 
 
 class Compiled(NamedTuple):
-    """A pattern that reads."""
+    """A compiled pattern of a rule."""
 
     pattern: Any
     anchor: str

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.checked import mappings_in
+from goodput_cli.events.mappings.clocks import is_searched
 from goodput_cli.events.mappings.declared import Declared
 from goodput_cli.events.mappings.format import MappedRecords
 from goodput_cli.events.mappings.patterns import job_pattern
@@ -82,6 +83,14 @@ class Mappings:
         """The zone of times without one in a source in which these formats were found; "": no mapping says it."""
         found = set(formats)
         return next((one.declared.zone for one in self.named if one.name in found and one.declared.zone), "")
+
+    def has_own_clock(self, formats: Iterable[str]) -> bool:
+        """Whether one of these formats says how the times of its lines are written: what looks like another time in
+        them is none."""
+        found = set(formats)
+        return any(
+            one.name in found and any(is_searched(r.time.format) for r in one.declared.rules) for one in self.named
+        )
 
     def job_in(self, source: str, formats: Iterable[str]) -> str:
         """The name of the job that the path of a source says, if these formats were found in it."""

@@ -16,7 +16,7 @@ from goodput_cli.events.text.rules import Rule
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A mapping that reads."""
+    """A mapping whose patterns are compiled: ready to read lines and records."""
 
     declared: Declared
     lines: tuple[Rule, ...]

@@ -1,4 +1,4 @@
-"""What a line of text says, before it is known when that was."""
+"""Marks: one recognised line of text each (a step, a save, a start), before its time and job are known."""
 
 from __future__ import annotations
 

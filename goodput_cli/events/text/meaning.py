@@ -30,7 +30,7 @@ def meant(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def said(mark: Mark) -> Said:
-    """What a mark says, which it does."""
+    """The parsed content of a mark that has one."""
     assert mark.said is not None
     return mark.said
 
@@ -110,7 +110,7 @@ def _with_gaps(marks: Sequence[Mark]) -> Iterator[Mark]:
     for mark in marks:
         one = said(mark)
         if one.what in _GAP_KINDS and one.edge is Edge.POINT:
-            timed = mark.end > mark.time
+            timed = mark.end > mark.time or bool(one.took)
             claimed |= timed
             if not timed:
                 waiting.append(mark)

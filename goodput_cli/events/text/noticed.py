@@ -1,4 +1,5 @@
-"""What was noticed while text was read, as diagnostics."""
+"""Make the diagnostics of text logs: bad values, lines that no rule reads, stamps without year or zone, silent
+hosts."""
 
 from __future__ import annotations
 

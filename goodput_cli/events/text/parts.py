@@ -1,4 +1,4 @@
-"""What parts of sources say that have no job of their own, and perhaps no time: collected while they are read.
+"""What was read from each text or event file, kept until all have been read: only then are their jobs and times known.
 
 Light to import: every reading collects, few have anything to collect.
 """

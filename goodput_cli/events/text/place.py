@@ -91,12 +91,18 @@ def _place_story(
 
 
 def _ends_behind(marks: Sequence[Mark], instants: Sequence[int | None]) -> None:
-    """An end without a stamp is no earlier than the line of any stream that stands before it."""
+    """An end without a stamp is no earlier than the line of any stream that stands before it, records without a time
+    among them, and no later than the line of any that stands behind it: else it is at the former."""
+    behind: list[int | None] = [None] * len(marks)
+    following: int | None = None
+    for at in range(len(marks) - 1, -1, -1):
+        following = following if instants[at] is None else instants[at]
+        behind[at] = following
     last: int | None = None
-    for mark, ns in zip(marks, instants, strict=True):
-        last = last if ns is None else ns
+    for mark, ns, latest in zip(marks, instants, behind, strict=True):
+        last = ns if ns is not None else max(last or 0, mark.end) if mark.said and mark.said.what is What.STEP else last
         is_end = ns is None and mark.said is not None and mark.said.what in ENDS
-        if is_end and last is not None and mark.time < last:
+        if is_end and last is not None and (mark.time < last or (latest is not None and mark.time > latest)):
             mark.time = mark.end = last
 
 

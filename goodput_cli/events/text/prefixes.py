@@ -16,7 +16,7 @@ _PREFIX = re.compile(
     |(?P<srun>\d+):(?!\d\d:)[ \t]?
     |\[\d+,(?P<mpi>\d+)\]<std(?:out|err)>:?[ ]?
     |\[pod/(?P<pod>[^\]\s]+)\][ ]
-    |(?P<replica>[\w.-]+/\d+)[ ](?=\[|[IWEFD]\d{4}[ ]|Training[ ]epoch|\d{4}-\d\d-\d\d)
+    |(?P<replica>(?=[\w.-]*[A-Za-z])[\w.-]+/\d+)[ ](?=\[|[IWEFD]\d{4}[ ]|Training[ ]epoch|\d{4}-\d\d-\d\d)
     |(?P<compose>[\w.-]+)[ ]+\|[ ]
     |(?:stdout|stderr)[ ][FP][ ]
     )""",

@@ -1,5 +1,5 @@
-"""Steps and times that are counted within something: steps that begin anew with each epoch, and time since a process or
-a progress bar began. What they mean follows from the lines before them, in the order in which they were written."""
+"""Turn relative steps and times into absolute ones: steps that count from 0 in each epoch, and times since a process or
+a progress bar began. The lines before each one, in the order written, say what to add."""
 
 from __future__ import annotations
 
@@ -44,3 +44,21 @@ def _settled(mark: Mark, stream: _Stream) -> Mark:
         took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
         stream.elapsed = running.elapsed
     return replace(mark, said=replace(said, step=step, took=took))
+
+
+def by_elapsed(marks: list[Mark]) -> None:
+    """Move marks that say how long it is since their process or progress bar began to where that puts them, behind the
+    first of it. marks: placed already, in order of lines."""
+    clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
+    for mark in marks:
+        said = mark.said
+        if said is None or said.running is None or said.running.elapsed is None:
+            continue
+        stream, elapsed = (said.format, mark.stream), said.running.elapsed
+        began, last = clocks.get(stream, (0, elapsed + 1))
+        if elapsed < last or mark.stamp is not None:
+            began = mark.end - elapsed
+        else:
+            mark.end = began + elapsed
+            mark.time = mark.end - (said.took or 0)
+        clocks[stream] = (began, elapsed)

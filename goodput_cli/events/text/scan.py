@@ -139,7 +139,7 @@ class TextLines:
         try:
             own = stamp_of(line.text)
         except StampError as error:
-            if collected is None:
+            if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
                 return [], reason or str(error)
             own = None
         return [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said], reason

@@ -104,7 +104,9 @@ def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
     month, day = int(found["mo"]), int(found["d"])
     hour, minute, second = int(found["h"]), int(found["mi"]), int(found["s"])
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    good = 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
+    good = (
+        1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
+    )
     if not (good and hour < 24 and minute < 60 and second < 61):
         raise StampError(f"{found[0][:30].strip()} is no time")
     ns = timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND

@@ -9,10 +9,12 @@ import numpy as np
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, PREEMPTED, Edge, Kind
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import launcher, megatron
+from goodput_cli.events.text.rules import MAX_STEP
+from goodput_cli.events.values import MAX_SECONDS
 
 ONE_STORY = frozenset({megatron.NAME})
 """Formats whose ranks print one story: lines of all ranks are one stream."""
@@ -42,13 +44,20 @@ _KINDS: dict[What, Kind] = {
 }
 _PHASES = frozenset({What.EVAL, What.CUSTOM, What.INIT, What.PREP, What.DATA, What.REINIT})
 """Kinds with a begin and an end; a point of one is only a sign of life."""
+_LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _DIGITS = 10
 """Of a rank, which is a number of 32 bits."""
 _LABELS = {What.EVAL: megatron.EVAL_LABEL}
 
 
 def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark], output: Output, name: str) -> None:
-    rows = [row for mark in events for row in _rows_of(mark, output, name)]
+    kept = [mark for mark in events if _is_possible(mark)]
+    if len(kept) < len(events):
+        lines = sorted({mark.line for mark in events if not _is_possible(mark)})
+        output.notes.add(
+            "bad_value", "a time that is not between 1970 and 2255, or a step beyond all; dropped", source, lines
+        )
+    rows = [row for mark in kept for row in _rows_of(mark, output, name)]
     if not rows:
         return
     size = len(rows)
@@ -78,6 +87,14 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[Mark],
 
 
 _COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label", "detail", "line", "entry", "writer")
+
+
+def _is_possible(mark: Mark) -> bool:
+    """Whether the instants and the number of a mark fit into the table."""
+    one = said(mark)
+    took = one.took or 0
+    inside = took <= mark.time and max(mark.time, mark.end) + took < _LATEST_NS
+    return inside and (one.step is None or one.step <= MAX_STEP)
 
 
 def _rows_of(mark: Mark, output: Output, source: str) -> list[dict[str, int]]:

@@ -56,11 +56,11 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
             self._recorder.begin_step(self._step)
 
     def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
-        """Trying the validation before training."""
+        """Lightning tries a few batches of validation before training begins."""
         self._begin("sanity_check")
 
     def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
-        """It has been tried."""
+        """The end of that sanity check."""
         self._end()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:

@@ -1,4 +1,4 @@
-"""An object of the user's with `write(line)`."""
+"""The sink that passes lines to a user's own object: anything with `write(line)`."""
 
 from __future__ import annotations
 

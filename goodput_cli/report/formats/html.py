@@ -12,10 +12,12 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import chart_columns
-from goodput_cli.report.html.disruptions import disruptions
+from goodput_cli.report.html.disruptions import Disruptions, disruptions
 from goodput_cli.report.html.drawing import moving_library
 from goodput_cli.report.html.figures import STILL_COLUMNS, figures
+from goodput_cli.report.html.ledger import LedgerPart, ledger
 from goodput_cli.report.html.page import document, resource, script_data
+from goodput_cli.report.html.proof import Proof, command_line
 from goodput_cli.report.html.sections import (
     definitions,
     diagnostics,
@@ -28,8 +30,9 @@ from goodput_cli.report.html.sections import (
     rolling_windows,
     step_tables,
     thresholds,
-    waterfall,
 )
+from goodput_cli.report.html.waterfall import pieces, waterfall
+from goodput_cli.report.sheets.html import HtmlTable
 from goodput_cli.vocabulary.categories import CATEGORIES
 
 MOVING_COLUMNS = 1500
@@ -43,6 +46,8 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
     fine, coarse = chart_columns(picture), chart_columns(picture_of(analysis, STILL_COLUMNS))
     steps = find_steps(analysis)
     shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
+    rows, tables, parts = disruptions(analysis), step_tables(analysis, steps), ledger(analysis)
+    proof = _proof(rows, tables, parts)
     return document(
         "analysis.html",
         scripts=[moving_library(), resource("report.js")],
@@ -52,20 +57,23 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
         amount=amount,
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
-        facts=key_facts(analysis),
-        insights=insights(analysis),
+        facts=key_facts(analysis, proof),
+        pieces=pieces(analysis, proof),
+        insights=insights(analysis, proof),
         lost=lost(analysis),
-        waterfall=waterfall(analysis),
+        waterfall=waterfall(analysis, proof),
+        ledger=parts,
         beside=list(facts.beside_ledger(analysis)),
         not_recorded=analysis.not_recorded,
         figures={figure.name: figure for figure in shown},
         downsampled=picture.downsampled,
         columns=MOVING_COLUMNS,
         rolling=rolling_windows(analysis),
-        steps=step_tables(analysis, steps),
+        steps=tables,
         metrics=metric_table(analysis, steps),
-        disruptions=disruptions(analysis),
-        thresholds=thresholds(analysis),
+        disruptions=rows,
+        commands=_commands(analysis, rows),
+        thresholds=thresholds(analysis, proof),
         diagnostics=diagnostics(analysis),
         definitions=definitions(),
         reference=facts.reference_rows(analysis),
@@ -82,3 +90,21 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
             }
         ),
     )
+
+
+def _proof(rows: Disruptions, steps: HtmlTable | str, parts: list[LedgerPart]) -> Proof:
+    """What the page holds."""
+    tables = [rows.table, *(() if isinstance(steps, str) else (steps, *steps.more))]
+    ids = {identity for table in tables for identity in table.ids if identity is not None}
+    ids |= {f"disruption-{one.number}" for one in rows.details}
+    return Proof(frozenset(ids), {part.name: part.id for part in parts})
+
+
+def _commands(analysis: Analysis, rows: Disruptions) -> dict[str, str]:
+    """What shows that for which the page has no room."""
+    return {
+        "rolling": command_line(analysis, "rolling", "-o", "rolling.csv"),
+        "disruptions": command_line(analysis, "disruptions", "-o", "disruptions.csv"),
+        "evidence": command_line(analysis, "disruptions", "-o", "disruptions.csv"),
+        "around": command_line(analysis, "timeline", "--around", f"disruption:{len(rows.details) + 1}"),
+    }

@@ -26,7 +26,7 @@ def change_spec(chart: ChangeChart) -> Spec:
         values=[place + 0.5 for place in range(count)], labelExpr=f"{texts(names)}[floor(datum.value)]",
         grid=False, ticks=False, domain=False, labelOverlap=False,
     )  # fmt: skip
-    x_axis = {"title": "points of goodput: worse to the left, better to the right", "tickCount": 9}
+    x_axis = {"title": "worse \N{LEFTWARDS ARROW} points of goodput \N{RIGHTWARDS ARROW} better", "tickCount": 9}
     x: Spec = {"scale": {"domain": [-1.25 * most, 1.25 * most], "nice": False}, "axis": x_axis}
     y: Spec = {"scale": {"domain": [count, 0], "nice": False, "zero": False}, "axis": axis}
     colour = {"condition": {"test": "datum.better", "value": KEPT_COLOUR}, "value": LOST_COLOUR}

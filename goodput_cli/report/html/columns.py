@@ -24,6 +24,8 @@ Table = Mapping[str, Sequence[Any]]
 _MS = 1_000_000
 _DIGIT, _BETWEEN = 0.0085, 0.008
 """How much of the width a digit takes, and the space behind a number; disruptions that are nearer share one."""
+_PHONE = 3.5
+"""How much more of it on a phone."""
 _DOTS = 12
 """How many dots high a bar is that fills its lane. Heights are rounded up to a dot: what is there is seen."""
 WHOLE, SAVES = "the whole job", "saves completed"
@@ -163,13 +165,15 @@ def _strip(picture: Picture) -> Table:
 
 
 def _disruptions(picture: Picture) -> Table:
-    """text: the number of the disruption, or of several that lie close together at the first of them."""
+    """text: the number of the disruption, or of several that lie close together at the first of them; few: the same on
+    a phone."""
     marks = picture.disruptions
     last = (marks.number + marks.count - 1).tolist()
     share = ((marks.time - picture.start_ns) / (picture.end_ns - picture.start_ns)).tolist()
     return {
         "t": _ms(picture, marks.time),
         "text": _labels(share, marks.number.tolist(), last),
+        "few": _labels([place / _PHONE for place in share], marks.number.tolist(), last),
         "number": marks.number.tolist(),
     }
 

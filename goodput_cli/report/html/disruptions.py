@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.report.sheets.html import HtmlTable, html_table
+from goodput_cli.report.sheets.html import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.text import clock, iso, seconds_text
 
 MOST_ROWS = 500
@@ -53,7 +53,7 @@ def disruptions(analysis: Analysis) -> Disruptions:
     rows = analysis.disruptions
     return Disruptions(
         summary=sheet.summary[1:],
-        table=html_table(sheet, MOST_ROWS),
+        table=with_ids(html_table(sheet, MOST_ROWS), "disruption-row"),
         details=[_details(row) for row in rows[:MOST_DETAILS]],
         left_out=max(len(rows) - MOST_DETAILS, 0),
     )

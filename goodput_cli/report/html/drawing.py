@@ -22,6 +22,8 @@ LEFT = 148
 """Width of what stands at the left of a plot, in dots."""
 INK = "currentColor"
 """The colour of text, of the page or of the picture."""
+_NARROW = {"width": 225, "minExtent": 108, "maxExtent": 108, "labelLimit": 104, "tickCount": 4, "columns": 2}
+"""The most of each on a phone."""
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _CONFIG: Spec = {
     "aria": False,
@@ -65,6 +67,23 @@ def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
         return f"{match[1]}{name}-clip{numbers.setdefault(match[2], str(len(numbers)))}"
 
     return re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg)
+
+
+def narrowed(spec: Spec) -> Spec:
+    """A chart for a phone: a narrow plot, less room for names, and no title, for the page has one. report.js does the
+    same to charts that move."""
+    room = {"left": 14, "right": 34, "top": 5, "bottom": 5}  # phones have wider fonts than those measured here
+    return {name: _narrow(name, value) for name, value in spec.items() if name != "title"} | {"padding": room}
+
+
+def _narrow(name: str, value: Any) -> Any:
+    if isinstance(value, dict):
+        in_columns = {"columns": _NARROW["columns"]} if value.get("direction") == "horizontal" else {}
+        return {inner: _narrow(inner, one) for inner, one in (value | in_columns).items()}
+    if isinstance(value, list):
+        return [_narrow("", one) for one in value]
+    most = _NARROW.get(name)
+    return value if most is None or not isinstance(value, int) else min(value, most)
 
 
 def painted(spec: Spec, columns: ChartColumns | None) -> bytes:

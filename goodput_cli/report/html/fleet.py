@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.report.fill import category_rows
 from goodput_cli.fleet.report.report import FleetReport
@@ -39,7 +37,7 @@ _MOST_RUNS = 200
 @dataclass(frozen=True)
 class _Figure:
     name: str
-    drawing: Markup
+    drawings: charts.Drawings
     words: str
 
 
@@ -135,5 +133,5 @@ def _table(sheet: Sheet) -> HtmlTable:
     return replace(html_table(sheet, _MOST_RUNS), more=())
 
 
-def _figures(*drawn: tuple[str, Markup | None, str]) -> tuple[_Figure, ...]:
-    return tuple(_Figure(name, drawing, words) for name, drawing, words in drawn if drawing is not None)
+def _figures(*drawn: tuple[str, charts.Drawings | None, str]) -> tuple[_Figure, ...]:
+    return tuple(_Figure(name, drawings, words) for name, drawings, words in drawn if drawings is not None)

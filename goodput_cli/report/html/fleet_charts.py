@@ -11,19 +11,20 @@ from goodput_cli.fleet.report.fill import category_name
 from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
-from goodput_cli.report.html.drawing import INK, drawn_inside, finished
+from goodput_cli.report.html.drawing import INK, drawn_inside, finished, narrowed
 from goodput_cli.report.html.vegalite import Spec, field, independent, layered, marks, only, sum_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import safe, shorten
 
+Drawings = tuple[Markup, ...]
 _WIDTH = 820
 _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
 _GOOD = Category.PRODUCTIVE.look.colour
 _MISSING = "#8a8a8a"
 
 
-def factors_chart(report: FleetReport) -> Markup:
+def factors_chart(report: FleetReport) -> Drawings:
     """Capacity, allocated, kept and ideal chip time: what is missing is an outline."""
     sums, mpg = report.sums, report.mpg
     capacity = None if not mpg.scheduling else hours(sums.allocated / mpg.scheduling)
@@ -53,7 +54,7 @@ def factors_chart(report: FleetReport) -> Markup:
     return _drawn(layered(*layers, width=_WIDTH, height=120), "factors")
 
 
-def weeks_chart(report: FleetReport) -> Markup:
+def weeks_chart(report: FleetReport) -> Drawings:
     """Accelerator hours a week by category, and goodput over them."""
     by_time = not report.sums.known_time
     rows = [
@@ -84,7 +85,7 @@ def weeks_chart(report: FleetReport) -> Markup:
     return _drawn(layered(*layers, **independent("y"), width=_WIDTH, height=260), "weeks")
 
 
-def groups_chart(report: FleetReport) -> Markup | None:
+def groups_chart(report: FleetReport) -> Drawings | None:
     """Lost accelerator hours of the first --by, by category."""
     table = report.groups[0]
     by_time = not report.sums.known_time
@@ -114,7 +115,7 @@ def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
     return field("category", "N", scale=scale, legend=names_below)
 
 
-def failures_chart(report: FleetReport) -> Markup | None:
+def failures_chart(report: FleetReport) -> Drawings | None:
     """Mean time to failure by size, with its interval; an arrow where only the lower end is known."""
     rows = [
         {
@@ -142,7 +143,7 @@ def failures_chart(report: FleetReport) -> Markup | None:
     return _drawn(layered(*layers, width=_WIDTH, height=220), "failures")
 
 
-def runs_chart(report: FleetReport) -> Markup | None:
+def runs_chart(report: FleetReport) -> Drawings | None:
     """Goodput of the runs that lost most, against their length."""
     known = [row for row in report.runs if row.goodput_percent is not None]
     by_time = not report.sums.known_time
@@ -181,5 +182,7 @@ def _id_of(shown: str) -> str:
     return next(name for name in BY_NAME if title(name) == shown)
 
 
-def _drawn(chart: Spec, name: str) -> Markup:
-    return Markup(drawn_inside(finished(chart), None, f"fleet-{name}"))
+def _drawn(chart: Spec, name: str) -> Drawings:
+    """The chart, and the same for a phone."""
+    spec, name = finished(chart), f"fleet-{name}"
+    return Markup(drawn_inside(spec, None, name)), Markup(drawn_inside(narrowed(spec), None, f"{name}-narrow"))

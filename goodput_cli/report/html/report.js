@@ -39,7 +39,8 @@
       if (made.height) made.width = Math.max(width - left - 14, 120);
       return made;
     };
-    return { ...fit(spec), datasets, autosize: { type: "pad", contains: "padding" } };
+    const disruptions = datasets.disruptions.map((row) => (narrow ? { ...row, text: row.few } : row));
+    return { ...fit(spec), datasets: { ...datasets, disruptions }, autosize: { type: "pad", contains: "padding" } };
   }
 
   async function draw(chart) {
@@ -316,7 +317,13 @@
     for (const one of opened) one.open = false;
   });
 
-  Promise.all([...document.querySelectorAll("figure[data-chart]")].map(start)).then(() => {
+  // One chart after the other, so that the page can be scrolled and read between them.
+  async function startAll() {
+    for (const figure of document.querySelectorAll("figure[data-chart]")) {
+      await new Promise((resume) => setTimeout(resume));
+      await start(figure);
+    }
     document.documentElement.dataset.charts = "drawn"; // tests wait for it
-  });
+  }
+  startAll();
 })();

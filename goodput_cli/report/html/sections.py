@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from goodput_cli import __version__
@@ -11,18 +11,19 @@ from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling.sheet import rolling_sheet
 from goodput_cli.analysis.steps.measured import falls_of_mfu, measured
-from goodput_cli.analysis.steps.sheet import metric_sheet, steps_sheet
+from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
 from goodput_cli.analysis.steps.statistics import StepReport, step_report
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report.html.disruptions import MOST_DETAILS, MOST_ROWS
+from goodput_cli.report.html.disruptions import MOST_ROWS
+from goodput_cli.report.html.proof import Link, Proof, insight_links, threshold_target
 from goodput_cli.report.insight_lines import amount_text, cost_text
-from goodput_cli.report.sheets.html import HtmlTable, html_table
-from goodput_cli.vocabulary.categories import BY_NAME, Category, Look
+from goodput_cli.report.sheets.html import HtmlTable, html_table, with_ids
+from goodput_cli.vocabulary.categories import Category, Look
 from goodput_cli.vocabulary.definitions import DEFINITIONS
 from goodput_cli.vocabulary.option import declared
-from goodput_cli.vocabulary.text import duration, iso, number, percent, period, plural, seconds_text
+from goodput_cli.vocabulary.text import duration, iso, number, percent, period, plural
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
@@ -31,23 +32,18 @@ _MARKS_OF_VERDICTS = {"failed": "\N{BALLOT X}", "passed": "\N{CHECK MARK}", "war
 
 
 @dataclass(frozen=True)
-class Bar:
-    """A row of the waterfall. left, width: of 1000, where the bar stands. kind: `total`, `badput` or `goodput`."""
+class Fact:
+    """A fact beside the headline. target: the id of what shows it."""
 
     name: str
-    title: str
-    look: Look | None
-    seconds: str
-    time: str
-    share: str
-    left: float
-    width: float
-    kind: str
+    text: str
+    target: str | None = None
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A threshold in words. look: a class of the style sheet. mark: says without a colour what it says."""
+    """A threshold in words. look: a class of the style sheet. mark: says without a colour what it says. target: the id
+    of what shows the value."""
 
     expression: str
     look: str
@@ -55,6 +51,7 @@ class Judgement:
     verdict: str
     value: str
     limit: str
+    target: str | None
 
 
 @dataclass(frozen=True)
@@ -70,42 +67,37 @@ class Finding:
 
 @dataclass(frozen=True)
 class InsightText:
-    """An insight in words. target: the id of what shows more in the page, None where nothing does."""
+    """An insight in words. id: in the page, of the first one of its kind. links: to the rows that show it; more: how
+    many the page does not link."""
 
+    id: str
     time: str
     share: str
     cost: str
     text: str
     advice: str
     command: str
-    target: str | None
+    links: list[Link]
+    more: int
     evidence: tuple[str, ...]
 
 
-def insights(analysis: Analysis) -> list[InsightText]:
+def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
     """All insights, the most costly first."""
     return [
         InsightText(
+            f"insight-{one.code}",
             duration(one.ns),
             percent(one.percent),
             cost_text(one),
             one.text,
             f"{one.advice[:1].upper()}{one.advice[1:]}.",
             one.command_line(),
-            _target(one.command),
+            *insight_links(one, proof),
             one.evidence,
         )
         for one in analysis.insights
     ]
-
-
-_SECTIONS = {"disruptions": "disruptions", "steps": "step-time", "timeline": "steps-and-clock", "rolling": "over-time"}
-
-
-def _target(command: tuple[str, ...]) -> str | None:
-    """Where in the page the same can be seen as by the command."""
-    around = command[-1].partition("disruption:")[2] if "--around" in command else ""
-    return f"disruption-{around}" if around.isdigit() and int(around) <= MOST_DETAILS else _SECTIONS.get(command[0])
 
 
 def lost(analysis: Analysis) -> tuple[str, str]:
@@ -114,18 +106,19 @@ def lost(analysis: Analysis) -> tuple[str, str]:
     return percent(100 * ns / analysis.window.counted_ns), amount_text(analysis.price, ns)
 
 
-def key_facts(analysis: Analysis) -> list[tuple[str, str]]:
+def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
     """What stands beside the headline: a few short facts."""
     job, reliability = analysis.job, analysis.reliability
-    rows = [("attempts", str(job.attempts)), ("disruptions", str(job.disruptions))]
+    rows = [Fact("attempts", str(job.attempts)), Fact("disruptions", str(job.disruptions), "disruptions")]
     if reliability is not None and reliability.mtbf_seconds is not None:
-        rows.append(("MTBF", duration(round(reliability.mtbf_seconds * 1e9))))
-    rows.append(("steps kept", number(facts.shown_steps(analysis)) + facts.kept_range_text(job)))
+        rows.append(Fact("MTBF", duration(round(reliability.mtbf_seconds * 1e9)), "disruptions"))
+    steps = number(facts.shown_steps(analysis)) + facts.kept_range_text(job)
+    rows.append(Fact("steps kept", steps, proof.ledger.get(Category.PRODUCTIVE.id)))
     if analysis.saves is not None:
-        rows.append(("saves", _saves_text(analysis.saves)))
+        rows.append(Fact("saves", _saves_text(analysis.saves), proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
-        rows.append(("ideal step time", duration(round(analysis.steps.ideal_seconds * 1e9))))
-    rows.append(("ending", facts.ending_text(job)))
+        rows.append(Fact("ideal step time", duration(round(analysis.steps.ideal_seconds * 1e9)), "step-time"))
+    rows.append(Fact("ending", facts.ending_text(job)))
     return rows
 
 
@@ -133,39 +126,6 @@ def _saves_text(saves: Saves) -> str:
     if saves.interval_seconds is None:
         return str(saves.count)
     return f"{saves.count} ({duration(round(saves.interval_seconds * 1e9))} apart)"
-
-
-def waterfall(analysis: Analysis) -> list[Bar]:
-    """From the wall clock down to goodput: every badput takes its part from what is left."""
-    window, badput = analysis.window, [row for row in facts.category_rows(analysis) if not row.is_goodput]
-    most = max(window.ns, analysis.goodput.ns, 1)
-    whole = "" if window.excluded_ns else "100.00 %"
-    rows = [_bar("wall clock", None, window.ns, whole, 0, most, "total")]
-    left = window.ns
-    if window.excluded_ns:
-        left -= window.excluded_ns
-        rows.append(_bar("excluded", None, window.excluded_ns, "not counted", left, most, "badput"))
-    for row in badput:
-        left -= row.ns
-        rows.append(_bar(row.name, row.title, row.ns, row.percent, min(left, left + row.ns), most, "badput"))
-    goodput = next(row for row in facts.category_rows(analysis) if row.is_goodput)
-    return [*rows, _bar(goodput.name, "goodput", goodput.ns, goodput.percent, 0, most, "goodput")]
-
-
-def _bar(name: str, title: str | None, ns: int, share: str, left: int, most: int, kind: str) -> Bar:
-    category = BY_NAME.get(name.partition(":")[0])
-    scale = 1000 / most
-    return Bar(
-        name,
-        title or name,
-        None if category is None else category.look,
-        seconds_text(ns),
-        duration(ns),
-        share,
-        max(left, 0) * scale,
-        abs(ns) * scale,
-        kind,
-    )
 
 
 def rolling_windows(analysis: Analysis) -> HtmlTable:
@@ -183,7 +143,11 @@ def find_steps(analysis: Analysis) -> StepReport | str:
 
 def step_tables(analysis: Analysis, report: StepReport | str) -> HtmlTable | str:
     """The step statistics as `goodput steps` shows them, or why there are none."""
-    return report if isinstance(report, str) else html_table(steps_sheet(analysis, report, with_metrics=False))
+    if isinstance(report, str):
+        return report
+    table = html_table(steps_sheet(analysis, report, with_metrics=False))
+    parts = (with_ids(part, "slow") if part.title == REGIMES else part for part in table.more)
+    return replace(with_ids(table, "step"), more=tuple(parts))
 
 
 def metric_table(analysis: Analysis, report: StepReport | str) -> HtmlTable | None:
@@ -193,8 +157,9 @@ def metric_table(analysis: Analysis, report: StepReport | str) -> HtmlTable | No
     return html_table(metric_sheet(metrics, falls_of_mfu(analysis, regimes))) if metrics else None
 
 
-def thresholds(analysis: Analysis) -> list[Judgement]:
+def thresholds(analysis: Analysis, proof: Proof) -> list[Judgement]:
     """The thresholds as they were asked and judged."""
+    codes = frozenset(one.code for one in analysis.insights) if analysis.thresholds else frozenset()
     return [
         Judgement(
             threshold.expression,
@@ -203,6 +168,7 @@ def thresholds(analysis: Analysis) -> list[Judgement]:
             facts.threshold_verdict(threshold),
             facts.threshold_value(threshold),
             facts.threshold_limit(threshold),
+            threshold_target(threshold, proof, codes),
         )
         for threshold in analysis.thresholds
     ]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from markupsafe import Markup
@@ -15,15 +16,21 @@ from goodput_cli.vocabulary.text import finite
 
 MOST_ROWS = 5000
 """How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""
+_NARROW = 36
+"""Characters that fit a phone beside each other: rows of wider tables are cards there."""
+_BAR = 8
+_TONES = {"worse": "bad", "better": "good"}
 
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """text: in words. share: 0 to 1 for a bar, else None. left: whether it is aligned at its left."""
+    """text: in words. share: 0 to 1 for a bar, else None. left: whether it is aligned at its left. tone: `good` or
+    `bad` where it says that something got better or worse; words and signs say so too."""
 
     text: str
     share: float | None
     left: bool
+    tone: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,10 +44,18 @@ class HtmlTable:
     left_out: int
     notes: tuple[str, ...]
     more: tuple[HtmlTable, ...]
-    drawing: Markup | None = None
-    """The chart as an SVG element."""
+    drawings: tuple[Markup, ...] = ()
+    """The chart as an SVG element, and the same for a phone."""
     words: str = ""
     """What the chart shows, for those who do not see it."""
+    ids: tuple[str | None, ...] = ()
+    """Of the rows, where something leads to them."""
+
+    @property
+    def wide(self) -> bool:
+        """Whether its columns are too wide for a phone."""
+        columns = zip(self.heads, *self.rows, strict=True)
+        return sum(max(_width(cell) for cell in column) + 2 for column in columns) > _NARROW
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -61,15 +76,31 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
         left_out=max(len(every) - most, 0),
         notes=sheet.notes,
         more=tuple(html_table(part, most) for part in sheet.sections),
-        drawing=None if sheet.chart is None else _drawing(sheet.chart),
+        drawings=() if sheet.chart is None else _drawings(sheet.chart),
         words="" if sheet.chart is None else sheet.chart.words,
     )
 
 
-def _drawing(chart: Chart) -> Markup:
+def with_ids(table: HtmlTable, prefix: str) -> HtmlTable:
+    """The table with an id for each row: the prefix, and the number in its first column, or the first of a range."""
+    return replace(table, ids=tuple(_ids(table.rows, prefix)))
+
+
+def _ids(rows: Sequence[Sequence[HtmlCell]], prefix: str) -> Iterator[str | None]:
+    seen: set[str] = set()
+    for number in (row[0].text.partition("-")[0] for row in rows):
+        yield f"{prefix}-{number}" if number.isdigit() and number not in seen else None
+        seen.add(number)
+
+
+def _width(cell: HtmlCell) -> int:
+    return _BAR if cell.share is not None else len(cell.text)
+
+
+def _drawings(chart: Chart) -> tuple[Markup, ...]:
     from goodput_cli.report.html.sheet_charts import inside_a_page  # the chart library takes a second to import
 
-    return Markup(inside_a_page(chart, "chart"))
+    return tuple(map(Markup, inside_a_page(chart, "chart")))
 
 
 def _head(column: Column) -> str:
@@ -78,6 +109,17 @@ def _head(column: Column) -> str:
 
 def _cells(column: Column, values: list[Cell]) -> list[HtmlCell]:
     if column.kind != "share":
-        return [HtmlCell(text, None, is_left(column)) for text in cell_texts(column, values)]
+        texts = cell_texts(column, values)
+        return [
+            HtmlCell(text, None, is_left(column), _tone(column, value))
+            for text, value in zip(texts, values, strict=True)
+        ]
     shares = (finite(float(value)) if isinstance(value, int | float) else None for value in values)
-    return [HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True) for share in shares]
+    tone = _TONES.get(column.name, "")
+    return [HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True, tone) for share in shares]
+
+
+def _tone(column: Column, value: Cell) -> str:
+    if column.kind in ("change", "points") and isinstance(value, int | float) and value:
+        return "good" if value > 0 else "bad"
+    return "" if column.name else _TONES.get(str(value), "")

@@ -1,4 +1,4 @@
-"""The pages of a query, one after the other, whatever happens on the way: the next one is fetched while one is used."""
+"""Page through the answer to a query: fetch the next page while one is used, and try again what failed."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class _Reader:
         self._name, self._death, self._save_ns, self._every = name, death, save_ns, every
 
     def record(self) -> Record:
-        """All of it."""
+        """The record of the job."""
         timeline = self._job.timeline
         if not self._job.lived:
             raise NotEnoughData(

@@ -131,7 +131,8 @@ class _Replay:
         return _Died(life, None)
 
     def _seen_before(self, position: int, left: int) -> bool:
-        """Whether the job stood just so when the record began again the time before: then it never ends."""
+        """Whether the replay is in the state it was in when it last went through the whole record: then it repeats
+        itself, and never ends."""
         state = (position, left, [(usable.low, usable.high) for usable in self._usable])
         again, self._state = state == self._state, state
         return again

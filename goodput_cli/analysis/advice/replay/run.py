@@ -1,4 +1,4 @@
-"""One life of a replay: how far its budget goes from the position at which it resumed."""
+"""Replay one life: given where it resumes and how long it lives, compute how many steps and saves it completes."""
 
 from __future__ import annotations
 

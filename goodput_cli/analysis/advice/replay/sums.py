@@ -1,4 +1,4 @@
-"""Running totals that a replay looks up: amounts that grow with the steps, and amounts that fall due at a step.
+"""Cumulative sums that a replay looks up: time that grows with each step (training), and time added at a step (saves).
 
 Plain lists and `bisect`: a replay asks for one value at a time, where NumPy's overhead would be most of the work.
 """

@@ -13,6 +13,7 @@ from goodput_cli.events.schema import ASYNCHRONOUS, NS_PER_SECOND, Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
+from goodput_cli.events.values import number
 
 NAME = "megatron"
 PROGRESS = "megatron-progress"
@@ -33,8 +34,9 @@ def _iteration(found: Any) -> Said:
     each = duration(found["each"], _UNITS[found["unit"]])
     step, total = whole(found["step"]), whole(found["total"])
     said = Said(NAME, What.STEP, step, step_time=each, name="iteration", detail=(("total", total),))
-    if found["throughput"]:
-        said.metrics["tflops"] = float(found["throughput"])
+    throughput = number(found["throughput"]) if found["throughput"] else None
+    if throughput is not None:
+        said.metrics["tflops"] = float(throughput)
         said.detail += (("unit", "TFLOP/s"),)
     return said
 
@@ -105,7 +107,7 @@ RULES = (
         "elapsed time per iteration (",
         pattern(
             r"iteration\s+(?P<step>\S+?)/\s*(?P<total>\S+) \|.*?elapsed time per iteration \((?P<unit>ms|s)\):"
-            r"\s*(?P<each>[^\s|/]+)(?:.*?throughput per GPU \(TFLOP/s/GPU\):\s*(?P<throughput>[\d.]+))?"
+            r"\s*(?P<each>[^\s|/]+)(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
         ),
         _iteration,
         "iteration",

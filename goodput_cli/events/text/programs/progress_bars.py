@@ -108,7 +108,7 @@ def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
 def as_records(marks: Sequence[Mark]) -> list[Mark]:
     """The marks of one source, where states of the bars of training become step records that took their time."""
     if not any(_bar(mark) is not None for mark in marks):
-        return [mark for mark in marks if mark.said is None or mark.said.format != NAME]
+        return [*_clocks_of(marks)]
     others = any(mark.said is not None and mark.said.what is What.STEP for mark in marks)
     streams: defaultdict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
@@ -117,6 +117,15 @@ def as_records(marks: Sequence[Mark]) -> list[Mark]:
     stories = {name: _Story() for name in streams}
     told = [one for mark in marks for one in _told(mark, counted[mark.stream], stories[mark.stream])]
     return [one for at, mark in enumerate(told) for one in (*_resumed(told, at), mark)]
+
+
+def _clocks_of(marks: Sequence[Mark]) -> Iterator[Mark]:
+    """The same marks, where those of bars show only what time it is."""
+    for mark in marks:
+        if mark.said is None or mark.said.format != NAME:
+            yield mark
+        elif mark.stamp is not None:
+            yield replace(mark, said=None)
 
 
 def _resumed(marks: Sequence[Mark], at: int) -> Iterator[Mark]:
@@ -164,8 +173,7 @@ def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> It
     """What a mark says behind those of a story. counted: the bars of training; None where another format counts."""
     bar, said = _bar(mark), mark.said
     if counted is None:
-        if said is None or said.format != NAME:
-            yield mark
+        yield from _clocks_of([mark])
     elif bar is not None:
         if (bar.name, bar.total) in counted:
             yield from _record(mark, bar, story)

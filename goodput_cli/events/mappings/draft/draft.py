@@ -1,0 +1,186 @@
+"""Drafts a mapping: TOML that reads the log that it was made of, with what to look at."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.mappings.checked import mappings_in
+from goodput_cli.events.mappings.draft.entries import clock_of, entry_of
+from goodput_cli.events.mappings.draft.records import Row, flat, records_draft
+from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_draft
+from goodput_cli.events.mappings.registry import load_mapping
+from goodput_cli.events.mappings.rules import Mapped
+from goodput_cli.events.mappings.samples import read_line, record_of, shown
+from goodput_cli.events.tables import cells
+from goodput_cli.events.text.prefixes import bare
+
+_FIRST, _LAST = 150_000, 50_000
+"""So many lines of the beginning and of the end of a log are looked at."""
+_DELIMITERS = ",\t;|"
+_SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
+_FEW = 20
+
+
+def suggest(lines: Iterable[str], name: str) -> str:
+    """A mapping of the log, as text to edit: rules that read it, other candidates for steps commented out, and samples
+    of its lines."""
+    texts = _some(lines)
+    draft = _draft(texts)
+    rules = _that_read(draft, name)
+    parts = [f'name = "{_plain(name)}"', *draft.top]
+    parts += [f"# {note}" for note in draft.notes]
+    for rule in rules:
+        parts += ["", *_written(rule)]
+    if not any(rule.active for rule in rules):
+        parts += ["", "# [[rule]]", '# event = "step"', "# line = 'step {step:int} took {each:float}s'"]
+    samples = _samples(_made(draft, name, rules), rules) if rules else []
+    return "\n".join([*parts, *samples, ""])
+
+
+def _draft(texts: Sequence[str]) -> Draft:
+    rows = _records(texts)
+    if rows is not None:
+        return records_draft(rows)
+    table = _table(texts)
+    if table is not None:
+        delimiter, rows = table
+        draft = records_draft(rows)
+        draft.top.insert(0, "csv = true" if delimiter == "," else f"csv = {{ delimiter = {quoted(delimiter)} }}")
+        return draft
+    return _of_lines(texts)
+
+
+def _of_lines(texts: Sequence[str]) -> Draft:
+    """The rules of lines of text; of those with carriage returns each part is one where steps stand in them."""
+    parts = [(part, at == len(split)) for text in texts for split in [_split(text)] for at, part in enumerate(split, 1)]
+    clock = clock_of([bare(part).text for part, last in parts if last])
+    entries = [(entry_of(part, clock), last) for part, last in parts]
+    whole = text_draft([entry for entry, last in entries if entry is not None and last], clock)
+    if all(last for _, last in parts):
+        return whole
+    split = text_draft([entry for entry, _ in entries if entry is not None], clock)
+    if split.score < whole.score - 0.5 or _steps(split) <= 2 * _steps(whole):
+        return whole
+    split.top.append('split = "\\r"             # each state of a progress bar counts')
+    return split
+
+
+def _steps(draft: Draft) -> int:
+    return sum(rule.lines for rule in draft.rules if rule.event == "step" and rule.active)
+
+
+def _split(text: str) -> list[str]:
+    return [part for part in text.split("\r") if part.strip()]
+
+
+def _some(lines: Iterable[str]) -> list[str]:
+    left = iter(lines)
+    first = list(islice(left, _FIRST))
+    return [*first, *deque(left, _LAST)]
+
+
+def _records(texts: Sequence[str]) -> list[Row] | None:
+    """The records of a log that mostly consists of JSON objects."""
+    begun = [text for text in texts[:_FEW] if text.strip()]
+    if not begun or sum(text.lstrip().startswith("{") for text in begun) <= len(begun) / 2:
+        return None
+    read = ((at, text, record_of(text)) for at, text in enumerate(texts))
+    rows = [Row(at, dict(flat(record)), text) for at, text, record in read if record is not None]
+    return rows if len(rows) > len(begun) / 2 else None
+
+
+def _table(texts: Sequence[str]) -> tuple[str, list[Row]] | None:
+    """The rows of a table with a header, and what parts its columns."""
+    head = next((text for text in texts if text.strip()), "")
+    for delimiter in _DELIMITERS:
+        columns = cells(head, delimiter)
+        if len(columns) < 2 or not all(re.fullmatch(r"[A-Za-z_@][\w /.@()-]*", column) for column in columns):
+            continue
+        rows = [(at, text, cells(text, delimiter)) for at, text in enumerate(texts) if text.strip() and text != head]
+        fitting = [(at, text, row) for at, text, row in rows if len(row) == len(columns)]
+        if rows and len(fitting) > 0.9 * len(rows):
+            return delimiter, [
+                Row(at, {key: value for key, value in zip(columns, row, strict=True) if value}, _as_json(columns, row))
+                for at, _, row in fitting
+            ]
+    return None
+
+
+def _as_json(columns: Sequence[str], row: Sequence[str]) -> str:
+    import json
+
+    return json.dumps(dict(zip(columns, row, strict=True)))
+
+
+def _that_read(draft: Draft, name: str) -> list[Rule]:
+    """The rules that can be used: one without a text of its own is tried on every line, if it is that of steps; one
+    that reads nothing that is left to it is left out."""
+    kept: list[Rule] = []
+    for rule in draft.rules:
+        if not rule.active:
+            kept.append(rule)
+            continue
+        for keys in (rule.keys, [*rule.keys, "slow = true             # no text of four characters is in every line"]):
+            tried = Rule(rule.event, keys, rule.example, rule.lines, rule.note)
+            if _reads(draft, name, [*kept, tried]):
+                kept.append(tried)
+                break
+    return kept
+
+
+def _reads(draft: Draft, name: str, rules: Sequence[Rule]) -> bool:
+    """Whether the last of the rules is the one that reads its example."""
+    try:
+        made = _made(draft, name, rules)
+        read = read_line(made, rules[-1].example)
+    except UsageError:
+        return False
+    active = sum(rule.active for rule in rules)
+    return read is not None and not read.refused and read.rule == active - 1
+
+
+def _made(draft: Draft, name: str, rules: Sequence[Rule]) -> Mapped:
+    text = "\n".join([f'name = "{_plain(name)}"', *draft.top, *(line for rule in rules for line in _written(rule))])
+    accounted = any(rule.active and rule.event in ("step", "start") for rule in rules)
+    if not accounted:  # a rule that is never asked
+        text += "\n[[rule]]\nevent = 'start'\nline = 'a rule of goodput that no line is of'\n"
+    (declared,) = mappings_in("draft.toml", text)
+    return load_mapping(declared)
+
+
+def _written(rule: Rule) -> list[str]:
+    lines = [f"[[rule]]{' ' * 17}# {_count(rule)}", f'event = "{rule.event}"', *rule.keys]
+    return lines if rule.active else [f"# {line}" for line in lines]
+
+
+def _count(rule: Rule) -> str:
+    count = f"{rule.lines:,} lines like it" if rule.lines > 1 else "one line like it"
+    return rule.note or count
+
+
+def _samples(made: Mapped, rules: Sequence[Rule]) -> list[str]:
+    """A sample for each rule, with what it gives."""
+    found: list[str] = []
+    for rule in rules:
+        read = read_line(made, rule.example) if rule.active and len(rule.example) <= 500 else None
+        if read is None or read.said is None:
+            continue
+        values = {
+            key: value for key, value in shown(read.said, read.stamp).items() if key in _SAMPLED and value is not None
+        }
+        if values["edge"] == "point":
+            del values["edge"]
+        gives = ", ".join(
+            f"{key} = {value if not isinstance(value, str) else quoted(value)}" for key, value in values.items()
+        )
+        head = "[[sample]]               # checked whenever the mapping is loaded" if not found else "[[sample]]"
+        found += ["", head, f"line = {quoted(rule.example)}", f"gives = {{ {gives} }}"]
+    return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-._") or "my-log"

@@ -1,0 +1,290 @@
+"""Drafts the rules of a log of JSON objects, or of a table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goodput_cli.events.mappings.clocks import read_time
+from goodput_cli.events.mappings.draft import words
+from goodput_cli.events.mappings.draft.entries import Clock, entry_of
+from goodput_cli.events.mappings.draft.phases import Attempts, Chosen, Thing, phases
+from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps
+from goodput_cli.events.mappings.draft.text import Draft, Rule, goes_on_from, quoted, step_of, text_draft
+from goodput_cli.events.text.rules import BadValueError
+from goodput_cli.events.text.stamps import StampError
+from goodput_cli.events.values import number
+
+_DEPTH = 3
+_KINDS = 40
+_MOST = 500
+_TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
+_TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
+_SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A record with its place in the log, its values by path, and its line."""
+
+    place: int
+    values: Mapping[str, Any]
+    line: str
+
+
+@dataclass(frozen=True)
+class TimeKey:
+    """The key that says when a record was written."""
+
+    path: str
+    format: str
+
+    def read(self, row: Row) -> int | None:
+        """ns; None if it says none."""
+        try:
+            return read_time(str(row.values[self.path]), self.format).ns if self.path in row.values else None
+        except (BadValueError, StampError):
+            return None
+
+
+def flat(record: Mapping[str, Any], above: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """The values of a record that are no containers, by their paths."""
+    for key, value in record.items():
+        path = f"{above}{key}"
+        if isinstance(value, Mapping) and depth > 1:
+            yield from flat(value, f"{path}.", depth - 1)
+        elif value is not None and not isinstance(value, list | Mapping):
+            yield path, value
+
+
+def records_draft(rows: Sequence[Row]) -> Draft:
+    """The rules of records."""
+    draft = Draft()
+    time = _time_key(rows)
+    if time is None:
+        draft.notes.append("no key holds a time: say which one does, and how it is written")
+    elif time.format:
+        draft.top.append(f'time = {{ format = "{time.format}" }}')
+    kind = _kind_key(rows)
+    groups = _groups(rows, kind, time)
+    named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in candidates(lines, ())]
+    if not named:
+        of_text = _of_text(rows, time)
+        if of_text is not None:
+            of_text.top = [*draft.top, *of_text.top]
+            return of_text
+        named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in epochs_as_steps(lines)]
+    if not named:
+        draft.notes.append("no key has a number that goes up from record to record: say what a step looks like")
+        return draft
+    at, chosen = max(named, key=lambda pair: pair[1].score)
+    draft.top.append(f'steps = "{"index" if chosen.index else "done"}"')
+    wheres = [_where(kind, value, group, rows) for value, group, _ in groups]
+    draft.rules.append(_step_rule(groups[at], chosen, time, wheres[at]))
+    attempts = Attempts(list(chosen.lines.places), frozenset(chosen.falls))
+    things = [
+        Thing(number_, words.plain(value or ""), lines.places, lines.count, _took(lines) is not None)
+        for number_, (value, _, lines) in enumerate(groups)
+        if number_ != at and kind is not None
+    ]
+    found = phases(things, attempts, time is not None)
+    for phase in found:
+        draft.rules.append(_phase_rule(groups[phase.at], phase, chosen, time, wheres[phase.at]))
+    read = {at, *(phase.at for phase in found)}
+    others = [row for number_, (_, group, _) in enumerate(groups) if number_ not in read for row in group]
+    alive = [row for row in others if time is not None and time.path in row.values]
+    if time is not None and alive:
+        note = "any other record shows that the process was alive"
+        draft.rules.append(Rule("alive", [f"keys = {{ time = {quoted(time.path)} }}"], alive[0].line, len(alive), note))
+    return draft
+
+
+def _of_text(rows: Sequence[Row], time: TimeKey | None) -> Draft | None:
+    """The rules of a text that stands in each record."""
+    paths = Counter(
+        path for row in rows for path, value in row.values.items() if isinstance(value, str) and " " in value
+    )
+    likely = [path for path in paths if path.rpartition(".")[2].lower() in _TEXT_NAMES]
+    path = max(likely or paths, key=lambda one: paths[one], default=None)
+    if path is None:
+        return None
+    entries = []
+    for row in rows:
+        entry = entry_of(str(row.values.get(path, "")), Clock())
+        if entry is not None:
+            ns = None if time is None else time.read(row)
+            entries.append(
+                type(entry)(row.line, entry.text, entry.begin, ns if ns is not None else entry.ns, entry.stamp)
+            )
+    draft = text_draft(entries, Clock())
+    keys = {"text": path, **({"time": time.path} if time is not None else {})}
+    for rule in draft.rules:
+        rule.keys.append(f"keys = {{ {', '.join(f'{name} = {quoted(one)}' for name, one in keys.items())} }}")
+    return draft
+
+
+def _time_key(rows: Sequence[Row]) -> TimeKey | None:
+    """The key that most records have and whose values are times."""
+    counts: Counter[TimeKey] = Counter()
+    for row in rows[:_MOST]:
+        for path, value in row.values.items():
+            written = _written(value)
+            if written is not None:
+                counts[TimeKey(path, written)] += 1
+    if not counts:
+        return None
+    return max(counts, key=lambda one: counts[one] + len(rows) * bool(_TIME_NAME.search(words.plain(one.path))))
+
+
+def _written(value: Any) -> str | None:
+    """How a value that is a time is written; None if it is none."""
+    plain = number(value) if not isinstance(value, bool) else None
+    if plain is not None:
+        return next((name for size, name in _SIZES if size <= plain < 4 * size), None)
+    if not isinstance(value, str) or not any(mark in value for mark in ":-"):
+        return None
+    try:
+        read_time(value, "iso")
+    except (BadValueError, StampError):
+        return None
+    return ""
+
+
+def _kind_key(rows: Sequence[Row]) -> str | None:
+    """The key whose few values say what a record is about."""
+    values: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows[: 20 * _MOST]:
+        for path, value in row.values.items():
+            if isinstance(value, str) and number(value) is None and len(value) <= 80 and len(values[path]) <= _KINDS:
+                values[path][value] += 1
+    fitting = {
+        path: counts
+        for path, counts in values.items()
+        if 1 < len(counts) <= _KINDS and sum(counts.values()) >= 0.8 * min(len(rows), 20 * _MOST)
+    }
+    said = {path: sum(_says_something(value) for value in counts) for path, counts in fitting.items()}
+    return max(said, key=lambda path: said[path], default=None)
+
+
+def _says_something(value: str) -> bool:
+    plain = words.plain(value)
+    return any(
+        re.search(pattern, plain)
+        for pattern in (
+            words.START,
+            words.SAVE,
+            words.EVAL,
+            words.FINISHED,
+            words.RESUME,
+            r"\b(?:step|train|iter\w*)\b",
+        )
+    )
+
+
+def _groups(rows: Sequence[Row], kind: str | None, time: TimeKey | None) -> list[tuple[str | None, list[Row], Lines]]:
+    """Similar records: of one kind where a key says it, else with the same keys."""
+    groups: defaultdict[Any, list[Row]] = defaultdict(list)
+    for row in rows:
+        key = str(row.values.get(kind)) if kind is not None else frozenset(row.values)
+        if key in groups or len(groups) < _KINDS:
+            groups[key].append(row)
+    return [
+        (key if kind is not None else None, group, _lines(group, time))
+        for key, group in sorted(groups.items(), key=lambda pair: -len(pair[1]))
+    ]
+
+
+def _lines(rows: Sequence[Row], time: TimeKey | None) -> Lines:
+    some = rows[:_MOST]
+    paths = [path for path in some[0].values if all(path in row.values for row in some)]
+    columns = [
+        _column(path, [str(row.values[path]) for row in some]) for path in paths if time is None or path != time.path
+    ]
+    times = [None if time is None else time.read(row) for row in some]
+    return Lines(columns, [row.place for row in some], times, len(rows))
+
+
+def _column(path: str, texts: Sequence[str]) -> PathColumn:
+    return PathColumn(
+        words.plain(path.rpartition(".")[2].rpartition("/")[2]), texts, words.unit_of_key(path), path=path
+    )
+
+
+@dataclass(frozen=True)
+class PathColumn(Column):
+    """A column with its path in records."""
+
+    path: str = ""
+
+
+def _where(kind: str | None, value: str | None, group: Sequence[Row], rows: Sequence[Row]) -> str:
+    """What tells records of a group from the others."""
+    if kind is not None:
+        return f"{{ {_key(kind)} = {quoted(str(value))} }}"
+    if len(group) == len(rows):
+        return ""
+    own = frozenset(group[0].values)
+    others = {path for row in rows if frozenset(row.values) != own for path in row.values}
+    telling = sorted(own - others, key=lambda path: ("loss" not in path, path))
+    return f'{{ {_key(telling[0])} = "any" }}' if telling else ""
+
+
+def _step_rule(group: tuple[str | None, list[Row], Lines], one: Candidate, time: TimeKey | None, where: str) -> Rule:
+    _, rows, lines = group
+    paths = {"step": _path(lines, one.step)}
+    more = []
+    if one.epochs is not None and one.epochs.column is not None:
+        paths["epoch"] = _path(lines, one.epochs.column)
+        more.append(f"epoch = {{ first = {one.epochs.first}, steps = {one.epochs.steps} }}")
+    if one.each is not None:
+        paths["each"] = _path(lines, one.each)
+        more.append(f'each = {{ unit = "{one.unit}" }}')
+    return _rule("step", paths, time, where, more, rows)
+
+
+def _phase_rule(
+    group: tuple[str | None, list[Row], Lines], phase: Chosen, steps: Candidate, time: TimeKey | None, where: str
+) -> Rule:
+    _, rows, lines = group
+    paths: dict[str, str] = {}
+    more = [f'edge = "{phase.edge}"'] if phase.edge else []
+    took = _took(lines) if phase.uses_took else None
+    if took is not None:
+        paths["took"] = _path(lines, took)
+        more.append(f'took = {{ unit = "{(lines.columns[took].unit or ("s", False))[0]}" }}')
+    step = step_of(lines, steps) if phase.event in ("save", "resume") else None
+    if step is not None:
+        paths["step"] = _path(lines, step)
+        if phase.event == "resume" and goes_on_from(lines, step, steps):
+            more.append("step = { add = -1 }     # the number is that of the next step")
+    if phase.once:
+        more.append("once = true")
+    return _rule(phase.event, paths, time, where, more, rows)
+
+
+def _rule(
+    event: str, paths: Mapping[str, str], time: TimeKey | None, where: str, more: Iterable[str], rows: Sequence[Row]
+) -> Rule:
+    named = {**paths, **({"time": time.path} if time is not None else {})}
+    keys = [f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in named.items())} }}"]
+    keys += [f"where = {where}"] if where else []
+    return Rule(event, [*keys, *more], rows[0].line, len(rows))
+
+
+def _took(lines: Lines) -> int | None:
+    found = [at for at, column in enumerate(lines.columns) if column.unit is not None and column.unit[0] != "per_s"]
+    return next(iter(sorted(found, key=lambda at: (lines.columns[at].unit or ("", True))[1])), None)
+
+
+def _path(lines: Lines, at: int) -> str:
+    column = lines.columns[at]
+    assert isinstance(column, PathColumn)
+    return column.path
+
+
+def _key(path: str) -> str:
+    return path if re.fullmatch(r"[A-Za-z0-9_-]+", path) else json.dumps(path)

@@ -1,0 +1,63 @@
+"""Numbers of the HTML report lead to the rows that prove them, and where the page does not hold them to a command."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import goodput_cli
+from goodput_cli.analysis.timeline.rows import folded, segment_rows
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.html import render
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import duration
+from tests.report.test_html_report import PRETRAIN, analysis_of, page_of, section
+from tests.support.pages import read_page
+from tests.support.recorder_log import Recorder
+
+
+def test_every_number_leads_to_the_rows_that_prove_it() -> None:
+    analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
+    behind = {row[0]: row[2:4] for row in section(page, "where").all("table")[0].rows()}
+    for body_row in section(page, "where").all("table")[0].all("tbody")[0].all("tr")[1:]:
+        time, seconds = (link.attributes["href"] or "" for link in body_row.all("a"))
+        assert time == seconds
+        assert page.by_id(time[1:]).all("tbody")
+    assert len(behind) == len(analysis.badput) + 2
+    targets = [
+        [link.attributes["href"] for link in one.all("a")]
+        for one in section(page, "cost-most").all("li")
+        if "id" in one.attributes
+    ]
+    assert targets[:2] == [["#disruption-4"], ["#step-1503"]]
+    assert page.by_id("step-1503").all("td")[-1].text == "1742"
+    assert targets[4] == ["#slow-2201"]
+    values = [row.all("a")[0].attributes["href"] for row in section(page, "thresholds").all("tbody")[0].all("tr")[:2]]
+    assert values == ["#ledger-1", "#disruptions"]
+
+
+def test_the_rows_behind_a_category_add_up_to_it_and_name_their_lines() -> None:
+    analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
+    saves = next(row for row in analysis.badput if row.category == Category.SAVE.id)
+    link = next(
+        row.all("a")[0] for row in section(page, "where").all("tr") if "unproductive_checkpoint_save_time" in row.text
+    )
+    shown = page.by_id(str(link.attributes["href"])[1:]).rows()
+    rows = folded(segment_rows(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns))
+    own = rows.take(rows.category == Category.SAVE)
+    assert int((own.end - own.start).sum()) == saves.ns
+    assert [row[1] for row in shown] == [duration(ns) for ns in (own.end - own.start).tolist()]
+    assert all(re.fullmatch(r"\d+(-\d+)?", row[-1]) for row in shown)
+
+
+def test_what_the_page_does_not_hold_is_shown_by_a_command(tmp_path: Path) -> None:
+    log = Recorder()
+    for life in range(120):
+        log.start(1000 * life).steps(0, 9, 1000 * life + 10, 10)
+    page = read_page(render(goodput_cli.analyze(log.end(121_000).write(tmp_path / "short.jsonl")), Page()))
+    part = section(page, "disruptions")
+    assert len(part.all("details")) == 101  # in a fold
+    assert f"goodput timeline {tmp_path / 'short.jsonl'} --around disruption:101" in part.text
+    assert page.by_id("disruption-row-119")
+    behind = section(page, "where").text
+    assert re.search(r"the longest; \d+ shorter rows, .*--category wasted_progress", behind, re.DOTALL)
