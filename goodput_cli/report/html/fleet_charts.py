@@ -111,7 +111,7 @@ def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """Categories by their colours, named below."""
     names = list(dict.fromkeys(str(row["category"]) for row in rows))
     scale = {"domain": names, "range": [BY_NAME[_id_of(name)].look.colour for name in names]}
-    names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180}
+    names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180, "columnPadding": 40}
     return field("category", "N", scale=scale, legend=names_below)
 
 
