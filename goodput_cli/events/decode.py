@@ -18,12 +18,14 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.columns import Columns, Wrapping
 from goodput_cli.events.envelope import (
+    CONTAINER_LINE,
     INSERT_ID,
     MESSAGE,
     NO_STAMP,
     PAYLOAD,
     SAYS_NOTHING,
     TEXT_PAYLOAD,
+    TIMESTAMP,
     EnvelopeReader,
     Identity,
     Writer,
@@ -46,6 +48,7 @@ from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 _STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
+_OTHER_LINES = ("other_output", "lines of containers that say nothing about time")
 _OTHER = ("other_output", "JSON objects among text that no log format recognises")
 
 
@@ -168,6 +171,13 @@ class Decoder:
             codes = self._codes_of_entries(group.records, stamps)
             read = self._decode_text(group, group.records, TEXT_PAYLOAD, stamps, codes)
             self._unrecognised(group, np.flatnonzero(~read))
+            return True
+        if group.keys >= CONTAINER_LINE:
+            timed = [{TIMESTAMP: record["time"]} for record in group.records]
+            none = constant(len(group), NONE)
+            read = self._decode_text(group, timed, "log", self._envelopes.stamps(timed), none)
+            kind = _OTHER_LINES if read.any() else self._stray
+            self._output.report(*kind, group, np.flatnonzero(~read).tolist())
             return True
         self._decode_shape(group)
         return True

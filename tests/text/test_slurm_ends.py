@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -198,3 +199,15 @@ def test_a_death_in_the_middle_of_a_file_is_behind_the_records_before_it(tmp_pat
         "wasted_progress_from_disruption": 20,
         "infrastructure_recovery_from_disruption": 540,
     }
+
+
+def test_lines_that_docker_kept_have_its_times(tmp_path: Path) -> None:
+    lines = [line.split(" ", 1) for line in COLLECTED.splitlines()]
+    log = "".join(
+        json.dumps({"log": f"{text}\n", "stream": "stdout", "time": time}) + "\n"
+        for time, text in [*lines, ("2026-03-01T08:01:40.300000000Z", "no more")]
+    )
+    plain = seconds(analysed(written(tmp_path / "plain", a_log=COLLECTED)))
+    analysis = analysed(written(tmp_path / "docker", c_log=log))
+    assert seconds(analysis) == plain
+    assert "unrecognised_lines" not in codes(analysis)
