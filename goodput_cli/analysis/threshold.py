@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
 """How a limit is written, as a pattern."""
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

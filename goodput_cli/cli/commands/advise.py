@@ -13,12 +13,12 @@ from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.replay.record import Death
     from goodput_cli.analysis.price import Price
 
-_NS = 10**9
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
 
 
@@ -86,7 +86,7 @@ def advise(
     from goodput_cli.analysis.advice.what_if import parse_plan
 
     options = Options(
-        mtbf=None if mtbf is None else mtbf / _NS,
+        mtbf=None if mtbf is None else mtbf / NS_PER_SECOND,
         spare_ns=spare_seconds,
         price=price,
         plan=parse_plan(what_if) if what_if else None,

@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import ENDS, Mark, What
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
-_DAY = 86_400 * NS_PER_SECOND
 _BACK = 2 * NS_PER_SECOND
 """Stamps that go back by less were written by other threads."""
 
@@ -146,7 +145,7 @@ def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None, other
         stamp = mark.stamp
         if stamp is not None and stamp.zone is Zone.YEARLESS:
             if near is None and year is None:
-                stamp = with_year(stamp, year_of(modified_ns + _DAY), modified_ns + _DAY, latest=True)
+                stamp = with_year(stamp, year_of(modified_ns + NS_PER_DAY), modified_ns + NS_PER_DAY, latest=True)
             else:
                 stamp = with_year(stamp, year or year_of(near or 0), None if year else near)
         if stamp is not None:

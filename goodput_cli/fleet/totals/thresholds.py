@@ -18,6 +18,7 @@ from goodput_cli.analysis.threshold import EXPRESSION, NUMBER, UNIT_SECONDS, Thr
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.report.report import FleetReport
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 _EVERY = re.compile(r"\s*any\(([^)]*)\):", re.DOTALL)
 ACCEPTED = "[any(DIM):]NAME OP VALUE[UNIT], as in 'goodput<80', 'any(team):goodput<70', 'mttf<6h' or 'analysed<95'"
-_NS = 10**9
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ MEASURES: Mapping[str, FleetMeasure] = {
         FleetMeasure("ettr", "share", "Productive share of the job time.", lambda sums, _: sums.time_goodput),
         FleetMeasure(
             "mttf", "time", "Mean job time to a failure.",
-            lambda sums, _: None if sums.mttf_ns is None else sums.mttf_ns / _NS,
+            lambda sums, _: None if sums.mttf_ns is None else sums.mttf_ns / NS_PER_SECOND,
         ),
         FleetMeasure(
             "lost_hours", "count", "Accelerator hours without progress.",

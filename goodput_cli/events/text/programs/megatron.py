@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import ASYNCHRONOUS, NS_PER_SECOND, Edge
+from goodput_cli.events.schema import ASYNCHRONOUS, Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
 from goodput_cli.events.values import number
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "megatron"
 PROGRESS = "megatron-progress"
