@@ -6,6 +6,7 @@ Each log has seconds that can be counted by hand. Nobody edits a draft here.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -253,7 +254,7 @@ def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_pa
             asked([str(own)])
 
 
-OTHERS = {
+OTHERS: dict[str, tuple[Callable[[int], str], tuple[float, float]]] = {
     "detectron2": (
         lambda n: (
             f"[03/01 10:00:{5 * n:02d} d2.utils.events]:  eta: 0:0{n}:00  iter: {10 * n + 9}  total_loss: 2.{n}  "
