@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from rich.cells import cell_len
@@ -11,6 +12,7 @@ from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
+from goodput_cli.vocabulary.category_names import brief_name
 from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
 from goodput_cli.vocabulary.wrap import wrapped
 
@@ -21,14 +23,21 @@ _GAP = "  "
 _LONGEST_TEXT = 200
 _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
+_MOST_CATEGORIES = 3
+_LOST = "LOST     "
+_WHERE_TO_LOOK = (("timeline", "when it was"), ("disruptions", "what each disruption cost"))
+_MUCH = 0.1
+"""Share of the window from which on somebody wants to know more of what was lost."""
 
 
 def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
-    """What was lost and the most costly insights, in lines of at most `width` columns; none on a healthy run."""
+    """What was lost and the most costly insights, in lines of at most `width` columns; where there are none, what the
+    most was lost to."""
     insights = analysis.insights
-    if not insights:
-        return
     lost = sum(row.ns for row in analysis.badput)
+    if not insights:
+        yield from _most_lost(analysis, lost, width, page)
+        return
     shown = insights[:MOST]
     heads, commands = _heads(shown, width), _commands(shown, width)
     under = max(map(cell_len, heads)) + len(_GAP)
@@ -44,9 +53,37 @@ def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
         )
 
 
+def _most_lost(analysis: Analysis, lost: int, width: int, page: Page) -> Iterator[Text]:
+    """The largest categories; and where to look, if it is much."""
+    if lost <= 0:
+        return
+    largest = sorted(analysis.badput, key=lambda row: -row.ns)[:_MOST_CATEGORIES]
+    named = [f"{safe(brief_name(row.name))} {duration(row.ns)}" for row in largest if row.ns > 0]
+    yield Text()
+    line, between = _title(analysis, lost, ""), ": "
+    for words in named:
+        if line.cell_len + len(between) + cell_len(words) >= width:
+            yield line.append(between.rstrip())
+            line, between = Text(" " * len(_LOST)), ""
+        line.append(between + words, style="dim")
+        between = ", "
+    yield line
+    if lost < _MUCH * analysis.window.counted_ns:
+        return
+    sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
+    name, advice = _WHERE_TO_LOOK[bool(analysis.disruptions)]
+    said, logs = " " * len(_LOST) + sign + advice, safe(shlex.join(analysis.asked)) or _LOGS
+    command = f"goodput {name} {logs}"
+    if cell_len(said + _GAP + command) <= width:
+        yield Text.assemble(said, _GAP, (command, "cyan"))
+        return
+    short = command if cell_len(command) <= width - _INDENT else f"goodput {name} {_LOGS}"
+    yield from (Text(said), Text(" " * _INDENT + short, style="cyan"))
+
+
 def _title(analysis: Analysis, lost: int, remark: str) -> Text:
     share = percent(100 * lost / analysis.window.counted_ns)
-    parts = (("LOST", "bold"), "     ", (share, "bold red"), _GAP, amount_text(analysis.price, lost), (remark, "dim"))
+    parts = ((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(analysis.price, lost), (remark, "dim"))
     return Text.assemble(*parts)
 
 

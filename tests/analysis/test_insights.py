@@ -20,6 +20,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from goodput_cli.report.formats.markdown import render as markdown
 from goodput_cli.report.formats.table import render as table
+from goodput_cli.report.insight_lines import insight_lines
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
 from tests.support.accounts import account
@@ -29,6 +30,8 @@ from tests.support.story import (
     custom,
     end,
     finished,
+    init,
+    prep,
     restore,
     save,
     saved,
@@ -164,7 +167,7 @@ def test_saves_too_rare() -> None:
                   save(at + 510, 5, first + 49), steps(first + 50, 45, at=at + 520)]  # fmt: skip
     seen = insights(*lives, start(4800), steps(200, 100, at=4800), end(5800))
     assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 20 s apart"
-    assert seen["rare_saves"].advice.startswith("save about every 1 min ")
+    assert seen["rare_saves"].advice.startswith("save about every 10 steps")
     assert "wasted" not in seen["disruptions"].text
 
 
@@ -176,12 +179,11 @@ def test_the_night_of_the_sample_log() -> None:
 
 
 def test_the_first_twenty_lines_answer_three_questions() -> None:
-    """What happened, what did it cost, what shall we do?"""
     lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
     first = "\n".join(lines)
     for answer in (
         "restored step 1400, though 1600 and 1800 were", "step 1503 hung for 25 min 08 s", "846.75 accelerator hours",
-        "3,556.33", "restore the newest complete checkpoint", "save about every 7 min 18 s (50 steps)",
+        "3,556.33", "restore the newest complete checkpoint", "save about every 50 steps",
         "goodput timeline ", "goodput advise ",
     ):  # fmt: skip
         assert answer in first, answer
@@ -280,3 +282,19 @@ def goodput_json(analysis: Analysis) -> str:
     from goodput_cli.report.formats.json import render
 
     return str(render(analysis, PAGE))
+
+
+def test_a_start_with_several_phases_is_one_start() -> None:
+    log = [start(0), *init(0, 30), *prep(30, 100), *steps(0, 10, at=100), end(200)]
+    (insight,) = account(*log).analysis.insights
+    assert (insight.code, insight.count) == ("startups", 1)
+    assert insight.text == "1 start of initialisation, preparation and first steps"
+
+
+def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
+    crash = [start(0), *steps(0, 7, at=10), end(75), start(100), *steps(4, 5, at=110), end(160)]
+    text = "\n".join(line.plain for line in insight_lines(account(*crash).analysis, 78, Page()))
+    assert text.startswith("\nLOST     43.75 %  1 min 10 s: recovery 25.0 s, wasted progress 25.0 s,\n         other")
+    assert text.endswith("→ what each disruption cost  goodput disruptions -")
+    healthy = list(insight_lines(account(start(0), *steps(0, 100, at=1), end(1001)).analysis, 78, Page()))
+    assert [line.plain for line in healthy] == ["", "LOST     0.10 %  1.00 s: other 1.00 s"]

@@ -29,6 +29,7 @@ _WORDS = {
     "elastic": ("wait", "for slices"),
     "undetermined": ("death", "that no line dates: lost training or downtime"),
 }
+_ONCE_AN_ATTEMPT = ("startups", "elastic")
 
 
 def find_shares(analysis: Analysis) -> Iterator[Candidate]:
@@ -46,10 +47,11 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate
     segments = _segments(analysis, [BY_NAME[row.category] for row in rows])
     inferred = code == "restores" and analysis.timeline.records is None
     thing, of = _WORDS[code]
-    text = f"{plural(len(segments), thing)} {of}"
+    count = _how_many(analysis, segments, by_attempt=code in _ONCE_AN_ATTEMPT)
+    text = f"{plural(count, thing)} {of}"
     options = () if code == "undetermined" else ("--category", max(rows, key=lambda row: row.ns).category)
     return _found(analysis, code, sum(row.ns for row in rows), text + inferred * ", start-up included",
-                  segments, rows, options)  # fmt: skip
+                  segments, rows, options, count)  # fmt: skip
 
 
 def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
@@ -57,11 +59,12 @@ def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
     segments = _segments(analysis, [Category.CUSTOM])
     labels = np.array(analysis.timeline.table.labels, dtype=object)
     segments = segments[labels[analysis.timeline.segments.label(segments)] == row.label]
-    each = duration(row.ns // max(len(segments), 1))
-    text = f"{row.label} held up training {_times(len(segments))}, for {each} each on average"
+    count = _how_many(analysis, segments)
+    each = duration(row.ns // count)
+    text = f"{row.label} held up training {_times(count)}, for {each} each on average"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
-    return _found(analysis, code, row.ns, text, segments, [row], options)
+    return _found(analysis, code, row.ns, text, segments, [row], options, count)
 
 
 def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
@@ -126,14 +129,21 @@ def _lengths(analysis: Analysis, rows: Rows) -> I64:
 
 def _found(
     analysis: Analysis, code: str, ns: int, text: str, segments: Rows, badput: list[CategoryTime],
-    options: tuple[str, ...],
+    options: tuple[str, ...], count: int,
 ) -> Candidate:  # fmt: skip
     """segments, badput: all that it is about."""
     window, edges = analysis.window, analysis.timeline.segments.edges
     start = max(int(edges[segments[0]]), window.start_ns) if len(segments) else window.start_ns
     end = min(int(edges[segments[-1] + 1]), window.end_ns) if len(segments) else window.end_ns
-    return Candidate(code, ns, text, start, end, max(len(segments), 1), _rows(analysis, segments),
+    return Candidate(code, ns, text, start, end, count, _rows(analysis, segments),
                  About(categories=tuple(row.name for row in badput)), options)  # fmt: skip
+
+
+def _how_many(analysis: Analysis, segments: Rows, *, by_attempt: bool = False) -> int:
+    """How many things some segments are of: one that others interrupt is one. by_attempt: those of an attempt are one,
+    whatever parts it has."""
+    of_all = analysis.timeline.segments
+    return max(len(np.unique(of_all.attempt(segments) if by_attempt else of_all.holder[segments])), 1)
 
 
 def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:
