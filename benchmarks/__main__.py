@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measure import Result, compare
-from benchmarks.setup import FOLDER, PEERS, calm_log, checkpoint_log, fleet, peers_python, recorder_log
+from benchmarks.setup import FOLDER, PEERS, calm_log, checkpoint_log, fleet, odd_log, peers_python, recorder_log
 from benchmarks.text_log import literals, stdout_log
 
 GOODPUT = str(Path(sys.executable).with_name("goodput"))
@@ -203,6 +203,16 @@ def process(repeat: int) -> Iterator[Row]:
     detail = f"26 lines: with {_shown(found['with'])}, without {_shown(found['without'])}"
     ratio = found["without"].processor / found["with"].processor
     yield Row("without ending at once / with", detail, ratio, 1.03, more=True)
+    collecting = "import contextlib, goodput_cli.gc_pause as gc; gc.garbage_collection_paused = contextlib.nullcontext"
+    options = analyze(odd_log(200_000))[1:]
+    commands = {
+        "with": [sys.executable, "-c", f"{program}; main.main()", *options],
+        "without": [sys.executable, "-c", f"{collecting}; {program}; main.main()", *options],
+    }
+    found = compare(commands, repeat)
+    detail = f"2x10^5 lines of no known shape: with {_shown(found['with'])}, without {_shown(found['without'])}"
+    ratio = found["without"].processor / found["with"].processor
+    yield Row("without pausing the collector / with", detail, ratio, 1.03, more=True)
 
 
 def fleets(jobs: int, repeat: int) -> Iterator[Row]:

@@ -64,7 +64,7 @@ def record_of_job(job: Job, random: np.random.Generator) -> Record:
     return with_endings(
         Record(
             name="simulated", window=clock - gap, productive=productive, step_log=True, shift=0, every=job.every,
-            cost=job.cost, cost_given=False, latency=0, asynchronous=False, shows_saves=True, unit=step, start=0,
+            cost=job.cost, cost_given=False, latency=0, asynchronous=False, unit=step, start=0,
             lives=tuple(lives), end=end, last=last, kept_steps=lives[-1].stop,
             amounts=Amounts(none, (), 0, 0, 0, None, None, None, {}, job.failures, 0, ()),
         )

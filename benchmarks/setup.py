@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from loggen.scenario import Model, Scenario
 from loggen.write import write_log
@@ -35,16 +37,38 @@ def checkpoint_log(lines: int) -> Path:
     return _log(f"checkpoints-{lines}", replace(_CHECKPOINTS, lines=lines))
 
 
-def fleet(jobs: int) -> Path:
-    """A folder of logs, one job each, of some 1100 lines at the median and 40 000 at the most."""
-    folder = FOLDER / f"fleet-{jobs}"
+def odd_log(lines: int) -> Path:
+    """Steps in lines of which no two look alike: each is parsed on its own."""
+    path, drawn = FOLDER / f"odd-{lines}.jsonl", random.Random(1)
+    if not path.exists():
+        FOLDER.mkdir(exist_ok=True)
+        with path.open("w") as stream:
+            for step in range(lines):
+                keys: list[tuple[str, Any]] = [
+                    ("job_name", "odd"),
+                    ("step_count", step),
+                    ("step_start_time", 1.8e9 + step),
+                ]
+                drawn.shuffle(keys)
+                keys.append((f"more{drawn.randrange(50)}", {"a": [1, 2, {"b": drawn.random()}]}))
+                stream.write(json.dumps(dict(keys)) + "\n")
+    return path
+
+
+def fleet(jobs: int, median: int = 1100) -> Path:
+    """A folder of logs, one job each. median: lines of a log, which has 36 times as many at the most and 1.5 times at
+    the mean."""
+    name = f"fleet-{jobs}" if median == 1100 else f"fleet-{jobs}-{median}"
+    folder = FOLDER / name
     sizes = random.Random(1)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(jobs):
-        lines = int(min(max(1100 * sizes.lognormvariate(0, 0.9), 60), 40_000))
+        lines = int(min(max(median * sizes.lognormvariate(0, 0.9), 60), 36.4 * median))
         start = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=number * 1080 / jobs)
-        name = f"fleet-{jobs}/job-{number:05d}"
-        _log(name, replace(_RECORDER, seed=number, lines=lines, job_name=f"job-{number:05d}", start=start))
+        _log(
+            f"{name}/job-{number:05d}",
+            replace(_RECORDER, seed=number, lines=lines, job_name=f"job-{number:05d}", start=start),
+        )
     return folder
 
 

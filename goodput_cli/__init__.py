@@ -14,33 +14,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.results import Advice
-    from goodput_cli.analysis.check.check import CheckReport
-    from goodput_cli.analysis.compare.compare import Comparison
-    from goodput_cli.analysis.jobs.summarise import JobList
-    from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation
-    from goodput_cli.analysis.reconcile.reconcile import Reconciliation
-    from goodput_cli.analysis.results import Analysis
-    from goodput_cli.api.advise import advise
-    from goodput_cli.api.analyze import analyze
-    from goodput_cli.api.check import check
-    from goodput_cli.api.compare import compare
-    from goodput_cli.api.fetch import fetch
-    from goodput_cli.api.reconcile import reconcile
-    from goodput_cli.api.watch import Update, watch
-    from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.errors import (
-        GoodputError,
-        NotEnoughData,
-        ProblemsFound,
-        SourceError,
-        ThresholdNotMet,
-        UsageError,
-    )
-    from goodput_cli.fleet.jobs import jobs
-    from goodput_cli.fleet.report.report import FleetReport
-    from goodput_cli.fleet.run import fleet_report
-    from goodput_cli.sources.snapshot import Manifest
+    from goodput_cli.analysis.advice.results import Advice as Advice
+    from goodput_cli.analysis.check.check import CheckReport as CheckReport
+    from goodput_cli.analysis.compare.compare import Comparison as Comparison
+    from goodput_cli.analysis.jobs.summarise import JobList as JobList
+    from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation as CheckpointReconciliation
+    from goodput_cli.analysis.reconcile.reconcile import Reconciliation as Reconciliation
+    from goodput_cli.analysis.results import Analysis as Analysis
+    from goodput_cli.api.advise import advise as advise
+    from goodput_cli.api.analyze import analyze as analyze
+    from goodput_cli.api.check import check as check
+    from goodput_cli.api.compare import compare as compare
+    from goodput_cli.api.fetch import fetch as fetch
+    from goodput_cli.api.reconcile import reconcile as reconcile
+    from goodput_cli.api.watch import Update as Update
+    from goodput_cli.api.watch import watch as watch
+    from goodput_cli.diagnostics.diagnostic import Diagnostic as Diagnostic
+    from goodput_cli.errors import GoodputError as GoodputError
+    from goodput_cli.errors import NotEnoughData as NotEnoughData
+    from goodput_cli.errors import ProblemsFound as ProblemsFound
+    from goodput_cli.errors import SourceError as SourceError
+    from goodput_cli.errors import ThresholdNotMet as ThresholdNotMet
+    from goodput_cli.errors import UsageError as UsageError
+    from goodput_cli.fleet.jobs import jobs as jobs
+    from goodput_cli.fleet.report.report import FleetReport as FleetReport
+    from goodput_cli.fleet.run import fleet_report as fleet_report
+    from goodput_cli.sources.snapshot import Manifest as Manifest
 
 __version__ = "0.1.0"
 
@@ -74,35 +73,7 @@ _PLACES = {
 }
 """The module of each name, imported when it is asked for: `goodput --help` needs none of them."""
 
-__all__ = [
-    "__version__",
-    "analyze",
-    "advise",
-    "compare",
-    "jobs",
-    "fleet_report",
-    "check",
-    "reconcile",
-    "fetch",
-    "watch",
-    "Analysis",
-    "Advice",
-    "Comparison",
-    "JobList",
-    "FleetReport",
-    "CheckReport",
-    "Reconciliation",
-    "CheckpointReconciliation",
-    "Manifest",
-    "Update",
-    "Diagnostic",
-    "GoodputError",
-    "UsageError",
-    "SourceError",
-    "NotEnoughData",
-    "ThresholdNotMet",
-    "ProblemsFound",
-]
+__all__ = ["__version__", *_PLACES]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,8 @@ Words = NDArray[np.uint64]
 Characters = NDArray[np.uint8]
 Rows = NDArray[np.signedinteger[Any]]
 """Rows of a table or places in a column, in 32 or 64 bits."""
+Places = NDArray[np.intp]
+"""Places in a column, as NumPy gives them."""
 BLOCK = 1 << 16
 
 

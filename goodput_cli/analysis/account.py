@@ -23,10 +23,11 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.text import duration
+from goodput_cli.vocabulary.units import NS_PER_DAY
 from goodput_cli.vocabulary.when import Anchors
 from goodput_cli.vocabulary.zones import load_zone
 
-_LONG_SILENCE_NS = 86_400 * 10**9
+_LONG_SILENCE_NS = NS_PER_DAY
 
 
 def analyze_log(

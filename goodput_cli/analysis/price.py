@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from goodput_cli.errors import UsageError
-
-_NS_PER_HOUR = 3600 * 10**9
+from goodput_cli.vocabulary.units import NS_PER_HOUR
 
 
 @dataclass(frozen=True)
@@ -20,7 +19,7 @@ class Price:
 
     def hours(self, ns: float) -> float:
         """Accelerator hours in which the job held its accelerators for `ns`."""
-        return ns / _NS_PER_HOUR * self.accelerators
+        return ns / NS_PER_HOUR * self.accelerators
 
     def money(self, ns: float) -> float | None:
         """The price of that; None where no price is known."""

@@ -11,12 +11,12 @@ from typing import Any, Literal, Unpack
 
 from goodput_cli.accounting.rules import HOW, WHEN, Method, MethodOptions
 from goodput_cli.errors import UsageError
+from goodput_cli.events.hints import WHAT
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.option import declared, option
 from goodput_cli.vocabulary.when import Span, When, parse_span, parse_when
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
-WHAT = "What"
 Time = str | datetime | int | When
 """An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""
 _read_seconds = bounded(Fraction, "is not a step time; write seconds such as 2.5, or auto", above=0, most=1e9, unit=1)

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.vocabulary.categories import CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
-
-Key = tuple[str, str | None]
-"""A category and, for custom events, its label."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Summary:
     """Of the question."""
     goodput_ns: int
     """With `badput` it adds up to `window.counted_ns`."""
-    badput: Mapping[Key, int]
+    badput: Mapping[CategoryKey, int]
     """ns by category and label, those that are not zero."""
     not_recorded: frozenset[str]
     """Categories without evidence."""
@@ -122,7 +120,7 @@ class Summary:
 def summary_of(analysis: Analysis) -> Summary:
     """The summary of an analysis that was made now."""
     reliability, risk, elastic = analysis.reliability, analysis.at_risk, analysis.elastic
-    badput: dict[Key, int] = {}
+    badput: dict[CategoryKey, int] = {}
     for row in analysis.badput:
         key = (row.category, row.label)
         badput[key] = badput.get(key, 0) + row.ns

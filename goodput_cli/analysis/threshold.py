@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, get_args
 
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
 """How a limit is written, as a pattern."""
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
+"""`NAME OP VALUE[UNIT]`, in four groups."""
 COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from goodput_cli.api.analyze import analyze
 from goodput_cli.api.options import JobOptions, Source, spelled_out
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.results import Advice
-
-_NS = 10**9
 
 
 @spelled_out(JobOptions)
@@ -54,6 +53,6 @@ def advise(
     from goodput_cli.analysis.advice.advise import Options
     from goodput_cli.analysis.advice.job import advise_analysis
 
-    asked = Options(mtbf, round(spare_seconds * _NS), price, plan)
-    save_ns = None if save_seconds is None else round(save_seconds * _NS)
+    asked = Options(mtbf, round(spare_seconds * NS_PER_SECOND), price, plan)
+    save_ns = None if save_seconds is None else round(save_seconds * NS_PER_SECOND)
     return advise_analysis(analysis, asked, death, save_ns, interval_now, expressions).advice

@@ -147,7 +147,7 @@ class _Reader:
             from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
 
             return summary_of_saved(answer, planned.source)
-        return decode_batches([batches], self._question.timezone, context, diagnostics, how.asked)
+        return decode_batches([batches], self._question.timezone, context, diagnostics, how.hints.checked())
 
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
         from goodput_cli.analysis.account import analyze_log

@@ -67,8 +67,8 @@ def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequen
     """What each rule of each mapping reads of sources that are files: of the mappings that were typed, and of the
     others (`mapping` has all) if they read anything. Failing samples are in the report. Raises UsageError."""
     from goodput_cli.analysis.check.mapped import mapping_sheet, refused_notes, unread_sheet
-    from goodput_cli.events.asked import asked
     from goodput_cli.events.documents import says_something
+    from goodput_cli.events.hints import Hints
     from goodput_cli.events.mappings.explained import matches
     from goodput_cli.events.mappings.reading import lines_of
     from goodput_cli.events.mappings.registry import load_mappings, read_files
@@ -76,9 +76,9 @@ def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequen
 
     loaded = load_mappings(read_files(mapping), samples=False).named
     own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
-    question = asked(mapping, samples=False)
+    hints = Hints(mapping=tuple(mapping), samples=False)
     files = [source for source in sources if source != _STDIN]
-    lines: Iterator[Line] = lines_of(files, loaded, lambda head: says_something(head, question))
+    lines: Iterator[Line] = lines_of(files, loaded, lambda head: says_something(head, hints))
     found, rest, examples = matches(loaded, lines)
     shown = [one for one in found if one.made.name in own or one.lines]
     sheets = [mapping_sheet(one.made.name, one.rules, refused_notes(one.refused)) for one in shown]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, BinaryIO, TypedDict, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from goodput_cli.analysis.question import WHAT, AccountingOptions, Question, make_question
+from goodput_cli.analysis.question import AccountingOptions, Question, make_question
 from goodput_cli.errors import UsageError
+from goodput_cli.events.hints import WHAT, HintOptions, Hints
 from goodput_cli.vocabulary.amounts import DAY, bounded
 from goodput_cli.vocabulary.option import declared, option
-from goodput_cli.vocabulary.when import When, parse_when
 
 if TYPE_CHECKING:
-    from goodput_cli.events.asked import Asked
     from goodput_cli.events.schema import EventLog
     from goodput_cli.sources.base import Progress, RawBatch, Wanted
 
@@ -31,32 +30,12 @@ _read_days = bounded(
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _read_year(value: str | int) -> int:
-    year = int(value) if str(value).isascii() and str(value).isdigit() else 0
-    if not 1970 <= year < 2255:
-        raise UsageError(f"--year {value}: is no year from 1970 to 2254")
-    return year
-
-
-def _read_start(value: str | When) -> When:
-    """A time that needs no job to be one."""
-    when = parse_when(value) if isinstance(value, str) else value
-    if when.kind not in ("instant", "local"):
-        raise UsageError(f"--start {when.text}: write a date and a time, such as 2026-01-31T14:05")
-    return when
-
-
-class LogOptions(TypedDict, total=False):
+class LogOptions(HintOptions, total=False):
     """How to read, for editors and type checkers. Each is described at the field of `Reading` that has its name."""
 
     log_name: str | None
     lookback_days: float | None
     use_cache: bool
-    mapping: tuple[str, ...]
-    year: int | None
-    clock_start: When | str | None
-    tensorboard_tag: str | None
-    exact_run_name: bool
     heartbeats: bool
     stdin: BinaryIO | None
     progress: Progress | None
@@ -104,28 +83,8 @@ class Reading:
     """How far back to read Cloud Logging; None: as far as the job goes."""
     use_cache: bool = option(True, WHAT, "Read Cloud Logging anew and keep nothing of it.", names=("--no-cache",))
     """Whether entries of Cloud Logging that were read before may be kept and used."""
-    mapping: tuple[str, ...] = option(
-        (), WHAT, "A log format of your own: TOML (docs/mappings.md).", metavar="FILE", read=str
-    )
-    """Files that declare log formats."""
-    year: int | None = option(None, WHAT, "The year of stamps that name none.", metavar="YYYY", read=_read_year)
-    """Of stamps in text without one; None for that of the stamps around them, or of the file's last change."""
-    tensorboard_tag: str | None = option(
-        None, WHAT, "The scalar of event files whose steps count.", metavar="TAG", read=str
-    )
-    """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
-    clock_start: When | None = option(
-        None,
-        WHAT,
-        "When a text without any time began.",
-        names=("--start",),
-        metavar="TIME",
-        read=_read_start,
-        follows="year",
-    )
-    """Of text in which no line has a time; None: what it says ends when the file was last changed."""
-    exact_run_name: bool = option(False, WHAT, "Runs of ML Diagnostics whose names differ are different jobs.")
-    """Whether runs whose names differ in their time of start are jobs of their own."""
+    hints: Hints = field(default_factory=Hints)
+    """What logs do not say themselves."""
     heartbeats: bool = option(
         True, WHAT, "Leave out signs of life in Cloud Logging's metrics.", names=("--no-heartbeats",)
     )
@@ -144,13 +103,6 @@ class Reading:
 
         return Wanted(self.job_name, self.log_name, self.lookback_days, self.use_cache, heartbeats=self.heartbeats)
 
-    @property
-    def asked(self) -> Asked:
-        """What logs do not say themselves. Raises UsageError for a mapping with a mistake."""
-        from goodput_cli.events.asked import asked
-
-        return asked(self.mapping, self.year, self.tensorboard_tag, self.clock_start, self.exact_run_name)
-
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
         """Read the logs into one table. Raises SourceError where one cannot be read."""
         from goodput_cli.events.read import read_events
@@ -162,7 +114,7 @@ class Reading:
             progress=self.progress,
             wanted=self.wanted,
             notice=self.notice,
-            asked=self.asked,
+            hints=self.hints.checked(),
         )
 
 
@@ -203,21 +155,12 @@ def asked(sources: Source | Sequence[Source], reading: Reading, question: Questi
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
-    of_reading = {one.name for one in fields(Reading)}
-    reading = Reading(**_checked({name: value for name, value in options.items() if name in of_reading}))
-    return reading, make_question(**{name: value for name, value in options.items() if name not in of_reading})
-
-
-def _checked(options: dict[str, Any]) -> dict[str, Any]:
-    """What a program gives for options that are read: files as paths, a year as a number or text."""
-    if options.get("mapping") is not None:
-        named = options["mapping"]
-        options["mapping"] = tuple(map(os.fspath, [named] if isinstance(named, str | os.PathLike) else named))
-    if options.get("clock_start") is not None:
-        options["clock_start"] = _read_start(options["clock_start"])
-    if options.get("year") is not None:
-        options["year"] = _read_year(options["year"])
-    return {name: value for name, value in options.items() if name != "mapping" or value is not None}
+    given = dict(options)
+    known = [one for one in declared(Hints) if one.name in given]
+    values = {one.name: given.pop(one.name) for one in known}
+    hints = Hints(**{one.name: one.value(values[one.name]) for one in known if values[one.name] is not None})
+    reading = Reading(hints=hints, **{one.name: given.pop(one.name) for one in fields(Reading) if one.name in given})
+    return reading, make_question(**given)
 
 
 def spelled_out(options: type) -> Callable[[Function], Function]:

@@ -80,7 +80,7 @@ class Watched:
             once=once,
             timezone=self._question.timezone,
             wanted=reading.wanted,
-            asked=reading.asked,
+            hints=reading.hints.checked(),
             notice=reading.notice,
         )
 

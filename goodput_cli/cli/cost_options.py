@@ -25,8 +25,9 @@ def cost_options(command: Callable[..., int]) -> Callable[..., int]:
     """The two options; the command is given `price`, None where no accelerators are named."""
 
     @wraps(command)
-    def priced(*args: Any, accelerators: float | None, price_per_hour: float | None, **given: Any) -> int:
-        return command(*args, price=price_of(accelerators, price_per_hour), **given)
+    def priced(*args: Any, **values: Any) -> int:
+        price = price_of(values.pop("accelerators"), values.pop("price_per_hour"))
+        return command(*args, **values, price=price)
 
     both: Callable[..., int] = _ACCELERATORS(_PER_HOUR(priced))
     return both

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from goodput_cli.cli.doctor import AMAZON, GOOGLE, Finding, amazon, google
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.sources.google_credentials import within
+from goodput_cli.vocabulary.units import NS_PER_DAY
 
 LOGGING = "Cloud Logging"
 _SECONDS = 10.0
 """How long one of the questions may take, looking for credentials included."""
 _ANSWER_SECONDS = 5.0
-_DAY_NS = 86_400 * 10**9
 _NETWORK = "check the network, or the proxy"
 
 
@@ -86,7 +86,7 @@ def _ask_logging() -> str:
     try:
         if connection.project is None:
             raise NotThereError("not asked: no project is named; set GOOGLE_CLOUD_PROJECT")
-        since = rfc3339(time.time_ns() - _DAY_NS)
+        since = rfc3339(time.time_ns() - NS_PER_DAY)
         connection.list_entries(_first_entry(connection.project, since), timeout=_ANSWER_SECONDS)
     except grpc.RpcError as error:
         query = LogQuery(connection.project or "", "")

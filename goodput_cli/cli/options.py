@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
 import click
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
-from goodput_cli.analysis.question import WHAT, Question
+from goodput_cli.analysis.question import Question
 from goodput_cli.api.options import JobOptions, Reading
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.cli.mappings import every_mapping
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, declared_option, option
 from goodput_cli.errors import UsageError
+from goodput_cli.events.hints import WHAT
 from goodput_cli.report.base import format_names, is_format
 from goodput_cli.vocabulary import option as declare
 from goodput_cli.vocabulary.amounts import read_length
@@ -34,11 +34,6 @@ def format_name(text: str) -> str:
     if not is_format(name):
         raise UsageError(f"there is no format {text!r}; use one of {', '.join(format_names())}")
     return name
-
-
-def warn_threshold(text: str) -> ThresholdExpression:
-    """An expression that only warns."""
-    return parse_threshold(text, fails=False)
 
 
 LENGTH = Checked("duration", read_length)
@@ -153,28 +148,52 @@ def window_options(command: Decorated) -> Decorated:
     return _apply(command, *map(declared_option, declare.in_order(windows)))
 
 
-def threshold_options(command: Decorated) -> Decorated:
-    """What fails the run."""
-    group, read = "Out", Checked("expr", parse_threshold)
-    return _apply(
-        command,
-        option(
-            group,
-            "--fail-under",
-            metavar="PCT",
-            type=Checked("percent", parse_fail_under),
-            help="Exit with 3 if goodput is below.",
-        ),
-        option(group, "--fail-if", metavar="EXPR", type=read, multiple=True, help="Exit with 3 if EXPR holds."),
-        option(
-            group,
-            "--warn-if",
-            metavar="EXPR",
-            type=Checked("expr", warn_threshold),
-            multiple=True,
-            help="Say so if EXPR holds.",
-        ),
-    )
+def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """The options that a frozen dataclass declares; the command gets them as one of it, under the name `argument`."""
+    known = list(declare.declared(kind))
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def with_options(*args: Any, **values: Any) -> int:
+            typed = [(one, values.pop(one.keyword)) for one in known]
+            made = kind(**{one.name: one.value(value) for one, value in typed if value is not None})
+            return command(*args, **values, **{argument: made})
+
+        return _apply(with_options, *map(declared_option, declare.in_order(known)))
+
+    return decorate
+
+
+def threshold_options(
+    parse: Callable[..., Any], under: Callable[[str], Any] | None = None, holds: str = "Exit with 3 if EXPR holds."
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """What fails the run, or only warns; the command gets the expressions as `thresholds`, those that fail first.
+
+    parse: reads an expression, with `fails=False` one that only warns. under: reads that of --fail-under; None where
+    there is no such option. holds: the help of --fail-if.
+    """
+    expressions = {"metavar": "EXPR", "multiple": True}
+    fails, warns = Checked("expr", parse), Checked("expr", partial(parse, fails=False))
+    options = [
+        option("Out", "--fail-if", type=fails, help=holds, **expressions),
+        option("Out", "--warn-if", type=warns, help="Say so if EXPR holds.", **expressions),
+    ]
+    if under is not None:
+        percent = Checked("percent", under)
+        options.insert(
+            0, option("Out", "--fail-under", metavar="PCT", type=percent, help="Exit with 3 if goodput is below.")
+        )
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @wraps(command)
+        def with_thresholds(*args: Any, **values: Any) -> int:
+            below = values.pop("fail_under", None)
+            typed = (*(() if below is None else (below,)), *values.pop("fail_if"), *values.pop("warn_if"))
+            return command(*args, **values, thresholds=typed)
+
+        return _apply(with_thresholds, *options)
+
+    return decorate
 
 
 def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:

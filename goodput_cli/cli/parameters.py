@@ -108,6 +108,8 @@ def declared_option(one: Declared, more: Mapping[str, Any] | None = None) -> Dec
             settings["flag_value"] = False
     elif said.choices:
         settings["type"] = click.Choice(said.choices)
+    elif said.path:
+        settings["type"] = FILE
     elif said.read is not None:
         settings["type"] = Checked("text", said.read)
     if one.several:

@@ -21,6 +21,19 @@ class Volume:
     """What looks wrong fails the run."""
 
 
+class Once:
+    """Lets each diagnostic through once: an answer that is given again and again finds the same ones."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def new(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """Those that were not there before."""
+        new = [one for one in diagnostics if (one.code, one.message) not in self._known]
+        self._known.update((one.code, one.message) for one in new)
+        return new
+
+
 def remarks(
     volume: Volume,
     diagnostics: Sequence[Diagnostic],

@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.collector import DiagnosticCollector
-from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.columns import Columns, Wrapping
 from goodput_cli.events.envelope import (
+    CONTAINER_LINE,
     INSERT_ID,
     MESSAGE,
     NO_STAMP,
     PAYLOAD,
     SAYS_NOTHING,
     TEXT_PAYLOAD,
+    TIMESTAMP,
     EnvelopeReader,
     Identity,
     Writer,
@@ -36,6 +37,7 @@ from goodput_cli.events.envelope import (
 from goodput_cli.events.formats.base import Entry, Format, Output, Records
 from goodput_cli.events.grouped import take, without_nulls
 from goodput_cli.events.growing import constant
+from goodput_cli.events.hints import Hints
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.recognise import Recogniser
 from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
@@ -46,15 +48,16 @@ from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 _STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
+_OTHER_LINES = ("other_output", "lines of containers that say nothing about time")
 _OTHER = ("other_output", "JSON objects among text that no log format recognises")
 
 
 class Decoder:
     """Takes blocks of records in order of arrival; `finish` gives the log."""
 
-    def __init__(self, timezone: str, asked: Asked | None = None) -> None:
+    def __init__(self, timezone: str, hints: Hints | None = None) -> None:
         """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
-        self._asked = asked or Asked()
+        self._hints = hints or Hints()
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
@@ -64,7 +67,7 @@ class Decoder:
         self._zones = EntryZones() if timezone == AUTO else None
         self._output = replace(self._output, zones=self._zones)
         self._envelopes = EnvelopeReader()
-        self._recogniser = Recogniser(self._asked, self.notes)
+        self._recogniser = Recogniser(self._hints, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
@@ -153,7 +156,7 @@ class Decoder:
         from goodput_cli.events.text.collected import Texts  # few logs hold text
 
         texts = Texts(self._output.texts)
-        rows, formats = texts.rows(sources, self._asked, replace(self._output, notes=notes), self._jobs)
+        rows, formats = texts.rows(sources, self._hints, replace(self._output, notes=notes), self._jobs)
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
@@ -168,6 +171,13 @@ class Decoder:
             codes = self._codes_of_entries(group.records, stamps)
             read = self._decode_text(group, group.records, TEXT_PAYLOAD, stamps, codes)
             self._unrecognised(group, np.flatnonzero(~read))
+            return True
+        if group.keys >= CONTAINER_LINE:
+            timed = [{TIMESTAMP: record["time"]} for record in group.records]
+            none = constant(len(group), NONE)
+            read = self._decode_text(group, timed, "log", self._envelopes.stamps(timed), none)
+            kind = _OTHER_LINES if read.any() else self._stray
+            self._output.report(*kind, group, np.flatnonzero(~read).tolist())
             return True
         self._decode_shape(group)
         return True
@@ -195,7 +205,7 @@ class Decoder:
         """Collect the lines of text in entries; bool[n]: those that some format knows."""
         from goodput_cli.events.text.entries import collect  # few logs hold text
 
-        return collect(group, entries, key, stamps, codes, self._output, self._asked.mappings.ruleset)
+        return collect(group, entries, key, stamps, codes, self._output, self._hints.mappings.ruleset)
 
     def _decode_shape(self, group: Records) -> None:
         for log_format, records in self._recogniser.by_format(group):

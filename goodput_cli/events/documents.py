@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from goodput_cli.events.asked import Asked
 from goodput_cli.events.columnar.templates import Templates
 from goodput_cli.events.formats import sacct, timeless
+from goodput_cli.events.hints import Hints
 from goodput_cli.events.json.lines import JsonLines
 from goodput_cli.events.json.objects import JsonObjects
 from goodput_cli.events.parsed import DocumentReader, Parsed
@@ -20,15 +20,15 @@ from goodput_cli.sources.base import Batch, RawBatch
 from goodput_cli.sources.endings import is_event_file
 
 
-def says_something(head: bytes, asked: Asked | None = None) -> bool:
+def says_something(head: bytes, hints: Hints | None = None) -> bool:
     """Whether a document that begins like this is a table or text that some format knows."""
-    asked = asked or Asked()
-    reader = _of_text(RawBatch("", 1, head), asked)
-    return reader is not None and (not reader.by_line or asked.mappings.ruleset.knows(head))
+    hints = hints or Hints()
+    reader = _of_text(RawBatch("", 1, head), hints)
+    return reader is not None and (not reader.by_line or hints.mappings.ruleset.knows(head))
 
 
-def document_reader(batch: RawBatch, templates: Templates | None = None, asked: Asked | None = None) -> DocumentReader:
-    """What reads the document that this batch begins. templates: those of documents read before. asked: formats that a
+def document_reader(batch: RawBatch, templates: Templates | None = None, hints: Hints | None = None) -> DocumentReader:
+    """What reads the document that this batch begins. templates: those of documents read before. hints: formats that a
     user declared, among others."""
     if is_event_file(batch.source):
         from goodput_cli.events.tensorboard.reader import EventFile
@@ -38,18 +38,18 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, asked: 
     if JsonObjects.begins(batch.data):
         return JsonObjects()
     if not batch.data.startswith(b"{") or _may_be_text(batch.data):
-        reader = _of_text(batch, asked or Asked())
+        reader = _of_text(batch, hints or Hints())
         if reader is not None:
             return reader
     return JsonLines(templates)
 
 
-def _of_text(batch: RawBatch, asked: Asked) -> DocumentReader | None:
+def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
     """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
     from goodput_cli.events.tables import Table, delimiter_of
     from goodput_cli.events.text.scan import TextLines, is_text
 
-    mappings = asked.mappings
+    mappings = hints.mappings
     by_delimiter = mappings.delimiters
 
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
@@ -73,8 +73,8 @@ def _may_be_text(data: bytes) -> bool:
 class Documents:
     """The documents of one or more sources while they are read."""
 
-    def __init__(self, asked: Asked | None = None) -> None:
-        self._asked = asked or Asked()
+    def __init__(self, hints: Hints | None = None) -> None:
+        self._hints = hints or Hints()
         self._readers: dict[str, DocumentReader] = {}
         self._templates = Templates()
 
@@ -87,7 +87,7 @@ class Documents:
         if reader is None or batch.first_line == 1:
             if reader is not None:
                 yield reader.finish()
-            reader = self._readers[batch.source] = document_reader(batch, self._templates, self._asked)
+            reader = self._readers[batch.source] = document_reader(batch, self._templates, self._hints)
         yield reader.feed(batch)
 
     def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.events.asked import Asked
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
+from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import ReadContext, Wanted
 from goodput_cli.sources.follow import Follower, follow
@@ -32,18 +32,18 @@ class LiveLog:
         timezone: str = AUTO,
         wanted: Wanted | None = None,
         notice: Callable[[str], None] | None = None,
-        asked: Asked | None = None,
+        hints: Hints | None = None,
     ) -> None:
         self._notices: dict[tuple[str, str], Diagnostic] = {}
         wanted = wanted or Wanted()
-        asked = (asked or Asked()).about(wanted.job_name)
+        hints = (hints or Hints()).about(wanted.job_name)
         self._context = ReadContext(
-            self._report, wanted=wanted, notice=notice, is_log=lambda head: says_something(head, asked)
+            self._report, wanted=wanted, notice=notice, is_log=lambda head: says_something(head, hints)
         )
-        self._decoder = Decoder(timezone, asked)
+        self._decoder = Decoder(timezone, hints)
         self._followers = follow(uris, self._context)
         self._once = [follower for uri in once for follower in follow([uri], self._context)]
-        self._documents = Documents(asked)
+        self._documents = Documents(hints)
         self._failing: set[str] = set()  # said already
         self._looked = False
 

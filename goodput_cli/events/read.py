@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.asked import Asked
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
+from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Wanted, source_for
@@ -23,29 +23,29 @@ def read_events(
     progress: Progress | None = None,
     wanted: Wanted | None = None,
     notice: Callable[[str], None] | None = None,
-    asked: Asked | None = None,
+    hints: Hints | None = None,
 ) -> EventLog:
     """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add; lines in memory as a batch) into
     one table.
 
     Rows of all jobs, in order of arrival, duplicates included. `timezone` is the zone of timestamps without one,
     `stdin` the stream behind `-` (default: the standard input of the process). What a line gets wrong is a diagnostic
-    of the result, never an exception. `wanted` is for places that can be asked for a part; `notice` takes sentences for
-    the person who waits. `asked` is what the person knows and the log does not say.
+    of the result, never an exception. `wanted` is for places that can be hints for a part; `notice` takes sentences for
+    the person who waits. `hints` is what the person knows and the log does not say.
 
     Raises SourceError if one of the sources cannot be read, UsageError for an unknown time zone or kind of source.
     """
     load_zone(timezone)
     notices: list[Diagnostic] = []
     wanted = wanted or Wanted()
-    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=_is_log(asked))
+    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=_is_log(hints))
     batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(batches))
-    return decode_batches(batches, timezone, context, notices, asked)
+    return decode_batches(batches, timezone, context, notices, hints)
 
 
-def _is_log(asked: Asked | None) -> Callable[[bytes], bool]:
-    return lambda head: says_something(head, asked)
+def _is_log(hints: Hints | None) -> Callable[[bytes], bool]:
+    return lambda head: says_something(head, hints)
 
 
 def decode_batches(
@@ -53,15 +53,15 @@ def decode_batches(
     timezone: str,
     context: ReadContext,
     notices: list[Diagnostic],
-    asked: Asked | None = None,
+    hints: Hints | None = None,
 ) -> EventLog:
     """The events in the batches of some sources. timezone: of timestamps without one. notices: what the sources report
     to `context` while they are read."""
-    asked = (asked or Asked()).about(context.wanted.job_name)
-    decoder = Decoder(timezone, asked)
+    hints = (hints or Hints()).about(context.wanted.job_name)
+    decoder = Decoder(timezone, hints)
     with garbage_collection_paused():
         for batches in found:
-            for source, parsed in Documents(asked).read_all(batches):
+            for source, parsed in Documents(hints).read_all(batches):
                 decoder.add(source, parsed)
                 context.add_lines(len(parsed))
                 del parsed  # while the next block is read there is no other one

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
-from goodput_cli.events.asked import Asked
-from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
+from goodput_cli.events.envelope import CONTAINER_LINE, PAYLOAD, SAYS_NOTHING
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.grouped import grouped, take
+from goodput_cli.events.hints import Hints
 from goodput_cli.sources.base import Record
 
 MANY_SHAPES = 64
@@ -23,15 +23,15 @@ _CACHE_SIZE = 4096
 class Recogniser:
     """Knows all formats: those that a user declared, ours, and those of shipped mappings where nothing else reads."""
 
-    def __init__(self, asked: Asked, notes: DiagnosticCollector) -> None:
+    def __init__(self, hints: Hints, notes: DiagnosticCollector) -> None:
         """notes: takes what plug-ins get wrong."""
-        self._asked = asked
-        self._formats = {one: Traits.of(one) for one in (*asked.first_formats, *all_formats(notes))}
+        self._hints = hints
+        self._formats = {one: Traits.of(one) for one in (*hints.first_formats, *all_formats(notes))}
         self._last_formats: list[Format] | None = None  # those of shipped mappings, once a record is of no other
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }
-        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING}).union(
+        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *CONTAINER_LINE}).union(
             *(one.keys for one in self._formats)
         )
         self._format_of: dict[Hashable, Format | None] = {}
@@ -95,7 +95,7 @@ class Recogniser:
     def _by_mapping(self, record: Record) -> Format | None:
         """The shipped mapping that reads a record of no other format."""
         if self._last_formats is None:
-            self._last_formats = list(self._asked.last_formats)
+            self._last_formats = list(self._hints.last_formats)
         found = next((one for one in self._last_formats if one.recognises(record)), None)
         if found is not None:
             self._formats.setdefault(found, Traits.of(found))

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
-NS_PER_SECOND = 1_000_000_000
 ASYNCHRONOUS = (("asynchronous", True),)
 """The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
 NO_STEP = np.iinfo(np.int64).min
@@ -56,6 +55,10 @@ class Kind(IntEnum):
     JOB_END = 19  # the recorder's job_end_time: a clean end if it can be believed (accounting §3)
     SLICES = 20  # slice counts from then on
     HEARTBEAT = 21  # a process of the job was alive: a sign of life, no progress, no claim
+
+
+CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
+"""What checkpoint logs say of a step: each needs one."""
 
 
 class Edge(IntEnum):

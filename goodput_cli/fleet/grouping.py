@@ -11,6 +11,7 @@ from goodput_cli.analysis.measures import ENDED
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.units import NS_PER_DAY
 
 LABELS, GROUPS, RUN, WHAT, WHEN = "Labels", "Groups", "How to run", "What", "When"
 WEEK, SIZE = "week", "size"
@@ -18,7 +19,6 @@ DIMENSIONS = ("team", "cluster", "accelerator", SIZE, WEEK)
 """Dimensions that always exist; every other column of labels is one too."""
 FAILURES = ("crashed", "terminated", "silent", "slice_down")
 """How attempts end that failed."""
-_DAY_NS = 86_400 * 10**9
 
 
 def _read_ns(value: Any) -> int:
@@ -86,7 +86,7 @@ class Grouping:
     )
     """ns."""
     alive_within: int = option(
-        _DAY_NS,
+        NS_PER_DAY,
         WHEN,
         "--as-of counts for runs heard of so shortly before.  [default: 1d]",
         metavar="DURATION",

@@ -85,12 +85,12 @@ def _both_passes(
     from goodput_cli.sources.base import ReadContext, list_documents
 
     of_listing: list[Diagnostic] = []
-    asked = reading.asked
-    documents = list_documents(uris, ReadContext(of_listing.append, is_log=lambda head: says_something(head, asked)))
+    hints = reading.hints.checked()
+    documents = list_documents(uris, ReadContext(of_listing.append, is_log=lambda head: says_something(head, hints)))
     _raise_first(one.problem for one in documents)
     done = _Count(jobs_done)
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, asked, names, _InALine(question))
+    task = Task(question.timezone, reading.wanted, hints, names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, done.add)
     outcome = run_passes(Plan(task, InProcess(), local), documents)
     _raise_first(row.problem for row in outcome.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from goodput_cli.analysis.question import Question
 from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.grouping import DIMENSIONS, Grouping
-from goodput_cli.vocabulary.option import declared
+from goodput_cli.fleet.grouping import DIMENSIONS, LABELS, Grouping
+from goodput_cli.vocabulary.option import declared, option
 from goodput_cli.vocabulary.when import Anchors, When
 from goodput_cli.vocabulary.zones import load_zone
 
@@ -28,10 +29,31 @@ _WAYS = ("attempt", "before_end", "after_start")
 class Tables:
     """Files with what logs do not say."""
 
-    labels: Sequence[str] = ()
-    sacct: Sequence[str] = ()
-    allocations: Sequence[str] = ()
-    capacity: Sequence[str] = ()
+    labels: tuple[str, ...] = option(
+        (),
+        LABELS,
+        "Team, cluster, accelerators, price … of jobs: CSV, JSON, JSONL or Parquet; earlier files win.",
+        metavar="FILE", path=True, read=os.fspath,
+    )  # fmt: skip
+    """Who and what runs are."""
+    sacct: tuple[str, ...] = option(
+        (), LABELS, "Allocations from `sacct --parsable2`.", metavar="FILE", path=True, read=os.fspath
+    )
+    """What a scheduler held for them."""
+    allocations: tuple[str, ...] = option(
+        (),
+        LABELS,
+        "Allocations from a table: job, start, end, accelerators.",
+        metavar="FILE",
+        path=True,
+        read=os.fspath,
+    )
+    """The same from a table."""
+    capacity: tuple[str, ...] = option(
+        (), LABELS, "What the fleet has: from, to, count, cluster, accelerator.", metavar="FILE", path=True,
+        read=os.fspath,
+    )  # fmt: skip
+    """How many accelerators there are."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +132,8 @@ class FleetQuestion:
     def reader(self, code: str) -> str:
         """What a document in a store must have been read with. code: the version of the reader."""
         wanted = replace(self.reading.wanted, use_cache=True)
-        asked = replace(self.reading.asked, now_ns=0)
-        made_of = f"{code}\0{self.question.timezone}\0{wanted}\0{self.jobs}\0{asked}"
+        hints = replace(self.reading.hints.checked(), now_ns=0)
+        made_of = f"{code}\0{self.question.timezone}\0{wanted}\0{self.jobs}\0{hints}\0{hints.files}"
         return blake2b(made_of.encode(), digest_size=16).hexdigest()
 
     def method(self) -> dict[str, str]:

@@ -58,11 +58,17 @@ def fleet_report(
     """
     typed = [(one, options.pop(one.keyword)) for one in declared(Grouping) if one.keyword in options]
     grouping = Grouping(**{one.name: one.value(value) for one, value in typed if value is not None})
-    asked = FleetQuestion(grouping, *split(options), tuple(jobs))
-    named = {"labels": labels, "sacct": sacct, "allocations": allocations, "capacity": capacity}
-    tables = Tables(**{name: _paths(paths) for name, paths in named.items()})
-    fleet = _Fleet(asked, asked.inventory(tables), workers or Workers(), None if store is None else Path(store))
-    return fleet.report(addresses(sources))
+    question = FleetQuestion(grouping, *split(options), tuple(jobs))
+    given = {"labels": labels, "sacct": sacct, "allocations": allocations, "capacity": capacity}
+    tables = Tables(**{one.name: one.value(given[one.name]) for one in declared(Tables)})
+    return report_on(question, addresses(sources), tables, workers or Workers(), None if store is None else Path(store))
+
+
+def report_on(
+    question: FleetQuestion, sources: Sequence[str], tables: Tables, workers: Workers, store: Path | None
+) -> FleetReport:
+    """The same, of arguments that were checked."""
+    return _Fleet(question, question.inventory(tables), workers, store).report(sources)
 
 
 def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str]:
@@ -80,10 +86,6 @@ def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str
         f"{plural(len(documents), 'document')}, {size / 1e6:,.1f} MB as stored, in {plural(tasks, 'task')}",
         f"about {rough_duration(seconds * 1e9)} on {plural(count, 'processor')}",
     ]
-
-
-def _paths(named: Paths) -> tuple[str, ...]:
-    return tuple(os.fspath(one) for one in ([named] if isinstance(named, str | os.PathLike) else named))
 
 
 class _Fleet:
@@ -109,8 +111,8 @@ class _Fleet:
         from goodput_cli.sources.base import ReadContext, list_documents
 
         of_listing: list[Diagnostic] = []
-        asked = self._asked.reading.asked
-        context = ReadContext(of_listing.append, is_log=lambda head: says_something(head, asked))
+        hints = self._asked.reading.hints.checked()
+        context = ReadContext(of_listing.append, is_log=lambda head: says_something(head, hints))
         return list_documents(uris, context), of_listing
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
@@ -124,7 +126,7 @@ class _Fleet:
         reader = asked.reader(code_version() if remembers else "")
         work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, str(store.folder), remembers)
         known = store.documents(documents, reader) if remembers else {}
-        task = Task(question.timezone, reading.wanted, reading.asked, asked.jobs, work)
+        task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work)
         size = sum(one.size or 0 for one in documents if one.uri not in known)
         with open_engine(self._workers, documents=len(documents) - len(known), size=size, store=store.folder) as engine:
             plan = Plan(

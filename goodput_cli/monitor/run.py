@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.windows import last_windows
 from goodput_cli.api.watch import Watched
@@ -14,33 +13,9 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
 from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.outlets import Outlet, finish_all
+from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.stop import Stop
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How often to publish, and when to end. Times in s."""
-
-    interval: float = 60.0
-    windows: tuple[int, ...] = ()
-    """Lengths of rolling windows, ns."""
-    settle: float = 60.0
-    """After a believed clean end, without a line."""
-    idle_end: float | None = None
-    """After so long without a line, whatever the job did; None: never."""
-    forever: bool = False
-    """Not after a clean end either."""
-    updates: int | None = None
-    """After so many updates."""
-    wait: float = 600.0
-    """For the first events."""
-    grace: float = 10.0
-    """For the last update."""
-    whole_job: bool = False
-    """Publish nothing of the whole job where the log begins after the job did."""
-    ideal_step_seconds: float | None = None
-    thresholds: tuple[ThresholdExpression, ...] = ()
 
 
 class Monitor:
@@ -206,7 +181,7 @@ class Monitor:
             )
             analysis = replace(analysis, diagnostics=(*analysis.diagnostics, missing))
             self._tell([missing])
-        return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_seconds, whole)
+        return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_time, whole)
 
     def _say_once(self, sentence: str) -> None:
         if sentence not in self._said:

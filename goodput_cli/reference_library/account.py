@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
-from goodput_cli.reference_library.phases import Event, Interval, Key, Loads, Phases, checkpoint_means, events_of
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.reference_library.phases import Event, Interval, Loads, Phases, checkpoint_means, events_of
+from goodput_cli.vocabulary.categories import Category, CategoryKey
 
-PRODUCTIVE: Key = (Category.PRODUCTIVE.id, None)
-WASTED: Key = (Category.WASTED.id, None)
-RECOVERY: Key = (Category.RECOVERY.id, None)
-STARTUP: Key = (Category.PROGRAM_STARTUP.id, None)
-SAVE: Key = (Category.SAVE.id, None)
-RESTORE: Key = (Category.RESTORE.id, None)
-OTHER: Key = (Category.OTHER.id, None)
+PRODUCTIVE: CategoryKey = (Category.PRODUCTIVE.id, None)
+WASTED: CategoryKey = (Category.WASTED.id, None)
+RECOVERY: CategoryKey = (Category.RECOVERY.id, None)
+STARTUP: CategoryKey = (Category.PROGRAM_STARTUP.id, None)
+SAVE: CategoryKey = (Category.SAVE.id, None)
+RESTORE: CategoryKey = (Category.RESTORE.id, None)
+OTHER: CategoryKey = (Category.OTHER.id, None)
 """Time that it counts nowhere; claims of it only say why."""
 
 
@@ -32,7 +32,7 @@ class LibraryClaim:
 
     start: int
     end: int
-    category: Key
+    category: CategoryKey
     rule: str
     sign: int = 1
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from goodput_cli.events.schema import NO_STEP, NS_PER_SECOND, Edge, EventTable, Kind
+from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _CUSTOM_TYPE, _ELASTIC_TYPE = "custom_badput_event_type", "elastic_wait_event_type"
 _POINTS = {Kind.START: "job_start_time", Kind.JOB_END: "job_end_time", Kind.STEP: "step_start_time"}

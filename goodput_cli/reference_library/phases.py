@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 Interval = tuple[int, int]
-Key = tuple[str, str | None]
 _DURATIONS = {Kind.SAVE: "checkpoint_manager_blocking_duration_secs", Kind.RESTORE: "checkpoint_manager_duration_secs"}
-_NS = 10**9
 
 
 class Event(NamedTuple):
@@ -105,5 +104,5 @@ def checkpoint_means(table: EventTable, kind: Kind) -> list[Interval]:
     means = []
     for lines in groups.values():
         start = min(time for time, _ in lines)
-        means.append((start, start + round(_NS * sum(seconds for _, seconds in lines) / len(lines))))
+        means.append((start, start + round(NS_PER_SECOND * sum(seconds for _, seconds in lines) / len(lines))))
     return means

@@ -13,15 +13,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from goodput_cli.errors import GoodputError, UsageError, to_install
-from goodput_cli.events.schema import NS_PER_SECOND, EventTable
+from goodput_cli.events.schema import EventTable
 from goodput_cli.reference_library.entries import ELASTIC, entries
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.categories import Category, CategoryKey
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 MODULE = "ml_goodput_measurement"
 NAME = "ml-goodput-measurement"
 _WORKER = "goodput_cli.reference_library.worker"
-Key = tuple[str, str | None]
-"""A category in lower case and, of custom events, the label."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class LibraryAnswer:
     """The time that its percentages are of; None where it does not answer."""
     goodput_percent: float | None
     """As it says it; None where it does not answer."""
-    amounts: dict[Key, int]
+    amounts: dict[CategoryKey, int]
     """ns of each category that it reports, `productive` among them, rounded from its seconds; empty where it does not
     answer."""
     disruptions: int | None

@@ -14,13 +14,13 @@ from goodput_cli.report.terminal import colour_of
 from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import clock
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
-_SECOND, _MINUTE, _HOUR, _DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9
 _TICKS = (
-    *(n * _SECOND for n in (1, 2, 5, 10, 15, 30)),
-    *(n * _MINUTE for n in (1, 2, 5, 10, 15, 30)),
-    *(n * _HOUR for n in (1, 2, 3, 6, 12)),
-    *(n * _DAY for n in (1, 2, 7, 14, 28, 91, 364, 728, 1820, 3640)),
+    *(n * NS_PER_SECOND for n in (1, 2, 5, 10, 15, 30)),
+    *(n * NS_PER_MINUTE for n in (1, 2, 5, 10, 15, 30)),
+    *(n * NS_PER_HOUR for n in (1, 2, 3, 6, 12)),
+    *(n * NS_PER_DAY for n in (1, 2, 7, 14, 28, 91, 364, 728, 1820, 3640)),
 )
 _NARROWEST = 40
 _ROOM_OF_TICK = 10
@@ -96,11 +96,11 @@ def _clock(strip: Strip, width: int) -> str:
 
 def _label(instant: int, step: int) -> str:
     day, time = clock(instant)
-    if step >= 91 * _DAY:
+    if step >= 91 * NS_PER_DAY:
         return day[:7]
-    if step >= _DAY:
+    if step >= NS_PER_DAY:
         return day[5:]
-    return time if step < _MINUTE else time[:5]
+    return time if step < NS_PER_MINUTE else time[:5]
 
 
 def _legend(strip: Strip, page: Page) -> Iterator[tuple[str, str, str]]:

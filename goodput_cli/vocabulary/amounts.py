@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS, parse_duration
 
 T = TypeVar("T")
-NS = 10**9
 DAY = 86_400
 
 
@@ -50,15 +50,15 @@ def _number(value: Any, unit: int | None) -> Fraction | None:
     except ValueError:
         pass
     try:
-        return None if unit is None else Fraction(parse_duration(text), unit * NS)
+        return None if unit is None else Fraction(parse_duration(text), unit * NS_PER_SECOND)
     except UsageError:
         return None
 
 
 read_length = bounded(
-    lambda seconds: round(seconds * NS),
+    lambda seconds: round(seconds * NS_PER_SECOND),
     f"is not a length of time above 0; write one such as {ACCEPTED_DURATIONS}, or a number of seconds",
-    above=0.5 / NS,
+    above=0.5 / NS_PER_SECOND,
     most=9e9,
     unit=1,
 )

@@ -19,6 +19,10 @@ Group = Literal["training", "starting", "down", "apart"]
 no attempt ran that should have, or was stopped. `apart`: none of these, or a part of training that a line names."""
 
 
+CategoryKey = tuple[str, str | None]
+"""Name of a category and, of `custom_badput_events`, the label."""
+
+
 @dataclass(frozen=True)
 class Look:
     """How a category is shown in every picture, on the terminal and in files.

@@ -6,7 +6,7 @@ The command line, the settings of a project and the reports read the metadata, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any
 
 from goodput_cli.errors import UsageError
@@ -31,6 +31,8 @@ class Option:
     read: Callable[[Any], Any] | None = None
     """From what a person or a program gives to the value of the field (one of them, where the field is a tuple).
     `UsageError` says what is wrong with it. A value that was read before is taken as it is."""
+    path: bool = False
+    """Whether it names files: a shell completes them, and settings of a project do not say what is read."""
     follows: str = ""
     """The field that it stands behind in `--help`, where that is not the one before it."""
     label: str = ""
@@ -102,5 +104,5 @@ def declared(kind: type) -> Iterator[Declared]:
     for one in fields(kind):
         if _KEY in one.metadata:
             yield Declared(one.name, None if one.default is MISSING else one.default, one.metadata[_KEY])
-        elif hasattr(one.default, "__dataclass_fields__"):
-            yield from declared(type(one.default))
+        elif is_dataclass(inside := one.default if one.default_factory is MISSING else one.default_factory):
+            yield from declared(inside if isinstance(inside, type) else type(inside))

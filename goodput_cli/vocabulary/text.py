@@ -9,8 +9,9 @@ import math
 import unicodedata
 from datetime import datetime, timedelta
 
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
+
 _EPOCH = datetime(1970, 1, 1)  # UTC
-_MS, _SECOND, _MINUTE, _HOUR = 1_000_000, 10**9, 60 * 10**9, 3600 * 10**9
 _YEAR_SECONDS = 365.25 * 86_400
 _ROUGH_UNITS = ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h"), (3 * _YEAR_SECONDS, 86_400, "days"))
 """Up to which number of seconds a unit is used, its seconds, and its name."""
@@ -65,22 +66,27 @@ def duration(ns: int) -> str:
         return "-" + duration(-ns)
     if ns < 999_500_000:
         return _milliseconds(ns)
-    if ns < _MINUTE - 50 * _MS:
-        seconds = ns / _SECOND
+    if ns < NS_PER_MINUTE - 50 * NS_PER_MS:
+        seconds = ns / NS_PER_SECOND
         return f"{seconds:.1f} s" if seconds >= 9.995 else f"{seconds:.2f} s"
-    if ns < _HOUR - _SECOND // 2:
-        minutes, seconds = divmod(_rounded(ns, _SECOND), 60)
+    if ns < NS_PER_HOUR - NS_PER_SECOND // 2:
+        minutes, seconds = divmod(_rounded(ns, NS_PER_SECOND), 60)
         return f"{minutes} min {seconds:02d} s"
-    if ns < 100 * _HOUR - _MINUTE // 2:
-        hours, minutes = divmod(_rounded(ns, _MINUTE), 60)
+    if ns < 100 * NS_PER_HOUR - NS_PER_MINUTE // 2:
+        hours, minutes = divmod(_rounded(ns, NS_PER_MINUTE), 60)
         return f"{hours} h {minutes:02d} min"
-    days, hours = divmod(_rounded(ns, _HOUR), 24)
+    days, hours = divmod(_rounded(ns, NS_PER_HOUR), 24)
     return f"{days} d {hours:02d} h"
+
+
+def duration_of_seconds(seconds: float) -> str:
+    """A length of time given in seconds, as `duration` writes it."""
+    return duration(round(seconds * 1e9))
 
 
 def rough_duration(ns: float) -> str:
     """The size of a length of time in one unit, for a sentence: `12.5 s`, `25 min`, `3.2 h`, `40 days`, `55 years`."""
-    seconds = abs(ns) / _SECOND
+    seconds = abs(ns) / NS_PER_SECOND
     for limit, unit, name in _ROUGH_UNITS:
         if seconds < limit:
             return f"{seconds / unit:.3g} {name}"
@@ -105,7 +111,7 @@ def points(value: float) -> str:
 def as_typed(ns: int) -> str:
     """A length of time as a person types it, exact: `1h30m`, `90s` as `1m30s`."""
     rest, parts = ns, []
-    for unit, name in ((24 * _HOUR, "d"), (_HOUR, "h"), (_MINUTE, "m")):
+    for unit, name in ((NS_PER_DAY, "d"), (NS_PER_HOUR, "h"), (NS_PER_MINUTE, "m")):
         count, rest = divmod(rest, unit)
         parts += [f"{count}{name}"] if count else []
     return "".join(parts + ([f"{seconds_text(rest)}s"] if rest or not parts else []))
@@ -118,7 +124,7 @@ def exact(value: float) -> str:
 
 def seconds_text(ns: int) -> str:
     """Seconds, exact, without superfluous zeros: `12000`, `5.299`."""
-    sign, (whole, rest) = "-" if ns < 0 else "", divmod(abs(ns), _SECOND)
+    sign, (whole, rest) = "-" if ns < 0 else "", divmod(abs(ns), NS_PER_SECOND)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{sign}{whole}{fraction}"
 
@@ -146,7 +152,7 @@ def telling_decimals(value: float, limit: float, least: int = 2) -> int:
 
 def iso(ns: int) -> str:
     """An instant as ISO-8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact."""
-    seconds, rest = divmod(ns, _SECOND)
+    seconds, rest = divmod(ns, NS_PER_SECOND)
     moment = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     digits = f"{rest:09d}"
     while digits.endswith("000"):
@@ -156,12 +162,12 @@ def iso(ns: int) -> str:
 
 def iso_to_the_second(ns: int) -> str:
     """An instant as ISO-8601 in UTC with `Z`, cut to whole seconds."""
-    return iso(ns - ns % _SECOND)
+    return iso(ns - ns % NS_PER_SECOND)
 
 
 def iso_of_nine_digits(ns: int) -> str:
     """An instant as ISO-8601 in UTC with `Z` and all nine fractional digits: such texts sort as the instants do."""
-    return f"{iso_to_the_second(ns)[:-1]}.{ns % _SECOND:09d}Z"
+    return f"{iso_to_the_second(ns)[:-1]}.{ns % NS_PER_SECOND:09d}Z"
 
 
 def clock(ns: int) -> tuple[str, str]:
@@ -200,7 +206,7 @@ def _milliseconds(ns: int) -> str:
         return "0 s"
     if ns < 1000:
         return "<0.001 ms"
-    return f"{ns / _MS:.3g} ms"
+    return f"{ns / NS_PER_MS:.3g} ms"
 
 
 def _rounded(ns: int, unit: int) -> int:

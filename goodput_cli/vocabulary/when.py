@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Literal
 
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
 
 ACCEPTED = (
     "ISO-8601 (2026-01-31, 2026-01-31T14:05, 2026-01-31T14:05:07.25+01:00), now, "
@@ -24,12 +25,12 @@ ACCEPTED = (
 ACCEPTED_DURATIONS = "90s, 15m, 2h, 1d or 1h30m"
 
 _UNITS = {
-    "w": 604_800_000_000_000,
-    "d": 86_400_000_000_000,
-    "h": 3_600_000_000_000,
-    "m": 60_000_000_000,
-    "s": 1_000_000_000,
-    "ms": 1_000_000,
+    "w": 7 * NS_PER_DAY,
+    "d": NS_PER_DAY,
+    "h": NS_PER_HOUR,
+    "m": NS_PER_MINUTE,
+    "s": NS_PER_SECOND,
+    "ms": NS_PER_MS,
 }
 _DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*(ms|[wdhms])\s*")
 _FRACTION = re.compile(r"(.*\d\d:?\d\d:?\d\d)[.,](\d+)(.*)", re.DOTALL)
@@ -246,10 +247,10 @@ def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
 
 def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:
     """The instant at which the clocks of `zone` show `wall_ns`."""
-    seconds, rest = divmod(wall_ns, 1_000_000_000)
+    seconds, rest = divmod(wall_ns, NS_PER_SECOND)
     local = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=zone)
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     if first != second:
         what = "does not exist" if first < second else "is ambiguous"
         raise UsageError(f"{text!r} {what} in {zone} (clocks change there); add an offset such as +01:00")
-    return (seconds - int(first.total_seconds())) * 1_000_000_000 + rest
+    return (seconds - int(first.total_seconds())) * NS_PER_SECOND + rest

@@ -14,7 +14,7 @@ from goodput_cli.cli.console import tell
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
-from goodput_cli.vocabulary.amounts import NS
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 from goodput_cli.vocabulary.when import parse_span, parse_when
 from tests.cli.conftest import Library
 from tests.support.analyses import HOSTILE, hostile, primer
@@ -56,8 +56,8 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "start": parse_when("-2h"),
             "end": parse_when("attempt:3"),
             "as_of": parse_when("now"),
-            "window": (3600 * NS, 0),
-            "every": 600 * NS,
+            "window": (3600 * NS_PER_SECOND, 0),
+            "every": 600 * NS_PER_SECOND,
             "no_hindsight": True,
             "log_name": "l",
             "lookback_days": 7.5,

@@ -191,7 +191,7 @@ def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys
         ("data-loading = 'never'", "data-loading: 'never' is not one of"),
         ("[anlyze]\nstrict = true", "[anlyze]: there is no such command; did you mean analyze?"),
         ("[tool.goodput]\nstrict = true", "in this file settings stand at the top, not under [tool.goodput]"),
-        ("[analyze]\nstrikt = true", "analyze.strikt: there is no such option; did you mean strict?"),
+        ("[analyze]\nstrikt = true", "analyze.strikt: there is no such option; did you mean strict or start?"),
         ("job = 3", "job: there is no such option"),
         ("job.x = 3", "job: holds a table for each job, such as [job.llm-7b]"),
         ("[job.x]\nfail-undr = 3", "job.x.fail-undr: there is no such option; did you mean fail-under"),

@@ -14,7 +14,8 @@ import pytest
 
 from goodput_cli.api.watch import Watched
 from goodput_cli.monitor.health import Health
-from goodput_cli.monitor.run import Monitor, Plan
+from goodput_cli.monitor.plan import Plan
+from goodput_cli.monitor.run import Monitor
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.stop import Stop
 from goodput_cli.monitor.targets.base import Place, TargetFailed, parse_target

@@ -240,14 +240,14 @@ def test_epochs_are_the_steps_of_a_log_that_has_no_others(tmp_path: Path) -> Non
 )
 def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_path: Path, text: str) -> None:
     from goodput_cli.errors import UsageError
-    from goodput_cli.events.asked import asked
+    from goodput_cli.events.hints import Hints
 
     log, own = tmp_path / "x.log", tmp_path / "my.toml"
     log.write_text(text, encoding="utf-8")
     own.write_text(suggest_mapping(str(log)), encoding="utf-8")
     if "\n[[rule]]" in own.read_text("utf-8"):
-        asked([str(own)])
+        Hints(mapping=(str(own),)).checked()
     else:
         assert "say what a step looks like" in own.read_text("utf-8")
         with pytest.raises(UsageError, match=r"needs `\[\[rule\]\]` tables"):
-            asked([str(own)])
+            Hints(mapping=(str(own),)).checked()

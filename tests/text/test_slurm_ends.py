@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,35 @@ def test_a_launchers_log_that_begins_with_a_death_shows_the_downtime() -> None:
     found = seconds(analysis)
     assert found["elastic_reinitialization"] == 7.25
     assert found["infrastructure_recovery_from_disruption"] == pytest.approx(2.627)
+
+
+def test_a_death_in_the_middle_of_a_file_is_behind_the_records_before_it(tmp_path: Path) -> None:
+    """Records without a time, of one stream, and a death without one, of another; the job goes on in the same file."""
+    step = "[default7]: iteration {:8d}/     100 | elapsed time per iteration (s): 2.00 | TFLOPs: 149.10 |\n"
+    log = "[default0]:[before the start of training step] datetime: 2026-03-01 10:00:00\n"
+    log += "".join(step.format(at) for at in range(1, 31))
+    log += "srun: error: node-3: task 5: Exited with exit code 1\n"
+    log += "[default0]:  successfully loaded checkpoint from /ckpt at iteration 20\n"
+    log += "[default0]:[before the start of training step] datetime: 2026-03-01 10:10:00\n"
+    log += "".join(step.format(at) for at in range(21, 41))
+    log += "slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:10:40 ***\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    (disruption,) = analysis.disruptions
+    assert (disruption.ended, disruption.last_step, disruption.resumed_step) == ("crashed", 30, 20)
+    assert seconds(analysis) == {
+        "productive": 80,
+        "wasted_progress_from_disruption": 20,
+        "infrastructure_recovery_from_disruption": 540,
+    }
+
+
+def test_lines_that_docker_kept_have_its_times(tmp_path: Path) -> None:
+    lines = [line.split(" ", 1) for line in COLLECTED.splitlines()]
+    log = "".join(
+        json.dumps({"log": f"{text}\n", "stream": "stdout", "time": time}) + "\n"
+        for time, text in [*lines, ("2026-03-01T08:01:40.300000000Z", "no more")]
+    )
+    plain = seconds(analysed(written(tmp_path / "plain", a_log=COLLECTED)))
+    analysis = analysed(written(tmp_path / "docker", c_log=log))
+    assert seconds(analysis) == plain
+    assert "unrecognised_lines" not in codes(analysis)

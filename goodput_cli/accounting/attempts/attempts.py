@@ -26,10 +26,9 @@ from goodput_cli.accounting.columns import (
 )
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.events.schema import CHECKPOINT_KINDS, Edge, EventTable, Kind
 
 STARTUP_KINDS = (Kind.RESTORE, *STARTUP_PHASES)
-CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 PROGRESS_KINDS = (Kind.STEP, *CHECKPOINT_KINDS)
 """Steps and checkpoint events."""
 CLEAN_KINDS = (Kind.USER_TERMINATED, Kind.JOB_FINISHED, Kind.JOB_END)

@@ -7,15 +7,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import search
-from goodput_cli.arrays import Rows
+from goodput_cli.arrays import Places, Rows
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.restarts import StepRecords
-
-Places = NDArray[np.intp]
 
 
 def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Places:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS, CLEAN_KINDS, Attempts
+from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, Attempts
 from goodput_cli.accounting.attempts.beginnings import find_beginnings
 from goodput_cli.accounting.columns import of_kind, rows_of
-from goodput_cli.events.schema import NO_STEP, EventTable, Kind
+from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, EventTable, Kind
 
 
 def find_runs(table: EventTable, attempts: Attempts) -> list[int]:

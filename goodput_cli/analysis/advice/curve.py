@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.replay.record import COUNTED, FAILURES, Kind, Record
+from goodput_cli.arrays import F64, I64
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
 _GROWTH = 1.1
 _FARTHEST = 20
 _NS = 1e9

@@ -10,11 +10,7 @@ from dataclasses import asdict
 
 from goodput_cli.analysis.advice.job import JobAdvice
 from goodput_cli.analysis.advice.results import Advice, IntervalAdvice, Scenario
-from goodput_cli.vocabulary.text import duration, percent, period, plural, points
-
-
-def _length(seconds: float) -> str:
-    return duration(round(seconds * 1e9))
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, percent, period, plural, points
 
 
 def _gained(value: float) -> str:
@@ -29,16 +25,16 @@ def facts(advised: JobAdvice) -> Iterator[str]:
         f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput "
         f"{percent(advice.recorded.goodput_percent)}"
     )
-    every = "" if record.mtbf_seconds is None else f": one in {_length(record.mtbf_seconds)}"
+    every = "" if record.mtbf_seconds is None else f": one in {duration_of_seconds(record.mtbf_seconds)}"
     ended = f"{record.failures} of {plural(record.disruptions, 'disruption')} ended training, in"
     ended = ended if record.disruptions else "no disruption ended training, in"
-    yield f"{ended} {_length(record.life_seconds)} of it{every}"
+    yield f"{ended} {duration_of_seconds(record.life_seconds)} of it{every}"
     today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:
-        today += f" ({_length(saves.every_seconds)})"
+        today += f" ({duration_of_seconds(saves.every_seconds)})"
     if saves.cost_seconds is not None:
         given = " (as given)" if saves.cost_origin == "given" else ""
-        yield f"a save blocks for {_length(saves.cost_seconds)}{given}; {today}"
+        yield f"a save blocks for {duration_of_seconds(saves.cost_seconds)}{given}; {today}"
     elif today:
         yield f"what a save blocks is not recorded; {today}"
     if analysis.job.ending == "not_logged":
@@ -53,7 +49,7 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
         yield interval.say
     for one in interval.if_cost:
         good = "as good: {} to {}".format(*one.plateau_steps)
-        yield f"if a save blocks for {_length(one.cost_seconds)}: every {one.every_steps} steps ({good})"
+        yield f"if a save blocks for {duration_of_seconds(one.cost_seconds)}: every {one.every_steps} steps ({good})"
     yield from _sureness(interval)
     yield from _formulas(interval)
     if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
@@ -82,7 +78,7 @@ def _headline(advice: Advice) -> str:
         case "keep":
             return f"KEEP SAVING EVERY {today} STEPS"
         case "change":
-            return f"SAVE EVERY {interval.every_steps} STEPS ({_length(interval.every_seconds or 0)}){gain}"
+            return f"SAVE EVERY {interval.every_steps} STEPS ({duration_of_seconds(interval.every_seconds or 0)}){gain}"
     best = "" if interval.every_steps is None else f": perhaps every {interval.every_steps} steps,{gain}"
     return f"NO CLEAR ADVICE{best}"
 
@@ -105,7 +101,7 @@ def _sureness(interval: IntervalAdvice) -> Iterator[str]:
 
 def _formulas(interval: IntervalAdvice) -> Iterator[str]:
     named = {"Young": interval.formulas.young_seconds, "Daly": interval.formulas.daly_seconds}
-    shown = [f"{name} {_length(seconds)}" for name, seconds in named.items() if seconds is not None]
+    shown = [f"{name} {duration_of_seconds(seconds)}" for name, seconds in named.items() if seconds is not None]
     if shown:
         yield ", ".join(shown)
 
@@ -120,7 +116,7 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
     longer = "longer" if done.saved_seconds < 0 else "shorter"
     yield (
         f"its own failures again, saving every {interval.every_steps} steps: {percent(done.goodput_percent)}, "
-        f"{_length(abs(done.saved_seconds))} {longer}"
+        f"{duration_of_seconds(abs(done.saved_seconds))} {longer}"
     )
 
 
@@ -133,5 +129,5 @@ def scenario_lines(scenario: Scenario) -> Iterator[str]:
     moved = "shorter" if scenario.seconds >= 0 else "longer"
     yield (
         f"what if {changes}: goodput {percent(scenario.goodput_percent)}, {_gained(scenario.points)}, "
-        f"{_length(abs(scenario.seconds))} {moved} ({scenario.how})"
+        f"{duration_of_seconds(abs(scenario.seconds))} {moved} ({scenario.how})"
     )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure
+from goodput_cli.arrays import F64
 
-F64 = NDArray[np.float64]
 DRAWS = 1000
 _LOW, _HIGH = 25, 975
 """Nearest ranks of the 95 % interval."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.advice.lever_names import LEVERS
-from goodput_cli.analysis.threshold import COMPARISONS, NUMBER, UNIT_SECONDS, Threshold
+from goodput_cli.analysis.threshold import COMPARISONS, EXPRESSION, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ PREFIX = "advice."
 POINTS = "pp"
 CUSTOM = "custom:"
 OF_INTERVAL = ("gain", "gain_low", "interval_ratio")
-_EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*([A-Za-z]+)?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class AdviceExpression:
 def parse_advice(text: str, *, fails: bool = True) -> AdviceExpression:
     """`advice.NAME OP VALUE[UNIT]`; without a unit in points of goodput. `UsageError`: not such an expression, an
     unknown name, a unit that the name cannot have."""
-    match = _EXPRESSION.fullmatch(text)
+    match = EXPRESSION.fullmatch(text)
     if match is None or not match[1].lower().startswith(PREFIX):
         raise UsageError(f"{text!r} is not a threshold on advice; write {ACCEPTED}")
     name = match[1][len(PREFIX) :].lower()

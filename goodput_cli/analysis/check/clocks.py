@@ -12,13 +12,13 @@ from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import NS_PER_SECOND, EventTable, Kind
+from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.text import rough_duration
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
 TOLERANCE_NS = NS_PER_SECOND
 """How much earlier than the line before it a line may be: threads and ranks race for a log."""
-_DAY_NS = 86_400 * NS_PER_SECOND
-_LONELY_NS = 30 * _DAY_NS
+_LONELY_NS = 30 * NS_PER_DAY
 _COARSE_BELOW_NS = 10 * NS_PER_SECOND
 _COARSE_FROM_EVENTS = 10
 _FAR = 10
@@ -98,7 +98,7 @@ def far_times(table: EventTable, now_ns: int) -> Iterator[Diagnostic]:
         away = max(int(early - table.end[rows].min()), int(table.end[rows].max() - late))
         message = f"up to {rough_duration(away)} away from the other {len(table) - len(rows)} events of the job"
         yield diagnostic_at("lonely_time", table, rows, message)
-    future = np.flatnonzero(table.end > now_ns + _DAY_NS)
+    future = np.flatnonzero(table.end > now_ns + NS_PER_DAY)
     if len(future):
         message = f"events up to {rough_duration(int(table.end.max()) - now_ns)} in the future"
         yield diagnostic_at("future_times", table, future, message)

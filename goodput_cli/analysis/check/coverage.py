@@ -14,9 +14,10 @@ from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import NS_PER_SECOND, Kind
+from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import Category, in_group
 from goodput_cli.vocabulary.text import rough_duration
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
 _MUCH_UNEXPLAINED = 0.1

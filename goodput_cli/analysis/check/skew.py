@@ -20,8 +20,9 @@ from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, Kind
 from goodput_cli.vocabulary.text import rough_duration
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 LEAST_NS = 2 * NS_PER_SECOND
 """Skews below this are noise."""

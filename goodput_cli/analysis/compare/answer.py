@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from fractions import Fraction
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -19,7 +18,7 @@ from goodput_cli.analysis.answer import (
     ThresholdPart,
     diagnostic_entries,
 )
-from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side, float_or_none
 from goodput_cli.analysis.compare.sheet import UNITS, shares
 from goodput_cli.analysis.results import Method
 from goodput_cli.vocabulary.text import iso
@@ -184,9 +183,9 @@ def _step(pair: Pair, one: Contribution) -> WaterfallStep:
         label=one.label,
         baseline_ns=one.baseline_ns,
         ns=one.ns,
-        baseline_percent=_float(was),
-        percent=_float(now),
-        points=_float(one.points),
+        baseline_percent=float_or_none(was),
+        percent=float_or_none(now),
+        points=float_or_none(one.points),
         seconds=None if one.points is None else float(pair.worth_ns(one.points) / 10**9),
     )
 
@@ -195,12 +194,8 @@ def _fact(one: Change) -> ComparedFact:
     return ComparedFact(
         name=one.measure.name,
         unit=UNITS[one.measure.dimension],
-        baseline=_float(one.baseline),
-        value=_float(one.value),
-        change=_float(one.change),
-        change_percent=_float(one.percent),
+        baseline=float_or_none(one.baseline),
+        value=float_or_none(one.value),
+        change=float_or_none(one.change),
+        change_percent=float_or_none(one.percent),
     )
-
-
-def _float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)

@@ -128,6 +128,11 @@ class Comparison:
         return tuple(threshold for pair in self.pairs for threshold in pair.thresholds)
 
 
+def float_or_none(value: Fraction | None) -> float | None:
+    """An exact number for people and JSON; None stays None."""
+    return None if value is None else float(value)
+
+
 def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[ChangeExpression] = ()) -> Comparison:
     """Every other side against the baseline, and the expressions judged on each."""
     pairs = tuple(_pair(baseline, side, expressions) for side in others)

@@ -16,10 +16,10 @@ from goodput_cli.analysis.disruptions.answer import ReliabilityPart
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, SavesPart, StepsPart, WindowPart
 from goodput_cli.analysis.results import Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
-from goodput_cli.analysis.summary import Key, Passage, Slices, Summary
+from goodput_cli.analysis.summary import Passage, Slices, Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
+from goodput_cli.vocabulary.categories import NOT_BADPUT, Category, CategoryKey
 
 _ANEW = "save it anew with `goodput analyze LOG -o FILE.json`"
 _KIND = "analysis"
@@ -142,8 +142,8 @@ def _instant(text: str, path: str) -> int:
     return instant.ns
 
 
-def _badput(answer: AnalysisAnswer) -> dict[Key, int]:
-    amounts: dict[Key, int] = {}
+def _badput(answer: AnalysisAnswer) -> dict[CategoryKey, int]:
+    amounts: dict[CategoryKey, int] = {}
     for place, row in enumerate(answer.badput):
         path = f"badput[{place}]"
         category = _BADPUT.get(row.category)

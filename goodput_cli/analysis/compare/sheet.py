@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from goodput_cli.analysis.compare.chart import change_chart
-from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side, float_or_none
 from goodput_cli.analysis.compare.phrases import (
     fact_is_better,
     fact_words,
@@ -104,10 +104,17 @@ def _waterfall(pair: Pair) -> Sheet:
     rows = list(_waterfall_rows(pair))
     widest = max((abs(points) for _, points, *_ in rows if points is not None), default=Fraction(0)) or Fraction(1)
     sheet_rows = [
-        (name, _float(points), _worth(pair, points), *_bars(points, widest), _float(was), _float(now))
+        (
+            name,
+            float_or_none(points),
+            _worth(pair, points),
+            *_bars(points, widest),
+            float_or_none(was),
+            float_or_none(now),
+        )
         for name, points, was, now in rows
     ]
-    total = (_float(pair.points), _worth(pair, pair.points), None, None)
+    total = (float_or_none(pair.points), _worth(pair, pair.points), None, None)
     ends = (float(pair.baseline.percent), float(pair.side.percent))
     return Sheet(
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
@@ -221,10 +228,10 @@ def _data_rows(pair: Pair) -> Iterator[tuple[Cell, ...]]:
     yield name, "goodput", "goodput", None, "%", *ends, float(pair.points), float(pair.points), None, None
     for one in pair.contributions:
         was, now, moved = _seconds(one.baseline_ns), _seconds(one.ns), _seconds(_difference(one))
-        yield name, "category", one.category, one.label, "s", was, now, moved, _float(one.points), None, None
+        yield name, "category", one.category, one.label, "s", was, now, moved, float_or_none(one.points), None, None
     yield name, "category", "one_sided", None, "s", None, None, None, float(pair.one_sided), None, None
     for fact in pair.changes:
-        values = _float(fact.baseline), _float(fact.value), _float(fact.change)
+        values = float_or_none(fact.baseline), float_or_none(fact.value), float_or_none(fact.change)
         yield name, "fact", fact.measure.name, None, UNITS[fact.measure.dimension], *values, None, None, None
     for threshold in pair.thresholds:
         limits = threshold.value, None, threshold.limit, threshold.verdict
@@ -237,7 +244,3 @@ def _difference(one: Contribution) -> int | None:
 
 def _seconds(ns: int | None) -> float | None:
     return None if ns is None else ns / 1e9
-
-
-def _float(value: Fraction | None) -> float | None:
-    return None if value is None else float(value)

@@ -10,10 +10,11 @@ from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.passages import PassageAmounts, how_ended, passage_amounts
-from goodput_cli.analysis.disruptions.rows import ENDED, Disruptions, no_disruptions
+from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
+from goodput_cli.vocabulary.endings import ENDED
 
 
 def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:

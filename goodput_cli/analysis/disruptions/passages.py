@@ -11,9 +11,9 @@ from goodput_cli.accounting.attempts.causes import Elastic
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import search
-from goodput_cli.analysis.disruptions.rows import ENDED
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.vocabulary.categories import Category, in_group
+from goodput_cli.vocabulary.endings import ENDED
 
 _DOWN, _STARTING = in_group("down"), in_group("starting")
 

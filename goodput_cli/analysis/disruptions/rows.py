@@ -20,12 +20,11 @@ from goodput_cli.analysis.table import INSTANT, UNKNOWN, column, columns_of, peo
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps.text import isos
+from goodput_cli.vocabulary.endings import ENDED, Ended
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
-ENDED: tuple[Ended, ...] = get_args(Ended)
 Bound = Literal["exact", "at_least"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 _WORDS: dict[str, tuple[str, ...]] = {"ended": ENDED, "steps_lost_is": BOUNDS}

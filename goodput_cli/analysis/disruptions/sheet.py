@@ -20,7 +20,7 @@ from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import ordered, seen_by, table_rows
-from goodput_cli.vocabulary.text import duration, exact, number, percent, period, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer
@@ -97,15 +97,19 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     low, high = reliability.mtbf_ci95_seconds
     up = f"{plural(len(rows), 'disruption')} in {duration(reliability.exposure_ns)} of being up"
     if reliability.mtbf_seconds is None:
-        yield up + ("" if low is None else f": MTBF at least {_seconds(low)} (95 %)")
+        yield up + ("" if low is None else f": MTBF at least {duration_of_seconds(low)} (95 %)")
     else:
-        bounds = f"{_seconds(low)} to {_seconds(high)}" if low is not None and high is not None else "unknown"
-        yield f"{up}: MTBF {_seconds(reliability.mtbf_seconds)} (95 %: {bounds})"
+        bounds = (
+            f"{duration_of_seconds(low)} to {duration_of_seconds(high)}"
+            if low is not None and high is not None
+            else "unknown"
+        )
+        yield f"{up}: MTBF {duration_of_seconds(reliability.mtbf_seconds)} (95 %: {bounds})"
     means = []
     if reliability.mean_downtime_seconds is not None:
-        means.append(f"mean downtime {_seconds(reliability.mean_downtime_seconds)}")
+        means.append(f"mean downtime {duration_of_seconds(reliability.mean_downtime_seconds)}")
     if reliability.mean_time_to_regain_seconds is not None:
-        means.append(f"mean time to regain progress {_seconds(reliability.mean_time_to_regain_seconds)}")
+        means.append(f"mean time to regain progress {duration_of_seconds(reliability.mean_time_to_regain_seconds)}")
     if means:
         yield ", ".join(means)
     longest = reliability.longest_unproductive
@@ -160,7 +164,3 @@ def _evidence(row: Disruption, one_source: bool) -> str:
             line = place.rpartition(":")[2]
             shown.append(f"{words} {line if one_source and line.isdigit() else place}")
     return ", ".join(shown)
-
-
-def _seconds(seconds: float) -> str:
-    return duration(round(seconds * 1e9))

@@ -15,9 +15,10 @@ from goodput_cli.accounting.training.lineage import ALL_KEPT
 from goodput_cli.accounting.training.step_ends import gaps_of_means
 from goodput_cli.analysis.row_diagnostics import diagnostic_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import NONE, NS_PER_SECOND
+from goodput_cli.events.schema import NONE
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import rough_duration
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _AT_ONCE_NS = 10 * NS_PER_SECOND
 """Starts without a rank that follow each other within this time may be one start of several hosts."""

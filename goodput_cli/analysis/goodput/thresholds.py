@@ -16,7 +16,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, percent_of, value_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import Summary, summary_of
-from goodput_cli.analysis.threshold import COMPARISONS, NUMBER, UNIT_SECONDS, Threshold
+from goodput_cli.analysis.threshold import COMPARISONS, EXPRESSION, NUMBER, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.likely import did_you_mean
 
@@ -29,7 +29,6 @@ INSIGHT = "insight"
 """What stands before the code of a kind of insights."""
 DEFAULT_UNITS: dict[Dimension, str] = {"share": "%", "ratio": "%", "time": "s", "count": ""}
 _MOST_LABELS = 5
-_EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
 
     `UsageError`: not an expression, an unknown name, a unit that the name cannot have.
     """
-    match = _EXPRESSION.fullmatch(text)
+    match = EXPRESSION.fullmatch(text)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold; write {ACCEPTED}")
     code = insight_code(match[1], text)

@@ -9,7 +9,6 @@ import numpy as np
 
 from goodput_cli.analysis.advice.formulas import young
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.analysis.disruptions.rows import ENDED
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.passages import Older, Passages
 from goodput_cli.analysis.measures import MEASURES
@@ -18,7 +17,8 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.text import clock, duration, number, plural
+from goodput_cli.vocabulary.endings import ENDED
+from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, number, plural
 
 _SHORT_NS = 60 * 10**9
 _AGAIN = 3
@@ -197,9 +197,9 @@ def _saves(failures: Failures, wasted: I64) -> Candidate | None:
         return None
     best = young(float(cost), reliability.mtbf_seconds)
     factor = saves.interval_seconds / best
-    apart = duration(round(saves.interval_seconds * 1e9))
+    apart = duration_of_seconds(saves.interval_seconds)
     every = _steps_apart(failures, factor)
-    advice = f"save about every {f'{every} steps' if every else duration(round(best * 1e9))}"
+    advice = f"save about every {f'{every} steps' if every else duration_of_seconds(best)}"
     window = analysis.window
     if factor > _FAR:
         text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"

@@ -13,7 +13,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import changes_level, slow_regimes
 from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_time_parts, timed_steps
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
-from goodput_cli.vocabulary.text import duration, iso_to_the_second, percent, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso_to_the_second, percent, plural
 
 _MOST_ROWS = 5
 _HALF = 0.5
@@ -64,7 +64,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     if not regimes:
         return
     worst = max(regimes, key=lambda regime: regime.lost_seconds)
-    usual = duration(round(worst.usual_seconds * 1e9))
+    usual = duration_of_seconds(worst.usual_seconds)
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
     if len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"

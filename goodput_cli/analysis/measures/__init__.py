@@ -10,8 +10,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from goodput_cli.analysis.measures.measure import Dimension, Measure, amount_ns, percent_of, seconds_of
-from goodput_cli.analysis.measures.rows import CUSTOM, ENDED, FACTS, MEASURES, PREFIXES
+from goodput_cli.analysis.measures.rows import CUSTOM, FACTS, MEASURES, PREFIXES
 from goodput_cli.analysis.summary import Summary
+from goodput_cli.vocabulary.endings import ENDED
 
 __all__ = [
     "CUSTOM",

@@ -17,13 +17,13 @@ from goodput_cli.analysis.measures.reading import (
     undisrupted,
 )
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
+from goodput_cli.vocabulary.endings import ENDED
 
 GOODPUT = "goodput"
 CUSTOM = Category.CUSTOM.id
 PREFIXES: Mapping[str, str] = {"custom": CUSTOM, CUSTOM: CUSTOM}
 """What may stand before `:LABEL`, and the measure that has a value for each label."""
 STEP_STATISTICS = ("ideal", "mean", "median", "p90", "p99")
-ENDED = ("crashed", "terminated", "silent", "preempted", "slice_down", "scale_up")
 """How attempts end before a disruption."""
 
 _SHARES = (

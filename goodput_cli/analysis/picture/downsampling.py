@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.arrays import I64, Mask
-
-Places = NDArray[np.intp]
+from goodput_cli.arrays import I64, Mask, Places
 
 
 @dataclass(frozen=True)

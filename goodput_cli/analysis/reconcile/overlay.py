@@ -11,12 +11,11 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.arrays import I64
 from goodput_cli.reference_library.account import LibraryAccount
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, CategoryKey
 
-Key = tuple[str, str | None]
-Lane = tuple[Key, str, int]
+Lane = tuple[CategoryKey, str, int]
 """Category, rule and sign of claims: those of one lane differ only in when they are."""
-OUTSIDE: Key = ("outside", None)
+OUTSIDE: CategoryKey = ("outside", None)
 """Not part of the job's time on one of the sides."""
 _MOST_KINDS = 2**62
 
@@ -25,11 +24,11 @@ _MOST_KINDS = 2**62
 class Cell:
     """All time that looks alike on both sides."""
 
-    here: Key
+    here: CategoryKey
     """Our category and label; `OUTSIDE` outside of the job window."""
     inside: bool
     """Whether it is part of the library's total."""
-    claims: tuple[tuple[Key, str, int, int], ...]
+    claims: tuple[tuple[CategoryKey, str, int, int], ...]
     """The library's claims on it: category, rule, sign, and how many."""
     ns: int
     """How much time."""

@@ -19,12 +19,11 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.schema import EventTable
 from goodput_cli.reference_library.account import OTHER, PRODUCTIVE, library_account
 from goodput_cli.reference_library.run import LibraryAnswer
-from goodput_cli.vocabulary.categories import OVERLAPPED, Category
+from goodput_cli.vocabulary.categories import OVERLAPPED, Category, CategoryKey
 
-Key = tuple[str, str | None]
-Movements = Counter[tuple[str, Key, Key, Key | None]]
+Movements = Counter[tuple[str, CategoryKey, CategoryKey, CategoryKey | None]]
 """ns by rule, from, to and beside."""
-SLOWDOWN: Key = (Category.SLOWDOWN.id, None)
+SLOWDOWN: CategoryKey = (Category.SLOWDOWN.id, None)
 LOADING = OVERLAPPED
 _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
@@ -35,13 +34,13 @@ class Movement:
 
     rule: str
     """The rule of the library that moves it: a key of `rules.RULES`."""
-    here: Key
+    here: CategoryKey
     """Category and label under which the time stands here."""
-    there: Key
+    there: CategoryKey
     """Category and label under which the library counts it."""
     ns: int
     """How much; negative where the library subtracts."""
-    beside: Key | None = None
+    beside: CategoryKey | None = None
     """Of time that the library counts more than once, where it stands there already; None for other rules."""
 
 
@@ -138,8 +137,8 @@ def events_seen(timeline: Timeline) -> EventTable:
 
 def _move(cell: Cell, movements: Movements) -> None:
     """The movements of one kind of cell: where its time stands here, and every claim that the library has on it."""
-    counted = Counter[Key]()
-    rules: dict[Key, str] = {}
+    counted = Counter[CategoryKey]()
+    rules: dict[CategoryKey, str] = {}
     reasons = [rule for category, rule, _, _ in cell.claims if category == OTHER]
     for category, rule, sign, count in cell.claims:
         if category != OTHER:
@@ -162,7 +161,7 @@ def _move(cell: Cell, movements: Movements) -> None:
         movements["no_reference", SLOWDOWN, PRODUCTIVE, None] += cell.slowdown_ns
 
 
-def _main(cell: Cell, counted: Mapping[Key, int]) -> Key:
+def _main(cell: Cell, counted: Mapping[CategoryKey, int]) -> CategoryKey:
     """The one claim that stands against our category; further ones count the cell again."""
     if not cell.inside:
         return OUTSIDE
@@ -173,7 +172,7 @@ def _main(cell: Cell, counted: Mapping[Key, int]) -> Key:
     return min(preferred or positive, key=lambda one: (one[0], one[1] or ""), default=OTHER)
 
 
-def _moved(here: Mapping[Key, int], movements: Movements) -> Counter[Key]:
+def _moved(here: Mapping[CategoryKey, int], movements: Movements) -> Counter[CategoryKey]:
     there = Counter(here)
     for (_, source, target, _), ns in movements.items():
         there[source] -= ns
@@ -181,7 +180,7 @@ def _moved(here: Mapping[Key, int], movements: Movements) -> Counter[Key]:
     return there
 
 
-def _limit(there: Counter[Key], total: int | None, movements: Movements) -> Counter[Key]:
+def _limit(there: Counter[CategoryKey], total: int | None, movements: Movements) -> Counter[CategoryKey]:
     """What the library does with amounts that cannot be: a type that is negative or beyond the total becomes 0, and
     `other` is never below 0."""
     if total is None:
@@ -197,15 +196,15 @@ def _limit(there: Counter[Key], total: int | None, movements: Movements) -> Coun
     return there
 
 
-def _amounts_here(analysis: Analysis) -> dict[Key, int]:
+def _amounts_here(analysis: Analysis) -> dict[CategoryKey, int]:
     rows = (analysis.goodput, *analysis.badput)
-    amounts: dict[Key, int] = {(row.category, row.label): row.ns for row in rows}
+    amounts: dict[CategoryKey, int] = {(row.category, row.label): row.ns for row in rows}
     excluded = analysis.window.excluded_ns
     return {**amounts, **({(Category.EXCLUDED.id, None): excluded} if excluded else {})}
 
 
 def _rows(
-    analysis: Analysis, here: Mapping[Key, int], expected: Mapping[Key, int], answer: LibraryAnswer
+    analysis: Analysis, here: Mapping[CategoryKey, int], expected: Mapping[CategoryKey, int], answer: LibraryAnswer
 ) -> tuple[ReconciledRow, ...]:
     total = answer.total_ns
     keys = {key for key in (*here, *answer.amounts, *expected) if key[0] not in (LOADING, OUTSIDE[0])}

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.categories import Category, CategoryKey
 
-Key = tuple[str, str | None]
 _DOWN = (Category.RECOVERY.id, Category.UNDETERMINED.id, Category.QUEUED.id)
 _WASTED = Category.WASTED.id
 _KEPT = (Category.PRODUCTIVE.id, Category.PROGRAM_STARTUP.id, Category.STALL.id)
@@ -207,7 +206,7 @@ _BY_CLAIM = {
 }
 
 
-def name_rule(claim: str, here: Key, there: Key) -> str:
+def name_rule(claim: str, here: CategoryKey, there: CategoryKey) -> str:
     """The code of the rule by which the library's claim (`LibraryClaim.rule`) moves time from `here` to `there`."""
     ours, theirs = here[0], there[0]
     if ours == Category.EXCLUDED.id or theirs == "outside":
@@ -225,7 +224,7 @@ def name_rule(claim: str, here: Key, there: Key) -> str:
     return _BY_CLAIM.get(claim, "other_reason")
 
 
-def name_surplus(claim: str, here: Key, inside: bool) -> str:
+def name_surplus(claim: str, here: CategoryKey, inside: bool) -> str:
     """The code of the rule by which the library counts time of `here` that it has counted already, or that is not part
     of its total (not `inside`)."""
     if not inside:

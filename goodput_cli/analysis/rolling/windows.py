@@ -21,14 +21,14 @@ from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
 MAX_ROWS = 1_000_000
-_SECOND, _MINUTE, _HOUR, _DAY = 10**9, 60 * 10**9, 3600 * 10**9, 86_400 * 10**9
 _ROUND = (
-    *(n * _SECOND for n in (1, 5, 10, 30)),
-    *(n * _MINUTE for n in (1, 5, 10, 15, 30)),
-    *(n * _HOUR for n in (1, 2, 4, 6, 12)),
-    *(n * _DAY for n in (1, 2, 7)),
+    *(n * NS_PER_SECOND for n in (1, 5, 10, 30)),
+    *(n * NS_PER_MINUTE for n in (1, 5, 10, 15, 30)),
+    *(n * NS_PER_HOUR for n in (1, 2, 4, 6, 12)),
+    *(n * NS_PER_DAY for n in (1, 2, 7)),
 )
 
 

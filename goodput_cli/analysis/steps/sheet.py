@@ -11,7 +11,7 @@ from goodput_cli.analysis.steps.measured import Measured, falls_of_mfu, measured
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import SlowStep, StepReport
 from goodput_cli.analysis.table import attribute, columns_of, each, people_columns, table_rows
-from goodput_cli.vocabulary.text import clock, duration, period, plural
+from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.answer import Answer
@@ -77,9 +77,10 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
         "p90": steps.p90_seconds,
         "p99": steps.p99_seconds,
     }
-    times = ", ".join(f"{name} {_seconds(value)}" for name, value in named.items() if value is not None)
+    times = ", ".join(f"{name} {duration_of_seconds(value)}" for name, value in named.items() if value is not None)
     yield f"{plural(steps.count, 'step time')}: {times}"
-    yield f"deviation from the ideal: mean {_seconds(away.mean_seconds)}, max {_seconds(away.max_seconds)}"
+    mean, most = duration_of_seconds(away.mean_seconds), duration_of_seconds(away.max_seconds)
+    yield f"deviation from the ideal: mean {mean}, max {most}"
     if not report.regimes:
         yield "no slow regime: the level of the step time did not move up and stay"
     for regime in report.regimes:
@@ -91,7 +92,7 @@ def _regime_text(regime: Regime) -> str:
     until = "still going on" if regime.ongoing else f"until {' '.join(clock(regime.end_ns))}"
     return (
         f"steps {regime.first_step} to {regime.last_step} took {regime.factor:.2f} x the usual "
-        f"{_seconds(regime.usual_seconds)}, since {since} UTC, {until}"
+        f"{duration_of_seconds(regime.usual_seconds)}, since {since} UTC, {until}"
     )
 
 
@@ -140,7 +141,3 @@ def _histogram_sheet(report: StepReport) -> Sheet:
 
 def _ns(seconds: float) -> int:
     return round(seconds * 1e9)
-
-
-def _seconds(seconds: float) -> str:
-    return duration(_ns(seconds))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.attempts import CHECKPOINT_KINDS
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import StepStatistics
@@ -15,6 +14,7 @@ from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
 from goodput_cli.analysis.table import column
 from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.schema import CHECKPOINT_KINDS
 
 _BINS = 12
 _LOG_BINS = 24

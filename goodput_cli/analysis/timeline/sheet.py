@@ -109,10 +109,6 @@ def _names(part: Segments) -> list[str]:
     return [full_name(category, label) for category, label in zip(part.categories, part.labels, strict=True)]
 
 
-def _lines(part: Segments) -> list[str]:
-    return [_short_places(places) for places in part.places]
-
-
 def _attempts(part: Segments) -> list[int | str]:
     return [attempt + 1 if attempt >= 0 else "" for attempt in part.rows.attempt.tolist()]
 

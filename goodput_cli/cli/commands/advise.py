@@ -8,23 +8,18 @@ import click
 
 from goodput_cli.analysis.advice.thresholds import AdviceExpression, parse_advice
 from goodput_cli.cli.cost_options import cost_options
-from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
+from goodput_cli.cli.options import LENGTH, CommandLine, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.replay.record import Death
     from goodput_cli.analysis.price import Price
 
-_NS = 10**9
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
-
-
-def _warn_advice(text: str) -> AdviceExpression:
-    """An expression that only warns."""
-    return parse_advice(text, fails=False)
 
 
 @click.command(
@@ -68,22 +63,7 @@ def _warn_advice(text: str) -> AdviceExpression:
     help="How soon a spare takes over.",
 )
 @cost_options
-@option(
-    "Out",
-    "--fail-if",
-    metavar="EXPR",
-    type=Checked("expr", parse_advice),
-    multiple=True,
-    help="Exit with 3 if EXPR holds, with 4 if it cannot be judged.",
-)
-@option(
-    "Out",
-    "--warn-if",
-    metavar="EXPR",
-    type=Checked("expr", _warn_advice),
-    multiple=True,
-    help="Say so if EXPR holds.",
-)
+@threshold_options(parse_advice, holds="Exit with 3 if EXPR holds, with 4 if it cannot be judged.")
 def advise(
     line: CommandLine,
     what_if: tuple[str, ...],
@@ -93,8 +73,7 @@ def advise(
     death: str,
     spare_seconds: int,
     price: Price | None,
-    fail_if: tuple[AdviceExpression, ...],
-    warn_if: tuple[AdviceExpression, ...],
+    thresholds: tuple[AdviceExpression, ...],
 ) -> int:
     """Say how often to save, and what would buy most goodput.
 
@@ -107,13 +86,12 @@ def advise(
     from goodput_cli.analysis.advice.what_if import parse_plan
 
     options = Options(
-        mtbf=None if mtbf is None else mtbf / _NS,
+        mtbf=None if mtbf is None else mtbf / NS_PER_SECOND,
         spare_ns=spare_seconds,
         price=price,
         plan=parse_plan(what_if) if what_if else None,
     )
     analysis = session.analyze()
-    thresholds = [*fail_if, *warn_if]
     advised = advise_analysis(analysis, options, cast("Death", death), save_seconds, interval_now, thresholds)
     return session.finish(
         advice_sheet(advised),

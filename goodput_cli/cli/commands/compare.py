@@ -9,14 +9,9 @@ import click
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, parse_change
 from goodput_cli.api.options import SharedOptions
 from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.options import CommandLine, shared_options
-from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.options import CommandLine, shared_options, threshold_options
+from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
-
-
-def _warn_change(text: str) -> ChangeExpression:
-    """An expression that only warns."""
-    return parse_change(text, fails=False)
 
 
 @click.command(
@@ -48,28 +43,12 @@ def _warn_change(text: str) -> ChangeExpression:
 @option(
     "What", "--baseline", metavar="SOURCE", type=FILE, help="The side to hold the others against; default: the first."
 )
-@option(
-    "Out",
-    "--fail-if",
-    metavar="EXPR",
-    type=Checked("expr", parse_change),
-    multiple=True,
-    help="Exit with 3 if EXPR holds for a side.",
-)
-@option(
-    "Out",
-    "--warn-if",
-    metavar="EXPR",
-    type=Checked("expr", _warn_change),
-    multiple=True,
-    help="Say so if EXPR holds.",
-)
+@threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a side.")
 def compare(
     line: CommandLine,
     job_name: tuple[str, ...],
     run: tuple[str, ...],
-    fail_if: tuple[ChangeExpression, ...],
-    warn_if: tuple[ChangeExpression, ...],
+    thresholds: tuple[ChangeExpression, ...],
     baseline: str | None,
 ) -> int:
     """Show runs side by side, and what made the difference.
@@ -82,11 +61,10 @@ def compare(
     from goodput_cli.analysis.compare.sheet import compare_sheet
     from goodput_cli.api.compare import compare as compare_sides
 
-    changes = [*fail_if, *warn_if]
     with session.reading() as reading:
         options: SharedOptions = reading
         comparison = compare_sides(
-            session.sources, job_name=job_name, run=run, baseline=baseline, changes=changes, **options
+            session.sources, job_name=job_name, run=run, baseline=baseline, changes=thresholds, **options
         )
     return session.finish(
         compare_sheet(comparison),

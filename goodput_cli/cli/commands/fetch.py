@@ -13,11 +13,11 @@ from goodput_cli.cli.progress import reading_progress
 from goodput_cli.cli.remarks import Volume, remarks
 from goodput_cli.cli.session import CLOUD_LOGGING
 from goodput_cli.diagnostics.diagnostic import problems
-from goodput_cli.errors import ProblemsFound, UsageError
+from goodput_cli.errors import ProblemsFound
 from goodput_cli.vocabulary.text import safe
 
-_READING = ("job_name", "log_name", "lookback_days", "use_cache", "heartbeats")
-"""Options of a question that count here; lines are kept as they are, whatever the zone of their times."""
+_OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name")
+"""Options that say how lines are understood: a snapshot keeps them as they are."""
 
 
 @click.command(
@@ -30,7 +30,7 @@ _READING = ("job_name", "log_name", "lookback_days", "use_cache", "heartbeats")
       goodput fetch --update -o llm.jsonl.gz
       goodput analyze llm.jsonl.gz""",
 )
-@shared_options("What", output=False)
+@shared_options("What", output=False, leave_out=_OF_ANSWERS)
 @option("Out", "--output", "-o", metavar="FILE", required=True, help="*.jsonl.gz, *.jsonl or *.parquet.")
 @option("Out", "--update", is_flag=True, help="Add what is new to a snapshot; SOURCE may be left out.")
 @option("Out", "--force", is_flag=True, help="Replace an existing file.")
@@ -42,12 +42,10 @@ def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool
     SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
     what it holds. Analysing it gives the same answer as its sources.
     """
-    if line.library.get("run") is not None:
-        raise UsageError("--run is for analyze: a snapshot holds every run of a job")
     from goodput_cli.api.fetch import FetchOptions
     from goodput_cli.api.fetch import fetch as fetch_logs
 
-    options = cast(FetchOptions, {name: value for name, value in line.library.items() if name in _READING})
+    options = cast(FetchOptions, dict(line.library))
     sources = _sources(list(line.sources), options.get("job_name"), update=update)
     with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
         options |= {"progress": progress, "notice": None if quiet else tell}

@@ -5,36 +5,29 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
-from goodput_cli.cli.commands.watch import INTERVAL
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
 from goodput_cli.cli.console import say_all, tell
 from goodput_cli.cli.interrupts import raise_again
-from goodput_cli.cli.options import LENGTH, CommandLine, shared_options, threshold_options
+from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.remarks import Once, Volume, remarks
 from goodput_cli.cli.session import sources_of
-from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
+from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
+from goodput_cli.monitor.plan import MONITOR, Plan
 from goodput_cli.report.messages import threshold_lines
-from goodput_cli.vocabulary.amounts import bounded
 
 if TYPE_CHECKING:
     from goodput_cli.api.options import JobOptions
     from goodput_cli.monitor.health import Health
     from goodput_cli.monitor.outlets import Outlet
-    from goodput_cli.monitor.run import Plan
     from goodput_cli.monitor.targets.base import Address
-
-_GROUP = "Monitor"
-_SECONDS = Checked(
-    "seconds",
-    bounded(float, "is not a length of time; write seconds, or one such as 90s or 6h", least=0, most=1e9, unit=1),
-)
 
 
 def _target(text: str) -> Address:
@@ -59,66 +52,36 @@ def _target(text: str) -> Address:
 )
 @shared_options(output=False, leave_out=("as_of",))
 @option(
-    _GROUP, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True, required=True,
+    MONITOR, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True, required=True,
     help="Where to publish; repeatable.",
 )  # fmt: skip
+@options_of(Plan, "plan")
+@option(MONITOR, "--history", metavar="SOURCE", multiple=True, help="A log of earlier attempts, read once; repeatable.")
+@option(MONITOR, "--gcm-location", metavar="ZONE", help="For gcm: where this runs.  [default: the machine's zone]")
+@option(MONITOR, "--gcm-accelerator", metavar="TYPE", help="For gcm: such as TPU-v5p.  [default: the machine's]")
+@option(MONITOR, "--gcm-replica", metavar="ID", default="0", help="For gcm: of several replicas.  [default: 0]")
+@option(MONITOR, "--gcm-cluster", metavar="NAME", help="For gcm: a label cluster_name.")
 @option(
-    _GROUP, "--interval", metavar="SECONDS", type=INTERVAL, default=60.0, help="Time between updates.  [default: 60]"
+    MONITOR, "--nice", metavar="N", type=click.IntRange(0, 19), default=10, help="Give way to the job.  [default: 10]"
 )
 @option(
-    _GROUP,
-    "--window",
-    "windows",
-    metavar="W",
-    type=LENGTH,
-    multiple=True,
-    help="Also of the last W, such as 1d; repeatable.",
-)
-@option(
-    _GROUP,
-    "--settle",
-    metavar="TIME",
-    type=_SECONDS,
-    default=60.0,
-    help="End so long after a clean end.  [default: 60]",
-)
-@option(_GROUP, "--idle-end", metavar="TIME", type=_SECONDS, help="End after so long without a line.  [default: never]")
-@option(_GROUP, "--forever", is_flag=True, help="Do not end with the job.")
-@option(_GROUP, "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
-@option(_GROUP, "--wait", metavar="TIME", type=_SECONDS, default=600.0, help="For the first event.  [default: 600]")
-@option(_GROUP, "--grace", metavar="TIME", type=_SECONDS, default=10.0, help="For the last update.  [default: 10]")
-@option(_GROUP, "--history", metavar="SOURCE", multiple=True, help="A log of earlier attempts, read once; repeatable.")
-@option(_GROUP, "--whole-job", is_flag=True, help="Publish totals only of a log that begins with the job.")
-@option(
-    _GROUP, "--ideal-step-time", metavar="SECONDS", type=_SECONDS, help="For step deviations.  [default: of the log]"
-)
-@option(_GROUP, "--gcm-location", metavar="ZONE", help="For gcm: where this runs.  [default: the machine's zone]")
-@option(_GROUP, "--gcm-accelerator", metavar="TYPE", help="For gcm: such as TPU-v5p.  [default: the machine's]")
-@option(_GROUP, "--gcm-replica", metavar="ID", default="0", help="For gcm: of several replicas.  [default: 0]")
-@option(_GROUP, "--gcm-cluster", metavar="NAME", help="For gcm: a label cluster_name.")
-@option(
-    _GROUP, "--nice", metavar="N", type=click.IntRange(0, 19), default=10, help="Give way to the job.  [default: 10]"
-)
-@option(
-    _GROUP, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is not the parent any more."
+    MONITOR, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is not the parent any more."
 )
 @option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
-@threshold_options
+@threshold_options(parse_threshold, parse_fail_under)
 def monitor(
     line: CommandLine,
     targets: tuple[Address, ...],
+    plan: Plan,
     quiet: bool,
     nice: int,
     parent: int | None,
     history: tuple[str, ...],
-    fail_under: ThresholdExpression | None,
-    fail_if: tuple[ThresholdExpression, ...],
-    warn_if: tuple[ThresholdExpression, ...],
+    thresholds: tuple[ThresholdExpression, ...],
     gcm_location: str | None,
     gcm_accelerator: str | None,
     gcm_replica: str,
     gcm_cluster: str | None,
-    **times: object,
 ) -> int:
     """Publish the goodput of a running job, from a process beside it.
 
@@ -133,8 +96,7 @@ def monitor(
     from goodput_cli.monitor.run import Monitor
     from goodput_cli.monitor.stop import Stop
 
-    thresholds = (*([fail_under] if fail_under else []), *fail_if, *warn_if)
-    plan = _plan(times, thresholds)
+    plan = replace(plan, thresholds=thresholds)
     options: JobOptions = {**line.library, "notice": tell, "as_of": "now"}
     health = Health(plan.interval)
     machine = {
@@ -147,13 +109,14 @@ def monitor(
     outlets = _open(targets, health, plan.interval, line.library.get("job_name"), labels)
     stop = Stop(parent, plan.grace)
     raise_again()
+    once = Once()
     running = Monitor(
         partial(Watched, sources, once=history, **options),
         outlets,
         plan,
         health=health,
         stop=stop,
-        tell=_Teller(quiet).tell,
+        tell=lambda diagnostics: say_all(remarks(Volume(quiet=quiet), once.new(diagnostics))),
         say=tell,
     )
     try:
@@ -169,13 +132,6 @@ def monitor(
     return code
 
 
-def _plan(times: dict[str, object], thresholds: tuple[ThresholdExpression, ...]) -> Plan:
-    from goodput_cli.monitor.run import Plan
-
-    ideal = times.pop("ideal_step_time")
-    return Plan(ideal_step_seconds=ideal or None, thresholds=thresholds, **times)  # type: ignore[arg-type]
-
-
 def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
 ) -> list[Outlet]:
@@ -186,16 +142,3 @@ def _open(
     place = Place(health, interval, job_name, labels, tell)
     opened = [(address.text, open_target(address, place)) for address in targets]
     return [Outlet(name, target, health, tell) for name, target in opened]
-
-
-class _Teller:
-    """Says each diagnostic once."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._volume = Volume(quiet=quiet)
-        self._said: set[tuple[str, str]] = set()
-
-    def tell(self, diagnostics: Sequence[Diagnostic]) -> None:
-        news = [one for one in diagnostics if (one.code, one.message) not in self._said]
-        self._said.update((one.code, one.message) for one in news)
-        say_all(remarks(self._volume, news))

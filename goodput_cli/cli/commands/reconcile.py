@@ -9,8 +9,7 @@ from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import waiting
 from goodput_cli.cli.session import open_sheet_session
-
-_NS = 10**9
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 
 @click.command(
@@ -56,7 +55,7 @@ def reconcile(line: CommandLine, timeout: int) -> int:
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.volume.quiet:
         tell(f"The reference library goes through {events} events one by one; this may take minutes (see --timeout).")
     with waiting("the reference library computes", wanted=session.shows_progress):
-        both = reconcile_job(analysis, timeout / _NS)
+        both = reconcile_job(analysis, timeout / NS_PER_SECOND)
     if isinstance(both, Reconciliation):
         return session.finish(reconcile_sheet(analysis, both), analysis.diagnostics)
     return session.finish(reconcile_checkpoints_sheet(analysis, both), analysis.diagnostics)

@@ -16,7 +16,7 @@ from goodput_cli.cli.console import page_of_terminal, put, say, say_all
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.remarks import Once, Volume, remarks
 from goodput_cli.cli.session import sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
@@ -96,25 +96,22 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     if is_binary(format_):
         raise UsageError(f"watch writes text, and {format_} is not; use goodput analyze -o FILE for it")
     render = load_renderer(format_)
-    said: set[tuple[str, str]] = set()
-    written = False
+    once, waiting, written = Once(), "", False
 
     def show(update: Update) -> bool:
-        nonlocal written
+        nonlocal waiting, written
         if written and not update.changed:
             return False
         if update.analysis is None:
-            if ("", update.waiting) not in said:
+            if update.waiting != waiting:
                 _say_safely(f"Waiting: {update.waiting}")
-            said.add(("", update.waiting))
+            waiting = update.waiting
             return False
         text = render(update.analysis, page_of_terminal())
         if not put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
             raise _NobodyReads
         written = True
-        news = [one for one in update.analysis.diagnostics if (one.code, one.message) not in said]
-        said.update((one.code, one.message) for one in news)
-        say_all(remarks(Volume(quiet=quiet), news))
+        say_all(remarks(Volume(quiet=quiet), once.new(update.analysis.diagnostics)))
         return True
 
     yield show

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.values import MAX_SECONDS
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 FRACTION_DIGITS = 8
 MAX_DIGITS = 15

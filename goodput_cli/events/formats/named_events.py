@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.schema import NO_STEP, NONE, Kind
+from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, NONE, Kind
 from goodput_cli.events.values import whole_column
 
 RESILIENCY_KINDS = {
@@ -28,7 +28,6 @@ RESILIENCY_KINDS = {
 UNKNOWN = -1
 """The code of a word that is no known event."""
 _STEP = "step"
-_WITH_STEP = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 _MAX_RANK = np.iinfo(np.int32).max
 
 
@@ -56,7 +55,7 @@ def report_unknown(records: Records, key: str, unknown: Mask, output: Output) ->
 def steps(records: Records, kind: NDArray[np.int8], good: Mask, output: Output) -> I64:
     """int64[n]; clears `good` where a step is wrong, or missing and needed."""
     if _STEP not in records.keys:
-        needed = good & np.isin(kind, _WITH_STEP)
+        needed = good & np.isin(kind, CHECKPOINT_KINDS)
         output.report("bad_value", f"a checkpoint or step event without `{_STEP}`; dropped", records, needed)
         good &= ~needed
         return np.full(len(records), NO_STEP, dtype=np.int64)

@@ -6,11 +6,11 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.rules import BadValueError
 from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Stamp, Zone, read_dated
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.likely import likeliest
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 EPOCHS = {"epoch_s": 1.0, "epoch_ms": 1e-3, "epoch_us": 1e-6, "epoch_ns": 1e-9}
 NAMED = (*EPOCHS, "iso", "glog")

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 
 from goodput_cli.events.mappings.clocks import find_time, is_searched, read_time
 from goodput_cli.events.mappings.declared import Declared, DeclaredRule
-from goodput_cli.events.schema import NS_PER_SECOND, Edge
+from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.marks import Running, Said, What
 from goodput_cli.events.text.rules import BadValueError, duration, whole
 from goodput_cli.events.text.stamps import Stamp, StampError
 from goodput_cli.events.values import number, round_to_us
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 STEPPED = (What.STEP, What.SAVE, What.SAVED, What.RESTORE, What.RESUME, What.EVAL)
 """Events whose `step` says how many are done: one more than the index of the last."""

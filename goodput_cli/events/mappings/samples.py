@@ -13,11 +13,11 @@ from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
 from goodput_cli.events.mappings.fields import BadFieldError
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.templates import examples_of
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Said
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 
 class SampleFailed(UsageError):

@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "tensorboard"
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from goodput_cli.events.timestamps.iso import TimestampReader
 from goodput_cli.vocabulary.zones import load_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.events.asked import Asked
+    from goodput_cli.events.hints import Hints
 
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
@@ -48,7 +48,7 @@ class Texts:
         """What was measured, of all jobs; made by `rows`."""
 
     def rows(
-        self, names: Sequence[str], question: Asked, output: Output, jobs: Interner[str]
+        self, names: Sequence[str], hints: Hints, output: Output, jobs: Interner[str]
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         builder = RowBuilder()
@@ -58,7 +58,7 @@ class Texts:
         sources = dict(self._sources)
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
-        for code, marks in self._of_event_files(names, question, output.notes).items():
+        for code, marks in self._of_event_files(names, hints, output.notes).items():
             sources[code] = replace(sources[code], marks=marks)
         sources = {
             code: replace(source, marks=[mark for mark in source.marks if not _is_run(mark)])
@@ -68,23 +68,23 @@ class Texts:
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
             source.marks = as_records(settled(source.marks))
-            if question.mapping and question.mappings.has_own_clock(_formats(source.marks)):
+            if hints.mapping and hints.mappings.has_own_clock(_formats(source.marks)):
                 source.marks = [mark for mark in source.marks if mark.said is not None]
             zone = zones.get(folder_of(names[code]))
-            placed = self._placed(source, question, output, zone, near.get(code, ()))
+            placed = self._placed(source, hints, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
             lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
             meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
             events += [(code, part) for part in allocations(meaning) if part]
-        own = {code: _own_job(sources[code].marks, names[code], question) for code, _ in events}
+        own = {code: _own_job(sources[code].marks, names[code], hints) for code, _ in events}
         files = [_file(names[code], part, own[code]) for code, part in events]
-        named = name_jobs(files, question.job_name)
+        named = name_jobs(files, hints.job_name)
         note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
         by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
         for (_, part), job in zip(events, named.jobs, strict=True):
             by_job[job].append(part)
-        runs = self._runs(question, jobs.values(), output.notes, lines)
+        runs = self._runs(hints, jobs.values(), output.notes, lines)
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
@@ -106,7 +106,7 @@ class Texts:
         return builder, formats
 
     def _runs(
-        self, question: Asked, jobs: Sequence[str], notes: DiagnosticCollector, lines: Sequence[tuple[int, Mark]]
+        self, hints: Hints, jobs: Sequence[str], notes: DiagnosticCollector, lines: Sequence[tuple[int, Mark]]
     ) -> list[tuple[int, str, list[Mark]]]:
         """(source, job, marks) of runs of ML Diagnostics. lines: what their programs printed."""
         marks = {code: [mark for mark in one.marks if _is_run(mark)] for code, one in self._sources.items()}
@@ -117,9 +117,9 @@ class Texts:
             return []
         grouped = group_runs(
             (said(mark).job for mark in every),
-            question.job_name,
+            hints.job_name,
             [job for job in jobs if job != RUNS],
-            question.exact_run_name,
+            hints.exact_run_name,
         )
         note_runs(grouped, every, next(code for code, part in marks.items() if part), notes)
         by_job: defaultdict[str, list[Mark]] = defaultdict(list)
@@ -138,9 +138,7 @@ class Texts:
             found += [(code, job, rows) for code, rows in by_source.items()]
         return found
 
-    def _of_event_files(
-        self, names: Sequence[str], question: Asked, notes: DiagnosticCollector
-    ) -> dict[int, list[Mark]]:
+    def _of_event_files(self, names: Sequence[str], hints: Hints, notes: DiagnosticCollector) -> dict[int, list[Mark]]:
         """The marks of event files, by source; files of one job share the tag whose steps count."""
         folders: defaultdict[str, list[int]] = defaultdict(list)
         for code, source in self._sources.items():
@@ -154,8 +152,8 @@ class Texts:
         marks: dict[int, list[Mark]] = {}
         for codes in folders.values():
             files = [self._sources[code].events for code in codes]
-            tags = meaning.step_tags(files, question.tensorboard_tag)
-            from_0 = question.tensorboard_tag is None and meaning.counts_from_0(files, tags)
+            tags = meaning.step_tags(files, hints.tensorboard_tag)
+            from_0 = hints.tensorboard_tag is None and meaning.counts_from_0(files, tags)
             for code, events, tag in zip(codes, files, tags, strict=True):
                 marks[code] = meaning.marks_of(events, names[code], tag, from_0)
                 if tag is not None:
@@ -167,15 +165,15 @@ class Texts:
 
     @staticmethod
     def _placed(
-        source: CollectedSource, question: Asked, output: Output, zone: FoundZone | None, near: Sequence[int]
+        source: CollectedSource, hints: Hints, output: Output, zone: FoundZone | None, near: Sequence[int]
     ) -> Placed:
-        modified = source.modified_ns if source.modified_ns is not None else question.now_ns
-        said_zone = question.mappings.zone_of(_formats(source.marks)) if question.mapping and output.zones else ""
+        modified = source.modified_ns if source.modified_ns is not None else hints.now_ns
+        said_zone = hints.mappings.zone_of(_formats(source.marks)) if hints.mapping and output.zones else ""
         local = output.clock.from_local if zone is None else zone.from_local
         local = TimestampReader(load_zone(said_zone)).from_local if said_zone else local
-        when = question.clock_start
+        when = hints.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
-        placed = place(source.marks, modified, question.year, local, ONE_STORY, near, start)
+        placed = place(source.marks, modified, hints.year, local, ONE_STORY, near, start)
         by_elapsed(source.marks)
         return replace(placed, naive=()) if said_zone else placed
 
@@ -201,14 +199,14 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     return TextFile(name, own, min(times), max(times), steps, numbers)
 
 
-def _own_job(marks: Sequence[Mark], source: str, question: Asked) -> str:
+def _own_job(marks: Sequence[Mark], source: str, hints: Hints) -> str:
     """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
     of_mllog = [mark for mark in marks if mark.said is not None and mark.said.format == mllog.NAME]
     if of_mllog:
         return mllog.job_of(of_mllog, source)
     names = {one.name: one.job for one in (mark.said for mark in marks) if one is not None and one.job}
     names.pop("log_interval", None)
-    of_path = question.mappings.job_in(source, _formats(marks)) if question.mapping else ""
+    of_path = hints.mappings.job_in(source, _formats(marks)) if hints.mapping else ""
     return of_path or names.get("wandb_exp_name") or next(iter(names.values()), "")
 
 

@@ -46,7 +46,7 @@ def collect(
             silent = Mark(line, stream, collected, entry=int(codes[at]))
             first, last = alive.get(stream, (silent, silent))
             alive[stream] = (min(first, silent, key=_time), max(last, silent, key=_time))
-    marks += [mark for seen in alive.values() for mark in seen]
+    marks = sorted([*marks, *(mark for seen in alive.values() for mark in seen)], key=lambda mark: mark.line)
     output.texts.add(records.origin.source, TextPart(marks if used.any() else ()))
     return used
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.tensorboard.meaning import folder_of
 from goodput_cli.sources.endings import is_event_file
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from goodput_cli.events.schema import NS_PER_SECOND, Edge
+from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100

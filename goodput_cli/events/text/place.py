@@ -10,11 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import ENDS, Mark, What
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
-_DAY = 86_400 * NS_PER_SECOND
 _BACK = 2 * NS_PER_SECOND
 """Stamps that go back by less were written by other threads."""
 
@@ -91,12 +90,18 @@ def _place_story(
 
 
 def _ends_behind(marks: Sequence[Mark], instants: Sequence[int | None]) -> None:
-    """An end without a stamp is no earlier than the line of any stream that stands before it."""
+    """An end without a stamp is no earlier than the line of any stream that stands before it, records without a time
+    among them, and no later than the line of any that stands behind it: else it is at the former."""
+    behind: list[int | None] = [None] * len(marks)
+    following: int | None = None
+    for at in range(len(marks) - 1, -1, -1):
+        following = following if instants[at] is None else instants[at]
+        behind[at] = following
     last: int | None = None
-    for mark, ns in zip(marks, instants, strict=True):
-        last = last if ns is None else ns
+    for mark, ns, latest in zip(marks, instants, behind, strict=True):
+        last = ns if ns is not None else max(last or 0, mark.end) if mark.said and mark.said.what is What.STEP else last
         is_end = ns is None and mark.said is not None and mark.said.what in ENDS
-        if is_end and last is not None and mark.time < last:
+        if is_end and last is not None and (mark.time < last or (latest is not None and mark.time > latest)):
             mark.time = mark.end = last
 
 
@@ -140,7 +145,7 @@ def _with_years(marks: Sequence[Mark], modified_ns: int, year: int | None, other
         stamp = mark.stamp
         if stamp is not None and stamp.zone is Zone.YEARLESS:
             if near is None and year is None:
-                stamp = with_year(stamp, year_of(modified_ns + _DAY), modified_ns + _DAY, latest=True)
+                stamp = with_year(stamp, year_of(modified_ns + NS_PER_DAY), modified_ns + NS_PER_DAY, latest=True)
             else:
                 stamp = with_year(stamp, year or year_of(near or 0), None if year else near)
         if stamp is not None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask
-from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
 HEAD = 96
 """A stamp begins in so many characters of a line."""
@@ -96,7 +96,7 @@ def dated(found: re.Match[str]) -> Stamp:
     if zone in ("Z", "UTC"):
         return stamp
     digits = zone[1:].replace(":", "")
-    east = (int(digits[:2]) * 60 + int(digits[2:])) * 60 * NS_PER_SECOND
+    east = (int(digits[:2]) * 60 + int(digits[2:])) * NS_PER_MINUTE
     return stamp._replace(ns=stamp.ns + (east if zone[0] == "-" else -east))
 
 
@@ -155,10 +155,10 @@ def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -
 
 
 def _moved(stamp: Stamp, year: int) -> int | None:
-    days, rest = divmod(stamp.ns, 86_400 * NS_PER_SECOND)
+    days, rest = divmod(stamp.ns, NS_PER_DAY)
     month, day = str(np.datetime64(days, "D"))[5:].split("-")
     try:
         moved = np.datetime64(f"{year:04d}-{month}-{day}", "D").astype(int)
     except ValueError:
         return None
-    return int(moved) * 86_400 * NS_PER_SECOND + rest
+    return int(moved) * NS_PER_DAY + rest

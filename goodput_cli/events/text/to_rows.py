@@ -9,12 +9,13 @@ import numpy as np
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Origin, RowBuilder
-from goodput_cli.events.schema import NO_STEP, NONE, NS_PER_SECOND, PREEMPTED, Edge, Kind
+from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import launcher, megatron
 from goodput_cli.events.text.rules import MAX_STEP
 from goodput_cli.events.values import MAX_SECONDS
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 ONE_STORY = frozenset({megatron.NAME})
 """Formats whose ranks print one story: lines of all ranks are one stream."""

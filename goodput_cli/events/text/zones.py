@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Mark
 from goodput_cli.events.text.stamps import Zone
 from goodput_cli.events.timestamps.entry_zones import offset_of_day, offset_text
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
-_DAY = 86_400 * NS_PER_SECOND
 _QUARTER = 900 * NS_PER_SECOND
 
 
@@ -24,7 +23,7 @@ class FoundZone:
         ahead: defaultdict[int, list[int]] = defaultdict(list)
         for mark in marks:
             if mark.local is not None and mark.stamp is not None and mark.local.zone is Zone.NAIVE:
-                ahead[mark.stamp.ns // _DAY].append(mark.local.ns - mark.stamp.ns)
+                ahead[mark.stamp.ns // NS_PER_DAY].append(mark.local.ns - mark.stamp.ns)
         self._quarters = {day: offset_of_day(np.array(found)) for day, found in sorted(ahead.items())}
 
     def __bool__(self) -> bool:
@@ -36,5 +35,5 @@ class FoundZone:
 
     def from_local(self, ns: int) -> int:
         """The instant of a local time: with the offset of its day, else of the nearest day that shows one."""
-        day = min(self._quarters, key=lambda one: abs(one - ns // _DAY))
+        day = min(self._quarters, key=lambda one: abs(one - ns // NS_PER_DAY))
         return ns - self._quarters[day] * _QUARTER

@@ -14,10 +14,9 @@ import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask, Words
 from goodput_cli.events.columnar.eight_digits import DIGITS, digit_values, mask_of
-from goodput_cli.events.schema import NS_PER_SECOND
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _LAYOUT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|([+-])(\d\d):?(\d\d))?", re.ASCII)
-_SECOND_END = len("2025-01-01T00:00:00")
 _MAX_LAYOUTS = 24
 _DIGITS_OF_NS = 9
 _ZERO, _NINE = ord("0"), ord("9")

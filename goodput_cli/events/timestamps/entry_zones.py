@@ -15,9 +15,9 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.rows import Origin
 from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.units import NS_PER_DAY
 
 _QUARTER = 900 * 10**9
-_DAY = 86_400 * 10**9
 _EARLIEST, _LATEST = -5 * 10**9, 60 * 10**9
 """An entry is stamped when the line is sent: this much before or after what the line itself says."""
 _WHOLE = range(-12 * 4, 14 * 4 + 1, 4)
@@ -43,7 +43,7 @@ class EntryZones:
         self._line.append(np.asarray(origin.line[chosen], dtype=np.int64))
         self._entry.append(np.asarray(origin.entry[chosen], dtype=np.int64))
         self._ahead.append(ns[chosen] - stamp[chosen])
-        self._day.append(stamp[chosen] // _DAY)
+        self._day.append(stamp[chosen] // NS_PER_DAY)
 
     def applied(
         self, table: EventTable, diagnostics: tuple[Diagnostic, ...]

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.timestamps.columns import LayoutColumn, read_characters, read_layouts
 from goodput_cli.events.values import MAX_NS
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _EPOCH = datetime(1970, 1, 1)
 _SECONDS_PER_DAY = 86_400

@@ -15,14 +15,12 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-import pyarrow as pa
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.fleet.passes.read import HERE, DocumentRead, read_one
 from goodput_cli.fleet.passes.work import Accounted, Local, Origin, Task
-from goodput_cli.fleet.store import arrow
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Document
 
@@ -36,7 +34,6 @@ _CODED = tuple(
 )
 """Columns that hold positions in a tuple of the table."""
 _STORED = tuple(name for name in COLUMNS if name not in ("job", "source"))
-_SCHEMA = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
 _ABOUT = b"about"
 
 
@@ -98,14 +95,19 @@ def pieces_of(read: DocumentRead, folder: str, jobs: Collection[str]) -> Pieces:
 
 def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -> dict[str, int]:
     """Write a file of pieces; the place of each job in it."""
+    import pyarrow as pa  # few fleets have jobs in several documents
+
+    from goodput_cli.fleet.store import arrow
+
     places: dict[str, int] = {}
+    schema = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, _SCHEMA, options=options) as writer:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema, options=options) as writer:
         for job in jobs:
             if job.table.jobs[0] in names:
                 places[job.table.jobs[0]] = len(places)
                 columns = [arrow.numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
-                batch = pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+                batch = pa.RecordBatch.from_arrays(columns, schema=schema)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
     return places
 
@@ -130,6 +132,8 @@ def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
+    from goodput_cli.fleet.store import arrow
+
     interners: dict[str, Interner[Any]] = {name: Interner() for name in ("source", *_CODED)}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
@@ -151,6 +155,8 @@ def join_pieces(shared: SharedJob) -> EventLog:
 
 
 def _read_piece(path: str, place: int) -> tuple[Any, dict[str, Any]]:
+    import pyarrow as pa
+
     with pa.memory_map(path) as source:
         batch = pa.ipc.open_file(source).get_batch_with_custom_metadata(place)
         return batch.batch, json.loads(batch.custom_metadata[_ABOUT].decode("utf-8", "surrogatepass"))

@@ -71,7 +71,7 @@ class DocumentRead:
     log: EventLog
     row: DocumentRow
     jobs: list[EventLog] = field(default_factory=list)
-    """Those that somebody asked for, in order of their first event."""
+    """Those that somebody hints for, in order of their first event."""
 
 
 def read_batch(
@@ -107,10 +107,10 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     notices: list[Diagnostic] = []
     context = ReadContext(
         notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice,
-        is_log=lambda head: says_something(head, task.asked), digest=digest.update,
+        is_log=lambda head: says_something(head, task.hints), digest=digest.update,
     )  # fmt: skip
     try:
-        log = decode_batches([read_document(document, context)], task.timezone, context, [], task.asked)
+        log = decode_batches([read_document(document, context)], task.timezone, context, [], task.hints)
     except GoodputError as error:
         raise SourceError(str(error)) from error
     jobs = [job for job in by_job(log) if is_wanted(job.table.jobs[0], task.names)]

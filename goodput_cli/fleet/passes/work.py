@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.asked import Asked
+from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import Document, Progress, Wanted
 
@@ -34,7 +34,7 @@ class Task:
 
     timezone: str
     wanted: Wanted
-    asked: Asked
+    hints: Hints
     names: tuple[str, ...]
     """Globs: only jobs whose names match one of them; all if there is none."""
     work: Work
@@ -77,7 +77,7 @@ class DocumentRow:
     lines: int = 0
     jobs: tuple[JobPart, ...] = ()
     other_jobs: tuple[str, ...] = ()
-    """Some of the jobs that it holds besides, of which nobody asked."""
+    """Some of the jobs that it holds besides, of which nobody hints."""
     problem: str | None = None
     """Why it could not be read."""
     of_source: tuple[Diagnostic, ...] = ()

@@ -23,7 +23,6 @@ from goodput_cli.analysis.disruptions.find import disruptions_inside
 from goodput_cli.analysis.disruptions.losses import find_losses
 from goodput_cli.analysis.disruptions.passages import how_ended, passage_amounts
 from goodput_cli.analysis.disruptions.reliability import up_times
-from goodput_cli.analysis.disruptions.rows import ENDED
 from goodput_cli.analysis.goodput.analyse import at_risk
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.goodput.slice_efficiency import slice_counts
@@ -32,6 +31,7 @@ from goodput_cli.analysis.question import Question
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import EventLog, EventTable
+from goodput_cli.vocabulary.endings import ENDED
 from goodput_cli.vocabulary.when import When
 
 Runs = Literal["each", "all", "last"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-HOUR_NS = 3600 * 10**9
+from goodput_cli.vocabulary.units import NS_PER_HOUR
+
+HOUR_NS = NS_PER_HOUR
 
 
 def ratio(part: Fraction | int, whole: Fraction | int) -> Fraction | None:

@@ -14,20 +14,18 @@ from goodput_cli.analysis.goodput.thresholds import (
     telling_float,
 )
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES
-from goodput_cli.analysis.threshold import NUMBER, UNIT_SECONDS, Threshold
+from goodput_cli.analysis.threshold import EXPRESSION, NUMBER, UNIT_SECONDS, Threshold
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.report.report import FleetReport
     from goodput_cli.fleet.totals.sums import Mpg, Sums
 
-_EXPRESSION = re.compile(
-    rf"\s*(?:any\(([^)]*)\):)?\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL
-)
+_EVERY = re.compile(r"\s*any\(([^)]*)\):", re.DOTALL)
 ACCEPTED = "[any(DIM):]NAME OP VALUE[UNIT], as in 'goodput<80', 'any(team):goodput<70', 'mttf<6h' or 'analysed<95'"
-_NS = 10**9
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ MEASURES: Mapping[str, FleetMeasure] = {
         FleetMeasure("ettr", "share", "Productive share of the job time.", lambda sums, _: sums.time_goodput),
         FleetMeasure(
             "mttf", "time", "Mean job time to a failure.",
-            lambda sums, _: None if sums.mttf_ns is None else sums.mttf_ns / _NS,
+            lambda sums, _: None if sums.mttf_ns is None else sums.mttf_ns / NS_PER_SECOND,
         ),
         FleetMeasure(
             "lost_hours", "count", "Accelerator hours without progress.",
@@ -94,20 +92,21 @@ class FleetThreshold:
 
 def parse_fleet_threshold(text: str, *, fails: bool = True) -> FleetThreshold:
     """`[any(DIM):]NAME OP VALUE[UNIT]`. UsageError: not an expression, an unknown name, a unit that it cannot have."""
-    match = _EXPRESSION.fullmatch(text)
+    every = _EVERY.match(text)
+    match = EXPRESSION.fullmatch(text, every.end() if every else 0)
     if match is None:
         raise UsageError(f"{text!r} is not a threshold of a fleet; write {ACCEPTED}")
-    name, label = _name(match[2], text)
+    name, label = _name(match[1], text)
     kind = MEASURES[name].kind if name in MEASURES else "share"
-    unit = (match[5] or "").lower() or DEFAULT_UNITS[kind]  # type: ignore[index]
+    unit = (match[4] or "").lower() or DEFAULT_UNITS[kind]  # type: ignore[index]
     if unit not in _UNITS[kind]:
-        raise UsageError(f"{text!r}: {match[2]} cannot be in {unit!r}; write {', '.join(_UNITS[kind]) or 'a number'}")
-    limit = Fraction(match[4]) * UNIT_SECONDS.get(unit, 1)
+        raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; write {', '.join(_UNITS[kind]) or 'a number'}")
+    limit = Fraction(match[3]) * UNIT_SECONDS.get(unit, 1)
     shown = "s" if unit in UNIT_SECONDS else unit
-    dims = tuple(part.strip().lower() for part in match[1].split(",")) if match[1] is not None else ()
+    dims = tuple(part.strip().lower() for part in every[1].split(",")) if every else ()
     if name == "analysed" and dims:
         raise UsageError(f"{text!r}: analysed is of the whole fleet")
-    return FleetThreshold(dims, ThresholdExpression(text.strip(), name, label, match[3], limit, shown, fails))
+    return FleetThreshold(dims, ThresholdExpression(text.strip(), name, label, match[2], limit, shown, fails))
 
 
 def parse_fleet_fail_under(text: str) -> FleetThreshold:

@@ -7,7 +7,6 @@ import json
 import os
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 from goodput_cli.monitor.snapshot import Snapshot
@@ -16,6 +15,7 @@ from goodput_cli.monitor.targets.base import Address, Place, TargetFailed
 from goodput_cli.monitor.targets.gcm_series import PREFIX, Series, Workload, series_of
 from goodput_cli.record.sinks.http import Identity, Refused, metadata, post
 from goodput_cli.record.workers import Unavailable
+from goodput_cli.vocabulary.text import iso_of_nine_digits
 
 ENDPOINT_VARIABLE = "GOODPUT_MONITORING_ENDPOINT"
 """Another server, for tests; it is not told who we are."""
@@ -133,7 +133,7 @@ class CloudMonitoring:
         end = now if now > self._last_end else self._last_end + APART_NS
         self._last_end = end
         keep_state(self._state, {"end_ns": end})  # before it is sent: what was sent is never forgotten
-        series = series_of(snapshot, self._workload, _rfc3339(end))
+        series = series_of(snapshot, self._workload, iso_of_nine_digits(end))
         failure: Refused | None = None
         for first in range(0, len(series), MOST_SERIES):
             try:
@@ -161,11 +161,6 @@ def accelerator_of(machine: str) -> str:
     """The accelerator of a machine type."""
     names = (name for prefix, name in _ACCELERATORS.items() if machine.lower().startswith(prefix))
     return next(names, _UNKNOWN)
-
-
-def _rfc3339(ns: int) -> str:
-    seconds, rest = divmod(ns, 10**9)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"
 
 
 def _reason(error: Refused) -> str:

@@ -15,7 +15,7 @@ from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.published import Family
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.threshold import VERDICTS, Threshold
 from goodput_cli.diagnostics.codes import SEVERITIES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.report.base import Page
@@ -23,7 +23,6 @@ from goodput_cli.vocabulary.categories import NOT_BADPUT, Category
 from goodput_cli.vocabulary.text import exact, finite, safe, seconds_text
 
 Labels = dict[str, str]
-_VERDICTS = ("failed", "warning", "passed", "not_recorded")
 _UNITS = ("seconds", "ratio")
 END = "# EOF\n"
 
@@ -116,7 +115,7 @@ def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
     verdicts, values, limits = [], [], []
     for (expression, action), threshold in by_name.items():
         labels = {"expression": expression, "action": action}
-        verdicts += [(labels | {"verdict": name}, str(int(threshold.verdict == name))) for name in _VERDICTS]
+        verdicts += [(labels | {"verdict": name}, str(int(threshold.verdict == name))) for name in VERDICTS]
         measured = labels | {"unit": threshold.unit}
         limits.append((measured, exact(threshold.limit)))
         value = _of(threshold.value)

@@ -23,7 +23,7 @@ from goodput_cli.report.sheets.html import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import Category, Look
 from goodput_cli.vocabulary.definitions import DEFINITIONS
 from goodput_cli.vocabulary.option import declared
-from goodput_cli.vocabulary.text import duration, iso, number, percent, period, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, period, plural
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
@@ -111,13 +111,13 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
     job, reliability = analysis.job, analysis.reliability
     rows = [Fact("attempts", str(job.attempts)), Fact("disruptions", str(job.disruptions), "disruptions")]
     if reliability is not None and reliability.mtbf_seconds is not None:
-        rows.append(Fact("MTBF", duration(round(reliability.mtbf_seconds * 1e9)), "disruptions"))
+        rows.append(Fact("MTBF", duration_of_seconds(reliability.mtbf_seconds), "disruptions"))
     steps = number(facts.shown_steps(analysis)) + facts.kept_range_text(job)
     rows.append(Fact("steps kept", steps, proof.ledger.get(Category.PRODUCTIVE.id)))
     if analysis.saves is not None:
         rows.append(Fact("saves", _saves_text(analysis.saves), proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
-        rows.append(Fact("ideal step time", duration(round(analysis.steps.ideal_seconds * 1e9)), "step-time"))
+        rows.append(Fact("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
     rows.append(Fact("ending", facts.ending_text(job)))
     return rows
 
@@ -125,7 +125,7 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
 def _saves_text(saves: Saves) -> str:
     if saves.interval_seconds is None:
         return str(saves.count)
-    return f"{saves.count} ({duration(round(saves.interval_seconds * 1e9))} apart)"
+    return f"{saves.count} ({duration_of_seconds(saves.interval_seconds)} apart)"
 
 
 def rolling_windows(analysis: Analysis) -> HtmlTable:

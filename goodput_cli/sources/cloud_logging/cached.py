@@ -19,8 +19,9 @@ from goodput_cli.sources.cloud_logging.credentials import ENDPOINT_VARIABLE
 from goodput_cli.sources.cloud_logging.faults import RefusedError
 from goodput_cli.sources.cloud_logging.query import LogQuery, rfc3339
 from goodput_cli.sources.cloud_logging.reading import LogReader, ns_of
+from goodput_cli.vocabulary.units import NS_PER_HOUR
 
-OVERLAP_NS = 3600 * 10**9
+OVERLAP_NS = NS_PER_HOUR
 CLOCK_MARGIN_NS = 600 * 10**9
 
 Identity = tuple[str, str, str]

@@ -15,8 +15,8 @@ from goodput_cli.sources.cloud_logging.lookback import Beginning, report_cut
 from goodput_cli.sources.cloud_logging.pages import PageReader
 from goodput_cli.sources.cloud_logging.query import LogQuery, log_ids, rfc3339
 from goodput_cli.sources.cloud_logging.reading import LogReader, Patient
+from goodput_cli.vocabulary.units import NS_PER_DAY
 
-NS_PER_DAY = 86_400 * 10**9
 SCHEME = "cloud-logging"
 
 

@@ -17,6 +17,8 @@ READ_SECONDS = 20.0
 """How long to wait for a connection, and between bytes."""
 CONNECTIONS = 32
 """Connections that are kept: at least one for each thread."""
+TRANSIENT_STATUS = (408, 429, 500, 502, 503, 504)
+"""HTTP answers after which the same request may succeed."""
 
 
 def check_address(*variables: str) -> None:

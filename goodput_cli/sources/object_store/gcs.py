@@ -17,6 +17,7 @@ from goodput_cli.sources.object_store.base import (
     CONNECT_SECONDS,
     CONNECTIONS,
     READ_SECONDS,
+    TRANSIENT_STATUS,
     DeniedError,
     ListPage,
     MissingError,
@@ -29,7 +30,6 @@ from goodput_cli.sources.retry import TransientError
 Result = TypeVar("Result")
 
 TIMEOUT = (CONNECT_SECONDS, READ_SECONDS)
-_TRANSIENT = (408, 429, 500, 502, 503, 504)
 _LIST_FIELDS = "items(name,size,generation),nextPageToken"
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_only",)
 EMULATOR = "STORAGE_EMULATOR_HOST"
@@ -111,7 +111,7 @@ def _asked(request: Callable[[], Result]) -> Result:
 
 def _is_transient(error: Exception) -> bool:
     if isinstance(error, GoogleAPICallError):
-        return error.code in _TRANSIENT
+        return error.code in TRANSIENT_STATUS
     if isinstance(error, GoogleAuthError):
         return bool(getattr(error, "retryable", False))
     from_network = isinstance(error, OSError | http.client.HTTPException | DataCorruption)

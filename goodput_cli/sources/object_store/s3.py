@@ -10,6 +10,7 @@ from goodput_cli.sources.object_store.base import (
     CONNECT_SECONDS,
     CONNECTIONS,
     READ_SECONDS,
+    TRANSIENT_STATUS,
     DeniedError,
     ListPage,
     MissingError,
@@ -35,7 +36,6 @@ except ImportError as error:
 
 Result = TypeVar("Result")
 
-_TRANSIENT = (408, 429, 500, 502, 503, 504)
 _GONE = (404, 412)
 _DENIED = (401, 403)
 
@@ -109,7 +109,7 @@ def _refused(error: Any) -> Exception:
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if status in _GONE:
         return MissingError(_one_line(error))
-    if status in _TRANSIENT or error.response.get("Error", {}).get("Code") == "SlowDown":
+    if status in TRANSIENT_STATUS or error.response.get("Error", {}).get("Code") == "SlowDown":
         return TransientError(_one_line(error))
     return DeniedError(_one_line(error)) if status in _DENIED else RefusedError(_one_line(error))
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
@@ -16,9 +15,9 @@ from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.steps.slow_regimes import slow_regimes
 from goodput_cli.analysis.steps.statistics import lost_in_regimes, timed_steps
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-I64 = NDArray[np.int64]
 _PARTS: dict[str, tuple[Category, ...]] = {
     "down": (Category.RECOVERY,),
     "queued": (Category.QUEUED,),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from statistics import median
 
@@ -54,7 +53,6 @@ class _Reader:
         lives, last, end = self._lives(), *self._end
         spans = [Span(life.attempt, life.undetermined) for life in lives]
         ledger = amounts_of(timeline, spans, self._training.taken_lost)
-        lives = [replace(life, ledger_startup=ledger.startup[life.attempt]) for life in lives]
         productive = timeline.ledger.between(
             np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)
         ).get((Category.PRODUCTIVE, -1), np.zeros(1))
@@ -72,7 +70,6 @@ class _Reader:
                 cost_given=self._save_ns is not None,
                 latency=self._latency,
                 asynchronous=self._job.asynchronous,
-                shows_saves=len(self._log.lines) > 0,
                 unit=self._training.unit,
                 start=int(self._job.clock.counted(np.array([timeline.start]))[0]),
                 lives=tuple(lives),

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
-Mask = NDArray[np.bool_]
+from goodput_cli.arrays import I64, Mask
 
 
 @dataclass(frozen=True)

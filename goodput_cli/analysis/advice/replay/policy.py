@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.replay.record import Record
 from goodput_cli.analysis.advice.replay.sums import Jumps, jumps
-
-I64 = NDArray[np.int64]
+from goodput_cli.arrays import I64
 
 
 class Policy(Protocol):

@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.replay.sums import FLAT, Jumps, Ramp, jumps
+from goodput_cli.arrays import I64
 
-I64 = NDArray[np.int64]
 Death = Literal["earliest", "middle", "latest"]
 
 
@@ -94,7 +93,6 @@ class Life:
     """ns before death that the ledger calls undetermined."""
     unseen_death: bool = False
     """Whether nothing logged its end."""
-    ledger_startup: int = 0
     began_at: str | None = None
     """The line that shows how it began; None where no line does."""
 
@@ -188,7 +186,6 @@ class Record:
     """ns until an asynchronous save can be used."""
     asynchronous: bool
     """Whether saves are asynchronous."""
-    shows_saves: bool
     unit: int
     """Usual step time of the job (ns)."""
     start: int

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import ASYNCHRONOUS, NS_PER_SECOND, Edge
+from goodput_cli.events.schema import ASYNCHRONOUS, Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
 from goodput_cli.events.text.stamps import read_dated
 from goodput_cli.events.values import number
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "megatron"
 PROGRESS = "megatron-progress"
@@ -107,7 +108,7 @@ RULES = (
         "elapsed time per iteration (",
         pattern(
             r"iteration\s+(?P<step>\S+?)/\s*(?P<total>\S+) \|.*?elapsed time per iteration \((?P<unit>ms|s)\):"
-            r"\s*(?P<each>[^\s|/]+)(?:.*?throughput per GPU \(TFLOP/s/GPU\):\s*(?P<throughput>[\d.]+))?"
+            r"\s*(?P<each>[^\s|/]+)(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
         ),
         _iteration,
         "iteration",

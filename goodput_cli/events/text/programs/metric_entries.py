@@ -10,12 +10,12 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.formats.mldiagnostics import CONFIGS, HOST, NAME, PROCESS, STEP, UNIT, VALUES, labels_of
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.sources.cloud_logging.query import SYSTEM_METRICS
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _STARTED = "mlrun_configs"
 STEP_TIME = "step_time"

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import Mark, Said, What
 from goodput_cli.events.text.rules import Rule, duration, pattern, whole
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "progress-bars"
 _EVERY = 20

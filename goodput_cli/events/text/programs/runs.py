@@ -10,15 +10,15 @@ from itertools import pairwise
 from typing import Any
 
 from goodput_cli.events.formats.mldiagnostics import NAME
-from goodput_cli.events.schema import NS_PER_SECOND
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.programs.metric_entries import STEP_TIME
 from goodput_cli.events.text.rules import Rule, pattern
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
 _SILENT_NS = 60 * NS_PER_SECOND
-_STEP_TIME = "step_time"
 RUN_LINES = "mldiagnostics-lines"
 """The format of lines that programs print, until it is known of which run they are."""
 _ONE_START_NS = 600 * NS_PER_SECOND
@@ -126,7 +126,7 @@ def _starts_of_runs(ordered: Sequence[Mark]) -> list[Mark]:
 
 def _records(ordered: Sequence[Mark]) -> list[Mark]:
     """One record a step: that of its time where it was measured, else the earliest of another metric."""
-    timed = {(said(mark).job, said(mark).step) for mark in ordered if said(mark).name == _STEP_TIME}
+    timed = {(said(mark).job, said(mark).step) for mark in ordered if said(mark).name == STEP_TIME}
     from_0 = counts_from_0([said(mark).step for mark in ordered if said(mark).what is What.STEP])
     out: list[Mark] = []
     last: dict[str, int] = {}
@@ -137,7 +137,7 @@ def _records(ordered: Sequence[Mark]) -> list[Mark]:
         if one.what is not What.STEP or one.step is None:
             out.append(mark)
             continue
-        beside = one.name != _STEP_TIME and (one.job, one.step) in timed
+        beside = one.name != STEP_TIME and (one.job, one.step) in timed
         again = last.get(one.job) == one.step
         if beside or again:
             if not out or out[-1].time < mark.time:

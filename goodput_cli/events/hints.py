@@ -1,0 +1,112 @@
+"""Hints: what a person says about logs that do not say it themselves, such as the year of stamps without one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.when import When, parse_when
+
+if TYPE_CHECKING:
+    from goodput_cli.events.formats.base import Format
+    from goodput_cli.events.mappings.registry import MappingFile, Mappings
+
+WHAT = "What"
+"""The heading of options that say what is read."""
+
+
+def _read_year(value: str | int) -> int:
+    year = int(value) if str(value).isascii() and str(value).isdigit() else 0
+    if not 1970 <= year < 2255:
+        raise UsageError(f"--year {value}: is no year from 1970 to 2254")
+    return year
+
+
+def _read_start(value: str | When) -> When:
+    """A time that needs no job to be one."""
+    when = parse_when(value) if isinstance(value, str) else value
+    if when.kind not in ("instant", "local"):
+        raise UsageError(f"--start {when.text}: write a date and a time, such as 2026-01-31T14:05")
+    return when
+
+
+class HintOptions(TypedDict, total=False):
+    """Hints as arguments, for editors and type checkers. Each is described at the field of `Hints` of its name."""
+
+    mapping: tuple[str, ...]
+    year: int | None
+    clock_start: When | str | None
+    tensorboard_tag: str | None
+    exact_run_name: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hints:
+    """What the person who asks knows and the log does not say."""
+
+    mapping: tuple[str, ...] = option(
+        (), WHAT, "A log format of your own: TOML (docs/mappings.md).", metavar="FILE", read=os.fspath
+    )
+    """Files that declare log formats."""
+    year: int | None = option(None, WHAT, "The year of stamps that name none.", metavar="YYYY", read=_read_year)
+    """Of stamps in text without one; None for that of the stamps around them, or of the file's last change."""
+    clock_start: When | None = option(
+        None, WHAT, "When a text without any time began.", names=("--start",), metavar="TIME", read=_read_start
+    )
+    """Of text in which no line has a time; None: what it says ends when the file was last changed."""
+    tensorboard_tag: str | None = option(
+        None, WHAT, "The scalar of event files whose steps count.", metavar="TAG", read=str
+    )
+    """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
+    exact_run_name: bool = option(False, WHAT, "Runs of ML Diagnostics whose names differ are different jobs.")
+    """Whether runs whose names differ in their time of start are jobs of their own."""
+    job_name: str | None = None
+    """What text, which names no job, is called."""
+    samples: bool = True
+    """Whether the samples of mappings have to be read as they say."""
+    now_ns: int = field(default_factory=time.time_ns)
+    """Where nobody knows when a source was last written to; ns since 1970 UTC."""
+
+    @cached_property
+    def files(self) -> tuple[MappingFile, ...]:
+        """The files of mappings, as they are now. Raises UsageError for one that cannot be read."""
+        from goodput_cli.events.mappings.registry import read_files  # few logs need one
+
+        return read_files(self.mapping) if self.mapping else ()
+
+    @cached_property
+    def mappings(self) -> Mappings:
+        """The formats that the files declare, and those that are shipped. Raises UsageError for a mistake."""
+        from goodput_cli.events.mappings.registry import load_mappings  # few logs need one
+
+        return load_mappings(self.files, samples=self.samples)
+
+    def checked(self) -> Hints:
+        """The same, with mappings that hold. Raises UsageError for one with a mistake, before anything is read."""
+        if self.mapping:
+            self.mappings  # noqa: B018
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: what is in the files, which it may not see, and not what was made of them."""
+        return {"files": self.files, **{name: value for name, value in self.__dict__.items() if name != "mappings"}}
+
+    @property
+    def first_formats(self) -> Sequence[Format]:
+        """Formats of records that a user declared."""
+        return self.mappings.first_formats if self.mapping else ()
+
+    @property
+    def last_formats(self) -> Sequence[Format]:
+        """Formats of records that shipped mappings declare."""
+        return self.mappings.last_formats
+
+    def about(self, job_name: str | None) -> Hints:
+        """The same of a job."""
+        return replace(self, job_name=self.job_name or job_name)
