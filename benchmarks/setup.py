@@ -55,16 +55,20 @@ def odd_log(lines: int) -> Path:
     return path
 
 
-def fleet(jobs: int) -> Path:
-    """A folder of logs, one job each, of some 1100 lines at the median and 40 000 at the most."""
-    folder = FOLDER / f"fleet-{jobs}"
+def fleet(jobs: int, median: int = 1100) -> Path:
+    """A folder of logs, one job each. median: lines of a log, which has 36 times as many at the most and 1.5 times at
+    the mean."""
+    name = f"fleet-{jobs}" if median == 1100 else f"fleet-{jobs}-{median}"
+    folder = FOLDER / name
     sizes = random.Random(1)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(jobs):
-        lines = int(min(max(1100 * sizes.lognormvariate(0, 0.9), 60), 40_000))
+        lines = int(min(max(median * sizes.lognormvariate(0, 0.9), 60), 36.4 * median))
         start = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(hours=number * 1080 / jobs)
-        name = f"fleet-{jobs}/job-{number:05d}"
-        _log(name, replace(_RECORDER, seed=number, lines=lines, job_name=f"job-{number:05d}", start=start))
+        _log(
+            f"{name}/job-{number:05d}",
+            replace(_RECORDER, seed=number, lines=lines, job_name=f"job-{number:05d}", start=start),
+        )
     return folder
 
 

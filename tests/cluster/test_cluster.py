@@ -9,25 +9,34 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from distributed import Client
 
+from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError
 from goodput_cli.fleet.passes import dask_engine, local_cluster
 from goodput_cli.fleet.passes.clusters import open_dask
 from goodput_cli.fleet.passes.engine import Workers
+from tests.support.fleet_processes import (
+    PATIENCE,
+    answers,
+    environment,
+    free_port,
+    left_behind,
+    read,
+    resident,
+    start,
+    workers_of,
+)
 from tests.support.fleets import make_fleet
 
 JOBS = 200
-PATIENCE = 120.0
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of other packages, in other processes
 
 
@@ -45,70 +54,6 @@ def expected(folder: Path) -> dict[str, bytes]:
     return answers(folder, "one", "--workers", "1")
 
 
-def command(folder: Path, name: str, *more: str) -> list[str]:
-    outputs = [argument for ending in ("json", "csv", "txt") for argument in ("-o", f"{name}.{ending}")]
-    return [
-        sys.executable, "-m", "goodput_cli", "fleet", "logs", "--labels", "labels.csv", "--by", "team", "-q", "--force",
-        *outputs, *more,
-    ]  # fmt: skip
-
-
-def environment(folder: Path) -> dict[str, str]:
-    """Its own folder for temporary files, which is to be empty afterwards."""
-    temporary = folder / "temporary"
-    temporary.mkdir(exist_ok=True)
-    paths = [str(Path(__file__).parent.parent.parent), str(folder / "plugins")]
-    return {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def start(folder: Path, name: str, *more: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        command(folder, name, *more), cwd=folder, env=environment(folder), stderr=subprocess.PIPE,
-        start_new_session=True,
-    )  # fmt: skip
-
-
-def read(folder: Path, name: str) -> dict[str, bytes]:
-    return {ending: (folder / f"{name}.{ending}").read_bytes() for ending in ("json", "csv", "txt")}
-
-
-def answers(folder: Path, name: str, *more: str) -> dict[str, bytes]:
-    process = start(folder, name, *more)
-    _, said = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, said) == (0, b"")
-    return read(folder, name)
-
-
-def workers_of(process: subprocess.Popen[bytes], least: int, *, working: bool = False) -> list[psutil.Process]:
-    """The worker processes, once there are so many; working: that have done something."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline and process.poll() is None:
-        children = [one for one in psutil.Process(process.pid).children(recursive=True) if _is_worker(one, working)]
-        if len(children) >= least:
-            return children
-        time.sleep(0.05)
-    return []
-
-
-def _is_worker(process: psutil.Process, working: bool) -> bool:
-    try:
-        return "spawn_main" in " ".join(process.cmdline()) and (not working or process.memory_info().rss > 60 << 20)
-    except psutil.Error:
-        return False
-
-
-def left_behind(folder: Path, group: int) -> list[str]:
-    """Processes of a session, and temporary files."""
-    processes = []
-    for one in psutil.process_iter():
-        try:
-            if os.getsid(one.pid) == group and one.status() != psutil.STATUS_ZOMBIE:
-                processes.append(" ".join(one.cmdline()))
-        except (psutil.Error, OSError):
-            continue
-    return [*processes, *(str(path) for path in (folder / "temporary").iterdir())]
-
-
 @pytest.mark.parametrize("workers", ["2", "3"])
 def test_any_number_of_workers_gives_the_same_bytes_in_little_memory(
     folder: Path, expected: dict[str, bytes], workers: str
@@ -122,14 +67,6 @@ def test_any_number_of_workers_gives_the_same_bytes_in_little_memory(
     assert read(folder, "several") == expected
     assert 0 < most < 200e6
     assert list((folder / "temporary").iterdir()) == []
-
-
-def resident(process: psutil.Process) -> int:
-    """Bytes of memory, shared ones too; 0 for a process that is gone."""
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
 
 
 def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> None:
@@ -146,12 +83,6 @@ def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> N
     assert runs[0].stdout == runs[1].stdout
     assert b"large.jsonl: takes some 0.2 GB, more than --memory; done by this process alone" in runs[1].stderr
     assert b"done by this process" not in runs[0].stderr
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @pytest.fixture
@@ -197,6 +128,25 @@ def test_somebodys_cluster_gives_the_same_bytes_and_its_loss_is_said(
     if lost.returncode == 1:
         assert b"run again with --store to go on" in said
     assert answers(folder, "again", "--workers", "1", "--store", "shared-2") == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "code", "words"),
+    [
+        ("tls://127.0.0.1:1", 1, "wants certificates; name them in dask's configuration"),
+        ("tcp://127.0.0.1:1", 2, "--insecure-scheduler"),
+        ("broken.json", 2, "is no file that a dask scheduler wrote"),
+        ("open.json", 2, "--insecure-scheduler"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_used_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: str, code: int, words: str
+) -> None:
+    monkeypatch.chdir(folder)
+    Path("broken.json").write_text("{}")
+    Path("open.json").write_text('{"address": "tcp://127.0.0.1:1"}')
+    assert run(["fleet", "logs/part-0", "--scheduler", named, "--store", "unused"]) == code
+    assert words in capsys.readouterr().err
 
 
 def test_workers_of_this_machine_refuse_who_has_no_certificate(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ def test_names_of_a_log_do_nothing_on_a_page() -> None:
     page = Path("out.html").read_text()
     assert evil not in page
     assert "&lt;script&gt;alert(1)" in page
+    assert f"<title>{escape(evil)}, {escape(evil)}: 60.00 % of 80.0 h</title>" in page
     assert Path("out.prom").read_text().endswith("# EOF\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,18 +54,20 @@ def open_dask(count: int, workers: Workers, store: Path) -> Iterator[Dask]:
 
 @contextlib.contextmanager
 def _somebodys_cluster(workers: Workers, store: Path) -> Iterator[Dask]:
-    address = workers.scheduler or ""
-    secure = address.startswith("tls://")
-    if not secure and not workers.insecure_scheduler:
+    address = _address(workers.scheduler or "")
+    if not address.startswith("tls://") and not workers.insecure_scheduler:
         raise UsageError(
             "--scheduler: whoever can speak to a scheduler can run code on its workers; name one with tls://, or say "
             "--insecure-scheduler"
         )
-    named = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
-        client = Client(**named, timeout=30)
+        client = Client(address, timeout=30)
     except (OSError, ValueError, TimeoutError) as error:
         raise GoodputError(f"the scheduler at {address} cannot be reached: {error}") from error
+    except TypeError as error:  # what dask says of TLS without certificates
+        raise GoodputError(
+            f"the scheduler at {address} wants certificates; name them in dask's configuration (distributed.comm.tls)"
+        ) from error
     try:
         _shake_hands(client, store)
         limits = [one["memory_limit"] for one in client.scheduler_info(n_workers=-1)["workers"].values()]
@@ -73,6 +76,17 @@ def _somebodys_cluster(workers: Workers, store: Path) -> Iterator[Dask]:
         raise is_gone(address) from error
     finally:
         client.close(timeout=2)
+
+
+def _address(named: str) -> str:
+    """Where a scheduler is, that is named by its address or by the file that it wrote. Raises UsageError."""
+    file = Path(named)
+    if not file.is_file():
+        return named
+    try:
+        return str(json.loads(file.read_text())["address"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"--scheduler {named}: is no file that a dask scheduler wrote") from error
 
 
 def _shake_hands(client: Client, store: Path) -> None:

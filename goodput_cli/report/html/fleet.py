@@ -83,15 +83,21 @@ def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     sums, total = report.sums, report.total
     tiles = []
     if sums.known_time:
-        tiles.append(("lost accelerator hours", f"{hours(sums.lost):,.0f}", False))
-        tiles.append(("of them held", f"{hours(sums.held_lost):,.0f}", False))
+        tiles.append(("lost accelerator hours", _amount(hours(sums.lost)), False))
+        tiles.append(("of them held", _amount(hours(sums.held_lost)), False))
     if total.cost is not None:
-        tiles.append(("that cost", total.cost, False))
+        costs = (f"{_amount(float(amount))} {code}" for code, amount in sorted(sums.money.items()))
+        tiles.append(("that cost", ", ".join(costs), False))
     tiles.append(("failures", f"{sums.failures:,}", False))
     if sums.availability is not None:
         tiles.append(("availability", percent_text(percent(sums.availability) or 0.0), False))
-    tiles.append(("MPG", mpg_text(report), report.mpg.mpg is None))
+    mpg = percent(report.mpg.mpg)
+    tiles.append(("MPG", mpg_text(report) if mpg is None else percent_text(mpg), mpg is None))
     return tiles
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
 def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from markupsafe import Markup
 
 from goodput_cli.fleet.report.fill import category_name
 from goodput_cli.fleet.report.report import FleetReport
+from goodput_cli.fleet.report.rows import RunLine
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
 from goodput_cli.report.html.drawing import INK, drawn_inside, finished, narrowed
 from goodput_cli.report.html.vegalite import Spec, field, independent, layered, marks, only, sum_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.category_names import title
-from goodput_cli.vocabulary.text import safe, shorten
+from goodput_cli.vocabulary.text import percent, safe, shorten
 
 Drawings = tuple[Markup, ...]
 _WIDTH = 820
 _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
 _GOOD = Category.PRODUCTIVE.look.colour
 _MISSING = "#8a8a8a"
+_LETTER = 7
+_LABELLED = re.compile(r'<path (aria-label="([^"]*)"[^>]*)/>')
+"""A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
 
 def factors_chart(report: FleetReport) -> Drawings:
@@ -36,13 +42,14 @@ def factors_chart(report: FleetReport) -> Drawings:
         "ideal": ideal,
     }
     widest = max([value for value in known.values() if value is not None], default=1)
+    shares = {"allocated": mpg.scheduling, "kept training": mpg.runtime, "ideal": mpg.program}
     rows = [
         {"name": name, "hours": widest if value is None else value, "missing": value is None,
-         "text": "not recorded" if value is None else f"{value:,.1f} h"}
+         "text": "not recorded" if value is None else f"{value:,.1f} h{_of_above(shares.get(name))}"}
         for name, value in known.items()
     ]  # fmt: skip
-    y = field("name", "N", sort=list(known), axis={"title": None, "labelLimit": 200})
-    scale = {"domain": [0, 1.2 * widest], "nice": False}  # room for the words behind the widest
+    y = field("name", "N", sort=list(known), axis={"title": None, "labelLimit": 200, "minExtent": _room_for(known)})
+    scale = {"domain": [0, 1.45 * widest], "nice": False}  # room for the words behind the widest
     x = field("hours", axis={"title": "accelerator hours", "tickCount": 6}, scale=scale)
     outline = {"filled": False, "stroke": _MISSING, "strokeDash": [4, 3]}
     word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
@@ -52,6 +59,11 @@ def factors_chart(report: FleetReport) -> Drawings:
         marks(rows, "text", word, x=x, y=y, text=field("text", "N")),
     )
     return _drawn(layered(*layers, width=_WIDTH, height=120), "factors")
+
+
+def _of_above(share: Fraction | None) -> str:
+    """What a bar is of the one above it: a factor of MPG."""
+    return "" if share is None else f" ({percent(float(100 * share))} of the one above)"
 
 
 def weeks_chart(report: FleetReport) -> Drawings:
@@ -101,7 +113,7 @@ def groups_chart(report: FleetReport) -> Drawings | None:
         ]
     if not rows:
         return None
-    y = field("group", "N", sort=order, axis={"title": None, "labelLimit": 220})
+    y = field("group", "N", sort=order, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(order)})
     x = sum_of("hours", axis={"title": "lost job hours" if by_time else "lost accelerator hours"})
     chart = marks(rows, "bar", {}, x=x, y=y, color=_colour(rows))
     return _drawn({**chart, "width": _WIDTH, "height": max(24 * len(order), 60)}, "groups")
@@ -111,7 +123,7 @@ def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """Categories by their colours, named below."""
     names = list(dict.fromkeys(str(row["category"]) for row in rows))
     scale = {"domain": names, "range": [BY_NAME[_id_of(name)].look.colour for name in names]}
-    names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180}
+    names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180, "columnPadding": 40}
     return field("category", "N", scale=scale, legend=names_below)
 
 
@@ -153,9 +165,8 @@ def runs_chart(report: FleetReport) -> Drawings | None:
     rows = []
     for row in chosen:
         amount = row.ns / HOUR_NS if by_time else hours(int(row.chip_ns or 0))
-        name = f"{shorten(safe(row.job), _NAME)} {safe(row.team or '')}".strip()
         if amount > 0:
-            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": name})
+            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount)})
     if len(rows) < 2:
         return None
     axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, "format": "~s"}
@@ -164,6 +175,13 @@ def runs_chart(report: FleetReport) -> Drawings | None:
     look = {"size": 36, "filled": True, "opacity": 0.6, "color": _GOOD}
     chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
     return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")
+
+
+def _said(row: RunLine, amount: float) -> str:
+    """`llm-7b #2, search: 74.20 % of 1,024.0 h`."""
+    number = f" #{row.run}" if row.runs > 1 and row.run else ""
+    team = f", {shorten(safe(row.team), _NAME)}" if row.team else ""
+    return f"{shorten(safe(row.job), _NAME)}{number}{team}: {percent(row.goodput_percent or 0.0)} of {amount:,.1f} h"
 
 
 def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
@@ -182,7 +200,14 @@ def _id_of(shown: str) -> str:
     return next(name for name in BY_NAME if title(name) == shown)
 
 
+def _room_for(names: Iterable[str]) -> int:
+    """Dots for names beside an axis: the page's letters are wider than those that the chart is laid out with."""
+    return _LETTER * max(map(len, names), default=0) + 8
+
+
 def _drawn(chart: Spec, name: str) -> Drawings:
-    """The chart, and the same for a phone."""
+    """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label, as its
+    title too."""
     spec, name = finished(chart), f"fleet-{name}"
-    return Markup(drawn_inside(spec, None, name)), Markup(drawn_inside(narrowed(spec), None, f"{name}-narrow"))
+    drawn = drawn_inside(spec, None, name), drawn_inside(narrowed(spec), None, f"{name}-narrow")
+    return tuple(Markup(_LABELLED.sub(r"<path \1><title>\2</title></path>", one)) for one in drawn)
