@@ -86,3 +86,16 @@ def test_few_states_of_a_bar_are_kept() -> None:
     assert kept[0] == 0
     assert kept[-1] == 8999
     assert len(kept) < 100
+
+
+def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> None:
+    """As Slurm keeps them with `--error`: the bar alone, and an evaluation that is only a bar too."""
+    before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
+    evaluation = state(0, 10, 0) + " ?it/s]" + state(5, 10, 10) + "  2.00s/it]" + state(10, 10, 20) + "  2.00s/it]"
+    bars = before + evaluation + behind
+    losses = "".join(f"{{'loss': 2.1, 'learning_rate': 4.9e-05, 'epoch': 0.{at}}}\n" for at in range(6))
+    errors = "\r".join(part.split("{'loss'")[0] for part in bars.split("\r"))
+    folder = written(tmp_path / "run", slurm__8_err=errors, slurm__8_out=losses)
+    analysis = analysed(folder, clock_start="2026-03-01T10:00:00Z")
+    assert seconds(analysis) == {"productive": 120, "EVAL_STEP": 20}
+    assert analysis.job.attempts == 1
