@@ -13,6 +13,7 @@ from goodput_cli.analysis.advice.formulas import Formulas, formulas
 from goodput_cli.analysis.advice.posterior import Spread, spread
 from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.results import IfCost, IntervalAdvice, Verdict
+from goodput_cli.vocabulary.text import plural
 
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3
@@ -136,7 +137,11 @@ def _verdict(today: int, exposure: Exposure, optimal: Optimum, drawn: Spread) ->
         return "keep", None, None
     known = exposure.mtbf_given is not None
     if not known and exposure.failures < LEAST_FAILURES:
-        return "unclear", "few_failures", f"{exposure.failures} failures say too little; {_MORE}"
+        return (
+            "unclear",
+            "few_failures",
+            f"{plural(exposure.failures, 'failure')} {'says' if exposure.failures == 1 else 'say'} too little; {_MORE}",
+        )
     if drawn.probability is not None and drawn.probability >= _SURE:
         return "change", None, None
     return "unclear", "not_sure", f"another interval may be better, but that is not sure; {_MORE}"

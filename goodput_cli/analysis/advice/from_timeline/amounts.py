@@ -18,7 +18,7 @@ from goodput_cli.analysis.steps.statistics import lost_in_regimes, timed_steps
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-_PARTS: dict[str, tuple[Category, ...]] = {
+PARTS: dict[str, tuple[Category, ...]] = {
     "down": (Category.RECOVERY,),
     "queued": (Category.QUEUED,),
     "init": (Category.TPU_INITIALIZATION,),
@@ -143,7 +143,7 @@ def _passages(timeline: Timeline) -> dict[str, I64]:
     starting = timeline.ledger.between(left, np.maximum(left, begin[1:]))
     parts = {
         name: sum(((down if name in _UNTIL_UP else starting).get((one, -1), nothing) for one in categories), nothing)
-        for name, categories in _PARTS.items()
+        for name, categories in PARTS.items()
     }
     return {**parts, "undetermined": down.get((Category.UNDETERMINED, -1), nothing)}
 
