@@ -132,12 +132,12 @@ def _startup(timeline: Timeline) -> list[int]:
 
 def _passages(timeline: Timeline) -> dict[str, I64]:
     """ns of each part between the training of each attempt and that of the next; as a disruption has them."""
-    attempts, stretches = timeline.attempts, timeline.training.spans
+    attempts, spans = timeline.attempts, timeline.training.spans
     begin = attempts.up.copy()
-    bounds = search(stretches.attempt, np.arange(len(begin) + 1))
+    bounds = search(spans.attempt, np.arange(len(begin) + 1))
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
-    begin[some] = stretches.start[bounds[some]]
-    left, up = np.maximum(attempts.up, stretches.latest_end(attempts.up))[:-1], attempts.up[1:]
+    begin[some] = spans.start[bounds[some]]
+    left, up = np.maximum(attempts.up, spans.latest_end(attempts.up))[:-1], attempts.up[1:]
     nothing = np.zeros(len(up), dtype=np.int64)
     down = timeline.ledger.between(left, np.maximum(left, up))
     starting = timeline.ledger.between(left, np.maximum(left, begin[1:]))
