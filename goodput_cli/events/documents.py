@@ -37,7 +37,8 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, hints: 
             return EventFile()
     if JsonObjects.begins(batch.data):
         return JsonObjects()
-    if not batch.data.startswith(b"{") or _may_be_text(batch.data):
+    python = batch.data.startswith(b"{'")  # a dict as Python prints it, which is no JSON
+    if python or not batch.data.startswith(b"{") or _may_be_text(batch.data):
         reader = _of_text(batch, hints or Hints())
         if reader is not None:
             return reader

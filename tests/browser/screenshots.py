@@ -8,6 +8,7 @@ from typing import Any
 
 import goodput_cli
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
 from tests.browser.tabs import ROOT, launched, opened
 
@@ -26,6 +27,7 @@ def main() -> None:
         _headline(browser, report)
         _zoomed(browser, report)
         _phone(browser, report)
+        _comparison(browser, Path(folder))
         _picture(browser, _written(analysis, Path(folder), "svg"))
     for image in sorted(IMAGES.glob("*.png")):
         size = image.stat().st_size
@@ -71,6 +73,16 @@ def _phone(browser: Any, report: Path) -> None:
     """The main chart on a phone."""
     with opened(browser, report, width=390) as tab:
         tab.page.locator("section[aria-labelledby=steps-and-clock]").screenshot(path=IMAGES / "report-phone.png")
+        tab.page.locator(".rows:has(#disruption-row-1)").screenshot(path=IMAGES / "report-phone-rows.png")
+
+
+def _comparison(browser: Any, folder: Path) -> None:
+    """The beginning of a comparison."""
+    file = folder / "change.html"
+    assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(file)]) == 0
+    with opened(browser, file, dark=True, drawn=False) as tab:
+        tab.page.set_viewport_size({"width": 1280, "height": 1150})
+        tab.page.screenshot(path=IMAGES / "compare.png")
 
 
 def _picture(browser: Any, picture: Path) -> None:

@@ -67,6 +67,15 @@ def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
     assert "no_clock" in codes(analysis)
 
 
+def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) -> None:
+    epochs = ["".join(state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]" for done in range(51))
+              for epoch in range(2)]  # fmt: skip
+    loader = "".join(state(done, 10, done, "Validation DataLoader 0: ") + "  1.00it/s]" for done in range(11))
+    folder = written(tmp_path / "run", a_log=epochs[0] + loader + epochs[1] + "\n")
+    found = seconds(analysed(folder, clock_start="2026-03-01T10:00:00Z"))
+    assert found == {"productive": 200, "EVAL_STEP": 10}
+
+
 def test_other_bars_are_none_of_training(tmp_path: Path) -> None:
     bars = "".join(state(at, 40, at, "Loading checkpoint shards: ") + "  1.00s/it]" for at in range(41))
     bars += "".join(state(at, 900, at) + "  1.00s/it]" for at in range(0, 901, 100))
@@ -86,3 +95,16 @@ def test_few_states_of_a_bar_are_kept() -> None:
     assert kept[0] == 0
     assert kept[-1] == 8999
     assert len(kept) < 100
+
+
+def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> None:
+    """As Slurm keeps them with `--error`: the bar alone, and an evaluation that is only a bar too."""
+    before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
+    evaluation = state(0, 10, 0) + " ?it/s]" + state(5, 10, 10) + "  2.00s/it]" + state(10, 10, 20) + "  2.00s/it]"
+    bars = before + evaluation + behind
+    losses = "".join(f"{{'loss': 2.1, 'learning_rate': 4.9e-05, 'epoch': 0.{at}}}\n" for at in range(6))
+    errors = "\r".join(part.split("{'loss'")[0] for part in bars.split("\r"))
+    folder = written(tmp_path / "run", slurm__8_err=errors, slurm__8_out=losses)
+    analysis = analysed(folder, clock_start="2026-03-01T10:00:00Z")
+    assert seconds(analysis) == {"productive": 120, "EVAL_STEP": 20}
+    assert analysis.job.attempts == 1

@@ -26,12 +26,13 @@ class _Beside:
         stems: defaultdict[str, list[int]] = defaultdict(list)
         folders: defaultdict[str, list[int]] = defaultdict(list)
         for code in codes:
-            stems[_stem(names[code])].append(code)
+            stems[stem_of(names[code])].append(code)
             folders[folder_of(names[code])].append(code)
         return cls(stems, folders)
 
 
-def _stem(name: str) -> str:
+def stem_of(name: str) -> str:
+    """The name of a source without its ending: the same of `slurm-812.out` and `slurm-812.err`."""
     return name.removesuffix(".gz").removesuffix(".zst").rpartition(".")[0]
 
 
@@ -49,7 +50,7 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
             yearless.append(code)
     found: dict[int, list[int]] = {}
     for code in yearless:
-        groups = beside.stem[_stem(names[code])], beside.folder[folder_of(names[code])]
+        groups = beside.stem[stem_of(names[code])], beside.folder[folder_of(names[code])]
         own, others = ([ns for other in group for ns in dated[other]] for group in groups)
         found[code] = own or others
     return found
@@ -64,7 +65,7 @@ def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> d
         others = [one for one in beside.folder[folder_of(names[code])] if one in stepping]
         if code in stepping or not others:
             continue
-        same = [sources[one] for one in beside.stem[_stem(names[code])] if one in stepping]
+        same = [sources[one] for one in beside.stem[stem_of(names[code])] if one in stepping]
         marks = _with_ends(source.marks, same)
         found[code] = replace(source, marks=_with_iterations(marks, [sources[one] for one in others]))
     return found

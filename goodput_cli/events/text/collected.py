@@ -13,7 +13,7 @@ from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
-from goodput_cli.events.text.beside import completed, times_beside
+from goodput_cli.events.text.beside import completed, stem_of, times_beside
 from goodput_cli.events.text.jobs import TextFile, name_jobs
 from goodput_cli.events.text.marks import Mark, What
 from goodput_cli.events.text.meaning import said
@@ -22,7 +22,7 @@ from goodput_cli.events.text.noticed import note_damage, note_jobs, note_runs, n
 from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.programs import launcher, megatron, mllog, scheduler
-from goodput_cli.events.text.programs.progress_bars import as_records
+from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
 from goodput_cli.events.text.running import by_elapsed, settled
@@ -64,10 +64,11 @@ class Texts:
             code: replace(source, marks=[mark for mark in source.marks if not _is_run(mark)])
             for code, source in sources.items()
         }
+        trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.marks)}
         for code, source in completed(sources, names).items():
             if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
                 source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-            source.marks = as_records(settled(source.marks))
+            source.marks = as_records(settled(source.marks), stem_of(names[code]) in trainers)
             if hints.mapping and hints.mappings.has_own_clock(_formats(source.marks)):
                 source.marks = [mark for mark in source.marks if mark.said is not None]
             zone = zones.get(folder_of(names[code]))

@@ -31,7 +31,7 @@ from goodput_cli.sources.base import RawBatch, Record
 
 SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
-_OBJECT = re.compile(rb"\s*(?:\{|\[\s*(?:\{|\]|\Z))")
+_OBJECT = re.compile(rb"\s*(?:\{(?!')|\[\s*(?:\{|\]|\Z))")
 _PREFIXED = 128
 """Prefixes are in so many characters."""
 

@@ -24,7 +24,7 @@ Table = Mapping[str, Sequence[Any]]
 _MS = 1_000_000
 _DIGIT, _BETWEEN = 0.0085, 0.008
 """How much of the width a digit takes, and the space behind a number; disruptions that are nearer share one."""
-_PHONE = 3.5
+_PHONE = 4.5
 """How much more of it on a phone."""
 _DOTS = 12
 """How many dots high a bar is that fills its lane. Heights are rounded up to a dot: what is there is seen."""
@@ -173,20 +173,30 @@ def _disruptions(picture: Picture) -> Table:
     return {
         "t": _ms(picture, marks.time),
         "text": _labels(share, marks.number.tolist(), last),
-        "few": _labels([place / _PHONE for place in share], marks.number.tolist(), last),
+        "few": _labels(share, marks.number.tolist(), last, _PHONE),
         "number": marks.number.tolist(),
     }
 
 
-def _labels(places: list[float], first: list[int], last: list[int]) -> list[str]:
-    """A label a mark, `4` or `4-6`; where it would run into the next mark's, that one has none and is named by it."""
+def _labels(places: list[float], first: list[int], last: list[int], larger: float = 1) -> list[str]:
+    """A label a mark, `4` or `4-6`; where it would run into the next mark's, or out of the picture, that one has none
+    and is named by the one before. larger: than in a wide picture."""
     texts = [""] * len(places)
     shown = 0
     for row, place in enumerate(places):
-        if row == 0 or place >= places[shown] + len(texts[shown]) * _DIGIT + _BETWEEN:
-            shown = row
-        texts[shown] = str(first[shown]) if last[row] == first[shown] else f"{first[shown]}\N{EN DASH}{last[row]}"
+        own = _label(first[row], last[row])
+        fits = place >= places[shown] + _room(texts[shown]) * larger and place + _room(own) * larger <= 1 + _BETWEEN
+        shown = row if row == 0 or fits else shown
+        texts[shown] = _label(first[shown], last[row])
     return texts
+
+
+def _label(first: int, last: int) -> str:
+    return str(first) if last == first else f"{first}\N{EN DASH}{last}"
+
+
+def _room(text: str) -> float:
+    return len(text) * _DIGIT + _BETWEEN
 
 
 def _shares(picture: Picture, shares: Shares) -> Table:

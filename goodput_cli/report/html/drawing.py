@@ -24,6 +24,8 @@ INK = "currentColor"
 """The colour of text, of the page or of the picture."""
 _NARROW = {"width": 225, "minExtent": 108, "maxExtent": 108, "labelLimit": 104, "tickCount": 4, "columns": 2}
 """The most of each on a phone."""
+_ROOM = {"left": 14, "right": 34, "top": 5, "bottom": 5}
+"""Around charts whose names stand at their edges: a reader's font may be wider than the one measured here."""
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _CONFIG: Spec = {
     "aria": False,
@@ -60,7 +62,8 @@ def drawn(spec: Spec, columns: ChartColumns | None, background: str | None = Non
 
 def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
     """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
-    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn(spec, columns))  # a hundredth of a dot is fine enough
+    roomy = {"padding": _ROOM, **spec} if columns is None else spec
+    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn(roomy, columns))  # a hundredth of a dot is fine enough
     numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
 
     def own(match: re.Match[str]) -> str:
@@ -72,8 +75,7 @@ def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
 def narrowed(spec: Spec) -> Spec:
     """A chart for a phone: a narrow plot, less room for names, and no title, for the page has one. report.js does the
     same to charts that move."""
-    room = {"left": 14, "right": 34, "top": 5, "bottom": 5}  # phones have wider fonts than those measured here
-    return {name: _narrow(name, value) for name, value in spec.items() if name != "title"} | {"padding": room}
+    return {name: _narrow(name, value) for name, value in spec.items() if name != "title"}
 
 
 def _narrow(name: str, value: Any) -> Any:

@@ -67,7 +67,8 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
     """What people are shown of a sheet, in words, and of long tables the first `most` rows."""
     every, columns = shown_rows(sheet), shown_columns(sheet)
     rows = list(islice(every, most))
-    cells = [_cells(column, [row[position] for row in rows]) for position, column in columns]
+    judged = any(column.name in _TONES for _, column in columns)
+    cells = [_cells(column, [row[position] for row in rows], judged=judged) for position, column in columns]
     return HtmlTable(
         title=sheet.title,
         summary=sheet.summary,
@@ -107,11 +108,12 @@ def _head(column: Column) -> str:
     return column.heading + (" (UTC)" if column.kind == "instant" else "")
 
 
-def _cells(column: Column, values: list[Cell]) -> list[HtmlCell]:
+def _cells(column: Column, values: list[Cell], *, judged: bool) -> list[HtmlCell]:
+    """judged: whether gains and losses are better and worse."""
     if column.kind != "share":
         texts = cell_texts(column, values)
         return [
-            HtmlCell(text, None, is_left(column), _tone(column, value))
+            HtmlCell(text, None, is_left(column), _tone(column, value, judged=judged))
             for text, value in zip(texts, values, strict=True)
         ]
     shares = (finite(float(value)) if isinstance(value, int | float) else None for value in values)
@@ -119,7 +121,7 @@ def _cells(column: Column, values: list[Cell]) -> list[HtmlCell]:
     return [HtmlCell("", None if share is None else min(max(share, 0.0), 1.0), True, tone) for share in shares]
 
 
-def _tone(column: Column, value: Cell) -> str:
-    if column.kind in ("change", "points") and isinstance(value, int | float) and value:
+def _tone(column: Column, value: Cell, *, judged: bool) -> str:
+    if judged and column.kind in ("change", "points") and isinstance(value, int | float) and value:
         return "good" if value > 0 else "bad"
     return "" if column.name else _TONES.get(str(value), "")

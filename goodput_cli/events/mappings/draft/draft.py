@@ -122,7 +122,8 @@ def _that_read(draft: Draft, name: str) -> list[Rule]:
     kept: list[Rule] = []
     for rule in draft.rules:
         if not rule.active:
-            kept.append(rule)
+            if read_line(_made(draft, name, kept), rule.example) is None:
+                kept.append(rule)
             continue
         for keys in (rule.keys, [*rule.keys, "slow = true             # no text of four characters is in every line"]):
             tried = Rule(rule.event, keys, rule.example, rule.lines, rule.note)

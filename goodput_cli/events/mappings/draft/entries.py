@@ -16,7 +16,7 @@ FORMATS = (
     "%d/%m/%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S",
     "%a %b %d %H:%M:%S %Y", "%b %d %Y %H:%M:%S", "%b %d, %Y %H:%M:%S", "%d %b %Y %H:%M:%S", "%y/%m/%d %H:%M:%S",
     "%Y.%m.%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y%m%d %H:%M:%S", "%Y%m%d-%H:%M:%S", "%Y%m%d-%H%M%S",
-    "%m/%d/%y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%b %d %H:%M:%S", "%m-%d %H:%M:%S",
+    "%m/%d/%y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%b %d %H:%M:%S", "%m-%d %H:%M:%S", "%m/%d %H:%M:%S",
 )  # fmt: skip
 """Stamps that logs are not searched for, the likeliest first."""
 AMERICAN = "%m/%d/%Y %H:%M:%S"
@@ -32,8 +32,10 @@ _LOGGER = (
     r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root|\d+)"
     r"(?:\[\d+\])?"
 )
+_AROUND = r"[\s\[\]()|:,>-]*"
 _HEADER = re.compile(
-    rf"[\s\[\]()|:,>-]*(?:{_LEVEL}\b[\s\[\]()|:,>-]*)?(?:{_LOGGER}(?:\]:?|\)|\s*[|:>-])[\s\[\](|:>-]+(?:{_LEVEL}\b[\s\])|:,>-]*)?)*"
+    rf"{_AROUND}(?:[\w.]+\s+-\s+(?={_LEVEL}\b))?(?:{_LEVEL}\b{_AROUND})?"
+    rf"(?:{_LOGGER}(?:\]:?|\)|\s*[|:>-])[\s\[\](|:>-]+(?:{_LEVEL}\b{_AROUND})?)*"
 )
 
 
@@ -97,10 +99,12 @@ def clock_of(texts: Sequence[str]) -> Clock:
 
 def entry_of(line: str, clock: Clock) -> Entry | None:
     """A line as a message; None for a blank one."""
-    text = bare(line[:_LONGEST]).text.rstrip()
+    taken = bare(line[:_LONGEST])
+    text = taken.text.rstrip()
     if not text.strip():
         return None
     stamp, span = clock.read(text)
+    stamp = taken.collected or stamp
     begin = span[1] if span is not None and span[0] < _BEFORE else 0
     header = _HEADER.match(text, begin)
     begin = header.end() if header is not None and header.end() < len(text) else begin

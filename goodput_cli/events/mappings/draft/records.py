@@ -69,7 +69,7 @@ def records_draft(rows: Sequence[Row]) -> Draft:
         draft.notes.append("no key holds a time: say which one does, and how it is written")
     elif time.format:
         draft.top.append(f'time = {{ format = "{time.format}" }}')
-    kind = _kind_key(rows)
+    kind = _kind_key(rows, time)
     groups = _groups(rows, kind, time)
     named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in candidates(lines, ())]
     if not named:
@@ -154,7 +154,7 @@ def _written(value: Any) -> str | None:
     return ""
 
 
-def _kind_key(rows: Sequence[Row]) -> str | None:
+def _kind_key(rows: Sequence[Row], time: TimeKey | None) -> str | None:
     """The key whose few values say what a record is about."""
     values: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows[: 20 * _MOST]:
@@ -164,7 +164,9 @@ def _kind_key(rows: Sequence[Row]) -> str | None:
     fitting = {
         path: counts
         for path, counts in values.items()
-        if 1 < len(counts) <= _KINDS and sum(counts.values()) >= 0.8 * min(len(rows), 20 * _MOST)
+        if 1 < len(counts) <= min(_KINDS, len(rows) / 2)
+        and (time is None or path != time.path)
+        and sum(counts.values()) >= 0.8 * min(len(rows), 20 * _MOST)
     }
     said = {path: sum(_says_something(value) for value in counts) for path, counts in fitting.items()}
     return max(said, key=lambda path: said[path], default=None)

@@ -159,9 +159,10 @@ def _made(
 
 def _epochs(lines: Lines, at: int, values: Sequence[int], epochs_elsewhere: Sequence[tuple[int, int]]) -> Epochs | None:
     """What a count begins anew with; None: with nothing."""
-    own = next(
-        (row for row, one in enumerate(lines.columns) if row != at and EPOCH.search(one.name) and one.whole()), None
-    )
+    others = [(row, one) for row, one in enumerate(lines.columns) if row != at and one.counts and one.unit is None]
+    own = next((row for row, one in others if EPOCH.search(one.name) and one.whole()), None)
+    if own is None and not epochs_elsewhere:
+        own = next((row for row, one in others if _changes_with(one.whole(), values)), None)
     if own is not None:
         named = lines.columns[own].whole() or []
     else:
@@ -174,6 +175,12 @@ def _epochs(lines: Lines, at: int, values: Sequence[int], epochs_elsewhere: Sequ
     of = lines.columns[at].of
     steps = None if of is not None else _steps_of_an_epoch(values)
     return Epochs(own, first, of, steps)
+
+
+def _changes_with(numbers: Sequence[int] | None, values: Sequence[int]) -> bool:
+    """Whether numbers go up by one where values fall, and nowhere else: those of epochs, whatever they are called."""
+    falls = [b < a for a, b in pairwise(values)]
+    return numbers is not None and any(falls) and [b - a for a, b in pairwise(numbers)] == [int(fall) for fall in falls]
 
 
 def _steps_of_an_epoch(values: Sequence[int]) -> int:

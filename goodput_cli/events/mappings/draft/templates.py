@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from goodput_cli.events.mappings.draft.shapes import Shape, Token
 
 _SKIPPED = "{_}"
-_PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*|[-|,:;=>()\[\]*#&+]{1,12}")
+_PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*|[-|,:;=>()/\[\]*#&+]{1,12}")
 _PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
 _MOST_WORDS = 6
 _LEAST = 4
@@ -105,4 +105,6 @@ def _joined(parts: Sequence[str]) -> str:
     whole = " ".join(part for part in parts if part)
     whole = re.sub(r"(?:\{_\}\s*){2,}", "{_} ", whole)
     whole = re.sub(r"\{_\} (?=[|,;)\]])", _SKIPPED, whole)  # a full progress bar has no blank there
+    whole = re.sub(r"([\[(]) (?=\{(?!_)\w+:)", rf"\1{_SKIPPED}", whole)  # blanks that fill a number up
+    whole = re.sub(r"([\[(]) (?=\{_\})", r"\1", whole)
     return re.sub(r"^(?:\{_\}\s*)+", "", whole).strip()

@@ -7,7 +7,7 @@ import re
 STEP = re.compile(
     r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?|batch idx)$"
 )
-EPOCH = re.compile(r"\b(?:epochs?|ep)$")
+EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
 NO_STEP = re.compile(
     r"\b(?:rank|pid|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?|tokens?|samples|examples|images|seq|size"
     r"|port|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val|version|id|count|total|remaining"

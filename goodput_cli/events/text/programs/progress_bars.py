@@ -105,16 +105,23 @@ def thinned(placed: Sequence[tuple[int, Mark]]) -> list[tuple[int, Mark]]:
     return [one for place, one in enumerate(placed) if place not in left_out] if left_out else list(placed)
 
 
-def as_records(marks: Sequence[Mark]) -> list[Mark]:
-    """The marks of one source, where states of the bars of training become step records that took their time."""
+def names_trainer(marks: Sequence[Mark]) -> bool:
+    """Whether lines of Hugging Face's Trainer stand among the marks."""
+    return any(mark.said is not None and (mark.said.format, mark.said.name) == (NAME, "trainer") for mark in marks)
+
+
+def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
+    """The marks of one source, where states of the bars of training become step records that took their time. trainer:
+    whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors."""
     if not any(_bar(mark) is not None for mark in marks):
         return [*_clocks_of(marks)]
     others = any(mark.said is not None and mark.said.what is What.STEP for mark in marks)
     streams: defaultdict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
         streams[mark.stream].append(mark)
-    counted = {name: None if others else _counted(own) for name, own in streams.items()}
-    stories = {name: _Story() for name in streams}
+    counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
+    said = {name: any(_is(mark, What.EVAL) for mark in own) for name, own in streams.items()}
+    stories = {name: _Story(evaluations_are_said=said[name]) for name in streams}
     told = [one for mark in marks for one in _told(mark, counted[mark.stream], stories[mark.stream])]
     return [one for at, mark in enumerate(told) for one in (*_resumed(told, at), mark)]
 
@@ -144,11 +151,10 @@ def _is(mark: Mark, what: What) -> bool:
     return mark.said is not None and mark.said.format == NAME and mark.said.what is what
 
 
-def _counted(marks: Sequence[Mark]) -> set[tuple[str, int]]:
+def _counted(marks: Sequence[Mark], trainer: bool) -> set[tuple[str, int]]:
     """The bars of training, by name and total; an epoch's by any total."""
     bars = [bar for bar in map(_bar, marks) if bar is not None]
     named = {(bar.name, bar.total) for bar in bars if _EPOCH.fullmatch(bar.name) or _STEPS.fullmatch(bar.name)}
-    trainer = any(mark.said is not None and mark.said.name == "trainer" for mark in marks)
     if named or not trainer:
         return named
     longest: dict[int, int] = {}
@@ -167,6 +173,10 @@ class _Story:
     evaluated: int = 0
     """ns of evaluations since the last record, which the bar's time holds too."""
     started: bool = False
+    evaluations_are_said: bool = False
+    """Whether lines say how long evaluations took; else their bars do."""
+    other: _Bar | None = None
+    """The last state of a bar of an evaluation behind a record of training."""
 
 
 def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[Mark]:
@@ -176,12 +186,29 @@ def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> It
         yield from _clocks_of([mark])
     elif bar is not None:
         if (bar.name, bar.total) in counted:
+            yield from _evaluation(mark, story)
             yield from _record(mark, bar, story)
+        elif counted and story.bar is not None and not story.evaluations_are_said and _is_of_evaluation(bar):
+            story.other = bar
     else:
         if said is not None and said.format == NAME and said.what is What.EVAL:
             story.evaluated += said.took or 0
         story.started |= said is not None and said.what is What.START
         yield mark
+
+
+def _is_of_evaluation(bar: _Bar) -> bool:
+    """The Trainer's has no name, as that of training has none; Lightning's is called by what it loads."""
+    return not bar.name or bar.name.startswith(("Validation", "Evaluat"))
+
+
+def _evaluation(mark: Mark, story: _Story) -> Iterator[Mark]:
+    """The evaluation whose bar stood between two states of that of training."""
+    other, story.other = story.other, None
+    if other is not None and other.elapsed > 0:
+        took = other.elapsed * NS_PER_SECOND
+        story.evaluated += took
+        yield replace(mark, said=Said(NAME, What.EVAL, took=took))
 
 
 def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
@@ -196,6 +223,8 @@ def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
         yield replace(mark, said=Said(NAME, What.START, once=True))
     story.step = 0 if again else story.step
     story.started = False
+    if new:  # a bar that begins anew does not hold what was before it
+        story.evaluated = 0
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step else before
     if step <= story.step:
