@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from goodput_cli.cli.console import is_terminal, page_of_terminal, put
+from goodput_cli.cli.console import is_terminal, page_of_terminal, write_output
 from goodput_cli.cli.doctor import Finding, examine
 from goodput_cli.errors import GoodputError
 from goodput_cli.vocabulary.text import safe
@@ -26,7 +26,7 @@ def doctor(online: bool) -> int:
     findings = list(examine(online=online))
     width = max(len(one.what) for one in findings)
     room = page_of_terminal().width - 1 if is_terminal() else None
-    put("".join(f"{line}\n" for one in findings for line in _lines(one, width, room)))
+    write_output("".join(f"{line}\n" for one in findings for line in _lines(one, width, room)))
     return GoodputError.exit_code if any(one.state == "broken" for one in findings) else 0
 
 
