@@ -11,7 +11,7 @@ FRAMEWORKS := .venv-frameworks
 SOURCES := goodput_cli loggen tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-browser test-prometheus test-frameworks screenshots lint format bench bench-full clean
+.PHONY: help install demo test test-browser test-fleet test-prometheus test-frameworks screenshots lint format bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20

@@ -9,56 +9,28 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.measure import Result, compare
-from benchmarks.setup import FOLDER, PEERS, calm_log, checkpoint_log, fleet, odd_log, peers_python, recorder_log
+from benchmarks.row import GOODPUT, OURS, Row, against, analyze, peer, shown
+from benchmarks.setup import (
+    FOLDER,
+    calm_log,
+    checkpoint_log,
+    fleet,
+    odd_log,
+    peers_python,
+    recorder_log,
+    short_log,
+)
 from benchmarks.text_log import literals, stdout_log
 
-GOODPUT = str(Path(sys.executable).with_name("goodput"))
-OURS = "goodput"
 WINDOWS = 10_000
+_PARSERS = {"pyarrow": "read_json.py", "polars": "read_polars.py", "orjson loop": "loads_each.py"}
+"""Peers that parse a log and do nothing with it."""
 SMALL_LOG = Path("sample_logs/fsdp-2-attempts.jsonl")
 SAMPLE_LOG = Path("sample_logs/llm-pretrain.jsonl")
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the table. value: what is judged against `target` (at most, or at least if `more`)."""
-
-    work: str
-    detail: str
-    value: float
-    target: float
-    more: bool = False
-
-    @property
-    def met(self) -> bool:
-        """Whether the target is met."""
-        return self.value >= self.target if self.more else self.value <= self.target
-
-
-def analyze(path: Path) -> list[str]:
-    """The whole command."""
-    return [GOODPUT, "analyze", str(path), "--format", "json", "--no-progress"]
-
-
-def peer(python: str, script: str, path: Path) -> list[str]:
-    """A peer's script on a log."""
-    return [python, str(PEERS / script), str(path)]
-
-
-def _shown(result: Result) -> str:
-    if result.failed:
-        return result.failed
-    taken = f"stopped after {result.seconds:.0f} s" if result.stopped else f"{result.seconds:.2f} s"
-    return f"{taken} ({result.processor:.2f} s cpu, {result.peak_mb:.0f} MB)"
-
-
-def _against(work: str, ours: Result, theirs: Result, other: str) -> str:
-    return f"{work}: {OURS} {_shown(ours)}, {other} {_shown(theirs)}"
 
 
 def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
@@ -66,29 +38,45 @@ def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
     path, bad = recorder_log(lines), recorder_log(lines, bad_share=0.0001)
     commands = {OURS: analyze(path), "bad": analyze(bad)}
     if python:
-        commands["pyarrow"] = peer(python, "read_json.py", path)
-        commands["polars"] = peer(python, "read_polars.py", path)
-        commands["orjson loop"] = peer(python, "loads_each.py", path)
+        commands |= {name: peer(python, script, path) for name, script in _PARSERS.items()}
     found = compare(commands, repeat)
     ours, size = found[OURS], path.stat().st_size / (1 << 20)
     if python:
         theirs = found["pyarrow"]
-        detail = _against(f"{lines} lines", ours, theirs, "pyarrow")
+        detail = against(f"{lines} lines", ours, theirs, "pyarrow")
         yield Row("time / pyarrow.json.read_json", detail, ours.seconds / theirs.seconds, 1.3)
-        name = min(("polars", "orjson loop"), key=lambda one: found[one].seconds)
-        detail = _against(f"{lines} lines", ours, found[name], name)
-        yield Row(
-            "time / the better of polars.read_ndjson and orjson.loads", detail, ours.seconds / found[name].seconds, 2
-        )
-    yield Row("0.01 % malformed / clean", _shown(found["bad"]), found["bad"].seconds / ours.seconds, 1.15)
+        yield from _beside_parsers(found, f"{lines} lines")
+    yield Row("0.01 % malformed / clean", shown(found["bad"]), found["bad"].seconds / ours.seconds, 1.15)
     yield Row("peak memory / file", f"{ours.peak_mb:.0f} MB of {size:.0f} MB", ours.peak_mb / size, 1.5)
+
+
+def short_lines(python: str | None, repeat: int) -> Iterator[Row]:
+    """Lines that say little: memory beside the file, time beside the quickest parsers, and growth."""
+    sizes = (1_000_000, 5_000_000, 10_000_000)
+    paths = {size: short_log(size) for size in sizes}
+    for size, path in paths.items():
+        found, file = compare({OURS: analyze(path)}, 1)[OURS], path.stat().st_size / (1 << 20)
+        detail = f"{size} short lines: {found.peak_mb:.0f} MB of {file:.0f} MB"
+        yield Row("peak memory / file", detail, found.peak_mb / file, 1.6)
+    yield from growth(sizes[1:], repeat, short_log)
+    if python:
+        path = paths[sizes[1]]
+        peers = {name: peer(python, script, path) for name, script in _PARSERS.items()}
+        yield from _beside_parsers(compare({OURS: analyze(path), **peers}, repeat), f"{sizes[1]} short lines")
+
+
+def _beside_parsers(found: Mapping[str, Result], work: str) -> Iterator[Row]:
+    name = min(("polars", "orjson loop"), key=lambda one: found[one].seconds)
+    detail = against(work, found[OURS], found[name], name)
+    ratio = found[OURS].seconds / found[name].seconds
+    yield Row("time / the better of polars.read_ndjson and orjson.loads", detail, ratio, 2)
 
 
 def reference_library(python: str, path: Path, what: str, target: float) -> Iterator[Row]:
     """Against ml-goodput-measurement."""
     found = compare({OURS: analyze(path), "library": peer(python, "reference_library.py", path)}, 1)
     ours, theirs = found[OURS], found["library"]
-    detail = _against(what, ours, theirs, "library")
+    detail = against(what, ours, theirs, "library")
     yield Row("reference library / time", detail, theirs.seconds / ours.seconds, target, more=True)
     yield Row("memory / reference library", detail, ours.peak_mb / theirs.peak_mb, 0.5)
 
@@ -97,15 +85,15 @@ def dict_calculator(python: str, lines: int, repeat: int) -> Iterator[Row]:
     """Against a dict per line, for checkpoint logs."""
     path = checkpoint_log(lines)
     found = compare({OURS: analyze(path), "dicts": peer(python, "dict_calculator.py", path)}, repeat)
-    detail = _against(f"{lines} lines", found[OURS], found["dicts"], "dict per line")
+    detail = against(f"{lines} lines", found[OURS], found["dicts"], "dict per line")
     yield Row("dict per line / time", detail, found["dicts"].seconds / found[OURS].seconds, 20, more=True)
 
 
-def growth(sizes: tuple[int, ...], repeat: int) -> Iterator[Row]:
+def growth(sizes: tuple[int, ...], repeat: int, log: Callable[[int], Path] = recorder_log) -> Iterator[Row]:
     """The exponent of growth between the sizes, the start of the process taken off."""
     start = compare({"start": [GOODPUT, "analyze", str(SMALL_LOG), "--format", "json"]}, repeat)
     base = start["start"].processor
-    times = [compare({OURS: analyze(recorder_log(size))}, repeat)[OURS].processor - base for size in sizes]
+    times = [compare({OURS: analyze(log(size))}, repeat)[OURS].processor - base for size in sizes]
     exponent = math.log(times[-1] / times[0]) / math.log(sizes[-1] / sizes[0])
     detail = ", ".join(f"{size}: {seconds:.2f} s cpu" for size, seconds in zip(sizes, times, strict=True))
     yield Row("growth exponent", detail, exponent, 1.05)
@@ -118,7 +106,7 @@ def windows(lines: int, repeat: int) -> Iterator[Row]:
     every = math.ceil(json.loads(answer)["window"]["seconds"] / WINDOWS)
     rolling = [GOODPUT, "rolling", str(path), "--every", f"{every}s", "--window", f"{10 * every}s"]
     found = compare({OURS: analyze(path), "rolling": [*rolling, "--format", "json", "--no-progress"]}, repeat)
-    detail = f"{lines} lines: analyze {_shown(found[OURS])}, rolling {_shown(found['rolling'])}"
+    detail = f"{lines} lines: analyze {shown(found[OURS])}, rolling {shown(found['rolling'])}"
     yield Row(f"rolling, {WINDOWS} windows / analyze", detail, found["rolling"].seconds / found[OURS].seconds, 1.2)
 
 
@@ -145,7 +133,7 @@ def reports(lines: int, repeat: int) -> Iterator[Row]:
     compare(commands, 1)
     for name, result in compare(commands, repeat).items():
         target = logs[name][1]
-        yield Row(f"report of {name} / {target} s", _shown(result), result.seconds / target, 1)
+        yield Row(f"report of {name} / {target} s", shown(result), result.seconds / target, 1)
 
 
 def text(megabytes: int, repeat: int) -> Iterator[Row]:
@@ -154,7 +142,7 @@ def text(megabytes: int, repeat: int) -> Iterator[Row]:
     search = ["sh", "-c", f"grep -cF -f {literals()} {log} | cat"]  # to nowhere, grep would stop at the first line
     found = compare({OURS: analyze(log), "grep": search}, repeat)
     ours, theirs = found[OURS], found["grep"]
-    yield Row("text / grep -cF", _against(f"{megabytes} MiB", ours, theirs, "grep"), ours.seconds / theirs.seconds, 5)
+    yield Row("text / grep -cF", against(f"{megabytes} MiB", ours, theirs, "grep"), ours.seconds / theirs.seconds, 5)
 
 
 def monitoring(lines: int) -> Iterator[Row]:
@@ -170,7 +158,7 @@ def memory(lines: int) -> Iterator[Row]:
     """Whether a month of a large run fits; the log is made, read once, and removed."""
     path = recorder_log(lines)
     found = compare({OURS: analyze(path)}, 1, limit=1800)[OURS]
-    yield Row(f"peak memory of {lines} lines / 16 GiB", _shown(found), found.peak_mb / (16 << 10), 1)
+    yield Row(f"peak memory of {lines} lines / 16 GiB", shown(found), found.peak_mb / (16 << 10), 1)
     path.unlink()
 
 
@@ -185,9 +173,9 @@ def small(repeat: int) -> Iterator[Row]:
     }
     found = compare(commands, repeat)
     helping, log = found["help"], found["log"]
-    detail = _against("--help", helping, found["click"], "import click")
+    detail = against("--help", helping, found["click"], "import click")
     yield Row("--help / import click", detail, helping.seconds / found["click"].seconds, 1.5)
-    detail = _against("26 lines", log, found["pandas"], "import pandas, pyarrow, rich")
+    detail = against("26 lines", log, found["pandas"], "import pandas, pyarrow, rich")
     yield Row("26 lines / import pandas, pyarrow, rich", detail, log.seconds / found["pandas"].seconds, 1.3)
 
 
@@ -200,7 +188,7 @@ def process(repeat: int) -> Iterator[Row]:
         "without": [sys.executable, "-c", f"{program}; main._leave = sys.exit; main.main()", *options],
     }
     found = compare(commands, repeat)
-    detail = f"26 lines: with {_shown(found['with'])}, without {_shown(found['without'])}"
+    detail = f"26 lines: with {shown(found['with'])}, without {shown(found['without'])}"
     ratio = found["without"].processor / found["with"].processor
     yield Row("without ending at once / with", detail, ratio, 1.03, more=True)
     collecting = "import contextlib, goodput_cli.gc_pause as gc; gc.garbage_collection_paused = contextlib.nullcontext"
@@ -210,7 +198,7 @@ def process(repeat: int) -> Iterator[Row]:
         "without": [sys.executable, "-c", f"{collecting}; {program}; main.main()", *options],
     }
     found = compare(commands, repeat)
-    detail = f"2x10^5 lines of no known shape: with {_shown(found['with'])}, without {_shown(found['without'])}"
+    detail = f"2x10^5 lines of no known shape: with {shown(found['with'])}, without {shown(found['without'])}"
     ratio = found["without"].processor / found["with"].processor
     yield Row("without pausing the collector / with", detail, ratio, 1.03, more=True)
 
@@ -223,9 +211,9 @@ def fleets(jobs: int, repeat: int) -> Iterator[Row]:
     found = compare({"one": [*command, "1"], "two": [*command, "2"], "jobs": listed}, repeat)
     one, two, listing = found["one"], found["two"], found["jobs"]
     work = f"{jobs} logs"
-    detail = f"{work}: one process {_shown(one)}, two workers {_shown(two)}"
+    detail = f"{work}: one process {shown(one)}, two workers {shown(two)}"
     yield Row("fleet, one process / two workers", detail, one.seconds / two.seconds, 1.5, more=True)
-    yield Row("fleet / jobs, in the process", f"{work}: jobs {_shown(listing)}", one.seconds / listing.seconds, 1.15)
+    yield Row("fleet / jobs, in the process", f"{work}: jobs {shown(listing)}", one.seconds / listing.seconds, 1.15)
     yield Row("peak memory of jobs / 150 MB", f"{work}: {listing.peak_mb:.0f} MB", listing.peak_mb / 150, 1)
 
 
@@ -248,6 +236,7 @@ def rows(full: bool) -> Iterator[Row]:
     yield from monitoring(1_000_000)
     yield from fleets(2000 if full else 300, 3)
     yield from reading(python, 5_000_000, 5 if full else 3)
+    yield from short_lines(python, 5 if full else 3)
     if full:
         yield from memory(100_000_000)
 

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled
 from goodput_cli.analysis.advice.replay.endings import with_endings
-from goodput_cli.analysis.advice.replay.record import PARTS, Amounts, Life, Record, SaveColumns, latest_extra
-from goodput_cli.analysis.advice.replay.sums import FLAT, ramp
+from goodput_cli.analysis.advice.replay.record import Amounts, JobRecord, Life, SaveColumns, latest_extra
+from goodput_cli.analysis.advice.replay.sums import FLAT, linear_total
 
 NS = 10**9
+_PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
+"""What `Amounts.before` holds for each life."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,11 @@ class Job:
         return [max(round(float(life) * NS), NS) for life in drawn]
 
 
-def record_of_job(job: Job, random: np.random.Generator) -> Record:
+def record_of_job(job: Job, random: np.random.Generator) -> JobRecord:
     """One record of a job that saves every `job.every` steps."""
     step, cost, gap = (round(value * NS) for value in (job.step, job.cost, job.gap))
     lives: list[Life] = []
-    traces: list[Trace] = []
+    traces: list[DeathEvidence] = []
     position, clock = 0, gap
     budgets = job.lives(random)
     for index, budget in enumerate(budgets):
@@ -49,9 +51,9 @@ def record_of_job(job: Job, random: np.random.Generator) -> Record:
         position = int(life.saves.made_at[-1]) if len(life.saves) else life.first
         lives.append(life if censored else replace(life, resumed=position))
         death = clock + budget
-        traces.append(Trace(seen, 0, death, seen if censored else death, death, not censored, True, 1))
+        traces.append(DeathEvidence(seen, 0, death, seen if censored else death, death, not censored, True, 1))
         clock = (seen if censored else death) + gap
-    course = Course(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
+    course = JobContext(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
     lives = [settled(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
     lives = [
         replace(life, kept=step * ((life.stop if life.resumed is None else life.resumed) - life.first))
@@ -60,9 +62,9 @@ def record_of_job(job: Job, random: np.random.Generator) -> Record:
     productive = sum(life.kept for life in lives)
     end = max(life.stop for life in lives)
     last = max(index for index, life in enumerate(lives) if life.stop == end)
-    none = dict.fromkeys(PARTS, (0,) * len(lives))
+    none = dict.fromkeys(_PARTS, (0,) * len(lives))
     return with_endings(
-        Record(
+        JobRecord(
             name="simulated", window=clock - gap, productive=productive, step_log=True, shift=0, every=job.every,
             cost=job.cost, cost_given=False, latency=0, asynchronous=False, unit=step, start=0,
             lives=tuple(lives), end=end, last=last, kept_steps=lives[-1].stop,
@@ -82,7 +84,7 @@ def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int
         rest = left - (saves - 1) * period if saves else budget - to_save * step
         steps = to_save + (saves - 1) * every + min(rest // step, every) if saves else to_save
     made = first + to_save + every * np.arange(saves, dtype=np.int64)
-    work = ramp(np.arange(steps), np.ones(steps, np.int64), np.full(steps, step), step)
+    work = linear_total(np.arange(steps), np.ones(steps, np.int64), np.full(steps, step), step)
     columns = SaveColumns(made, np.full(saves, cost), np.zeros(saves, np.int64))
     life = Life(0, first, first + steps, begin, 0, 0, 0, step, work, FLAT, columns, False, None, 0)
     return life, begin + steps * step + saves * cost

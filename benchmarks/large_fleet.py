@@ -6,8 +6,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from benchmarks.__main__ import GOODPUT
 from benchmarks.measure import run_once
+from benchmarks.row import GOODPUT
 from benchmarks.setup import fleet
 
 _LIMIT = 12 * 3600.0

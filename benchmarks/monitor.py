@@ -17,7 +17,7 @@ from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.run import Monitor
 from goodput_cli.monitor.stop import Stop
-from goodput_cli.monitor.targets.base import Place, open_target, parse_target
+from goodput_cli.monitor.targets.base import MonitorContext, open_target, parse_target
 
 UPDATES, NEW_LINES = 5, 100
 _HOUR = 3600 * 10**9
@@ -33,7 +33,7 @@ def main() -> None:
         del content
         health = Health(60)
         addresses = [parse_target(f"{scheme}:{folder}/{scheme}") for scheme in ("prom", "json")]
-        targets = [open_target(address, Place(health, 60)) for address in addresses]
+        targets = [open_target(address, MonitorContext(health, 60)) for address in addresses]
         monitor = Monitor(
             lambda: Watched(str(log), as_of="now"),
             (),

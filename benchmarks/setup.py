@@ -19,6 +19,7 @@ PEERS = Path(__file__).parent / "peers"
 _REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "polars", "pyarrow", "python-dateutil")
 _RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50)
 _CALM = Scenario(seed=7, disruption_every=20_000, eval_every=1000)
+_SHORT = replace(_CALM, job_name="j", disruption_every=0, save_every=0)
 _CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, save_every=100)
 
 
@@ -30,6 +31,11 @@ def recorder_log(lines: int, bad_share: float = 0.0) -> Path:
 def calm_log(lines: int) -> Path:
     """A step log with a hundredth of those disruptions: one that the reference library can read."""
     return _log(f"calm-{lines}", replace(_CALM, lines=lines))
+
+
+def short_log(lines: int) -> Path:
+    """A log of some 78 bytes a line: steps, few evaluations, and nothing else."""
+    return _log(f"short-{lines}", replace(_SHORT, lines=lines))
 
 
 def checkpoint_log(lines: int) -> Path:

@@ -82,7 +82,7 @@ def _listed(names: Sequence[str]) -> str:
 def no_events(diagnostics: Sequence[Diagnostic | Finding]) -> NotEnoughData:
     """What to say of a log without any event: what was in the sources instead."""
     if not diagnostics:
-        return NotEnoughData("no events found: the sources are empty")
+        return NotEnoughData("no events found: the sources are empty; has the job written anything yet?")
     counts: dict[str, int] = {}
     for diagnostic in diagnostics:
         counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count

@@ -242,14 +242,14 @@ class Analysis:
         return self.goodput.percent
 
     def __repr__(self) -> str:
-        from goodput_cli.analysis.goodput.shown import in_a_few_lines
+        from goodput_cli.analysis.goodput.shown import repr_text
 
-        return in_a_few_lines(self)
+        return repr_text(self)
 
     def _repr_html_(self) -> str:
-        from goodput_cli.analysis.goodput.shown import in_a_cell
+        from goodput_cli.analysis.goodput.shown import notebook_html
 
-        return in_a_cell(self)
+        return notebook_html(self)
 
     def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
         """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `segments`

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Passage:
+class DisruptionSummary:
     """One disruption."""
 
     ended: str
@@ -29,7 +29,7 @@ class Passage:
     """Training time that was lost."""
 
 
-class Passages(Sequence[Passage]):
+class DisruptionSummaries(Sequence[DisruptionSummary]):
     """The disruptions of an analysis, each made when it is read: a long job has tens of thousands, and few measures
     look at them."""
 
@@ -39,8 +39,8 @@ class Passages(Sequence[Passage]):
     def __len__(self) -> int:
         return len(self._disruptions)
 
-    def __iter__(self) -> Iterator[Passage]:
-        return (Passage(row.ended, row.steps_lost, row.wasted_ns / 1e9) for row in self._disruptions)
+    def __iter__(self) -> Iterator[DisruptionSummary]:
+        return (DisruptionSummary(row.ended, row.steps_lost, row.wasted_ns / 1e9) for row in self._disruptions)
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
@@ -87,7 +87,7 @@ class Summary:
     """Steps of the final progress inside the window."""
     disruptions: int
     """How many."""
-    passages: Sequence[Passage] | None
+    each_disruption: Sequence[DisruptionSummary] | None
     """Each disruption; None where only their number is known."""
     mtbf_seconds: float | None
     """Mean time between failures."""
@@ -135,7 +135,7 @@ def summary_of(analysis: Analysis) -> Summary:
         runs=analysis.job.runs,
         kept_steps=analysis.job.kept_steps,
         disruptions=analysis.job.disruptions,
-        passages=Passages(analysis.disruptions),
+        each_disruption=DisruptionSummaries(analysis.disruptions),
         mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
@@ -152,6 +152,6 @@ def summary_of(analysis: Analysis) -> Summary:
     )
 
 
-def _length(stretch: tuple[int, int] | None) -> float:
-    """Seconds; a window that is productive throughout has no unproductive stretch, which is a length of 0."""
-    return 0.0 if stretch is None else (stretch[1] - stretch[0]) / 1e9
+def _length(span: tuple[int, int] | None) -> float:
+    """Seconds; a window that is productive throughout has no unproductive span, which is a length of 0."""
+    return 0.0 if span is None else (span[1] - span[0]) / 1e9

@@ -10,7 +10,7 @@ from goodput_cli.report.messages import diagnostic_lines, explaining_line, stric
 
 
 @dataclass(frozen=True)
-class Volume:
+class Verbosity:
     """How much to say."""
 
     quiet: bool = False
@@ -35,7 +35,7 @@ class Once:
 
 
 def remarks(
-    volume: Volume,
+    volume: Verbosity,
     diagnostics: Sequence[Diagnostic],
     cautions: Iterable[str] = (),
     thresholds: Callable[[bool], Iterable[str]] = lambda _: (),

@@ -16,7 +16,7 @@ from goodput_cli.cli.console import say, say_all, tell
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.remarks import Verbosity, remarks
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
 from goodput_cli.report.base import Offer, load_sheet_renderer
@@ -40,7 +40,7 @@ class Session(Generic[Answer]):
     outputs: Outputs[Answer]
     options: JobOptions
     """How to read and how to account, as arguments of the library's functions."""
-    volume: Volume
+    volume: Verbosity
     shows_progress: bool
 
     @contextmanager
@@ -108,7 +108,7 @@ def open_session(
         sources=sources,
         outputs=plan_outputs(output.format_, output.output, sources, load, force=output.force),
         options=line.library,
-        volume=Volume(output.quiet, output.verbose, line.strict),
+        volume=Verbosity(output.quiet, output.verbose, line.strict),
         shows_progress=not (output.no_progress or output.quiet),
     )
 

@@ -20,7 +20,7 @@ HURRY_SECONDS = 0.5
 SAY_AGAIN_SECONDS = 600.0
 
 
-class Outlet:
+class TargetWorker:
     """A target and the newest update that it has not taken. Older ones are let go: values are of the whole job."""
 
     def __init__(self, name: str, target: Target, health: Health, say: Callable[[str], None]) -> None:
@@ -112,7 +112,7 @@ class Outlet:
             self._target.close()
 
 
-def finish_all(outlets: Sequence[Outlet], snapshot: Snapshot, grace: float) -> list[str]:
+def finish_all(outlets: Sequence[TargetWorker], snapshot: Snapshot, grace: float) -> list[str]:
     """Give every target the last update, all at once; the names of those that did not take it within `grace` s."""
     for outlet in outlets:
         outlet.offer(snapshot, final=True)

@@ -12,7 +12,7 @@ from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
 from goodput_cli.monitor.health import Health
-from goodput_cli.monitor.outlets import Outlet, finish_all
+from goodput_cli.monitor.outlets import TargetWorker, finish_all
 from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.stop import Stop
@@ -28,7 +28,7 @@ class Monitor:
     def __init__(
         self,
         watch: Callable[[], Watched],
-        outlets: Sequence[Outlet],
+        outlets: Sequence[TargetWorker],
         plan: Plan,
         *,
         health: Health,

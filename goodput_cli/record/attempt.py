@@ -6,7 +6,7 @@ import os
 
 from . import ends
 from .clock import microseconds
-from .heartbeat import Heart
+from .heartbeat import Heartbeat
 from .lines import PHASE, SPARE, STEP, VITAL, stamp
 from .native import REASON_CHARACTERS
 from .sinks.cloud_logging import WRITER
@@ -37,7 +37,7 @@ class Attempt:
         self.failed_step: object = None
         self._rank = rank
         self._sigterm = sigterm
-        self._heart: Heart | None = None
+        self._heart: Heartbeat | None = None
         self._monitors: list[MonitorProcess] = []
         self._last_step: int | None = None
         self._step_us = 0
@@ -63,7 +63,7 @@ class Attempt:
         """From now on: be told how the process ends, and say that it lives after `heartbeat` seconds without a line."""
         ends.watch(self, signals, excepthook, at_exit)
         if heartbeat > 0:
-            self._heart = Heart(heartbeat, lambda: self._written, self._beat)
+            self._heart = Heartbeat(heartbeat, lambda: self._written, self._beat)
 
     def close(self) -> None:
         """Deliver what waits."""

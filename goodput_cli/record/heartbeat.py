@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Heart:
+class Heartbeat:
     """Looks every `seconds`, in a thread of its own, whether a line was written since the last look, and beats if none
     was.
 

@@ -24,16 +24,16 @@ def is_local(path: str, mounts: str = _MOUNTS) -> bool:
 
 def file_system(path: str, mounts: str = _MOUNTS) -> str:
     """The type of the mount that holds the path; "" where that is not known."""
-    found, length = "", -1
-    real = os.path.realpath(path)
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as stream:
-            for line in stream:
-                point, kind = _mount(line)
-                if len(point) >= length and (real == point or real.startswith(point.rstrip("/") + "/")):
-                    found, length = kind, len(point)
+            points = [_mount(line) for line in stream]
     except (OSError, ValueError, IndexError):
         return ""
+    found, length = "", -1
+    real = os.path.realpath(path)
+    for point, kind in points:
+        if len(point) >= length and (real == point or real.startswith(point.rstrip("/") + "/")):
+            found, length = kind, len(point)
     return found
 
 

@@ -179,8 +179,7 @@ class CacheWriter:
             with open(temporary, "xb") as target:
                 target.write(self._cache.pack_header(coverage))
                 if now is not None:
-                    with open(path, "rb") as old:
-                        _copy(old, target, now.offset)
+                    _copy_file(path, target, now.offset)
                 self._stream.truncate(self._whole)
                 _copy(self._stream, target, 0)
             os.replace(temporary, path)
@@ -191,6 +190,11 @@ class CacheWriter:
 def with_start(coverage: Coverage, start_ns: int | None) -> Coverage:
     """The same from another beginning on."""
     return replace(coverage, start_ns=start_ns)
+
+
+def _copy_file(path: Path, target: IO[bytes], offset: int) -> None:
+    with open(path, "rb") as source:
+        _copy(source, target, offset)
 
 
 def _copy(source: IO[bytes], target: IO[bytes], offset: int) -> None:

@@ -75,26 +75,29 @@ def _inflate(
     new: Callable[[], Any],
     magic: bytes,
 ) -> Iterator[bytes]:
-    unpacker = new()
-    between = b""  # bytes after the end of a member, too few to tell what they are
+    unpacker, data = new(), b""
     for chunk in chunks:
-        data = between + chunk
-        between = b""
-        while data:
+        data = _without_padding(unpacker, data + chunk)
+        while len(data) >= (len(magic) if unpacker.eof else 1):  # fewer bytes do not tell whether a member begins
             if unpacker.eof:
-                data = data.lstrip(b"\0")  # padding of tapes and blocks is no content
-                if len(data) < len(magic):
-                    between = data
-                    break
-                if not data.startswith(magic):
-                    raise DamagedStreamError("what follows the packed data is not packed")
+                _check_member(data, magic)
                 unpacker = new()
             yield from pieces(unpacker, data)
-            data = unpacker.unused_data if unpacker.eof else b""
-    if between:
-        raise DamagedStreamError("what follows the packed data is not packed")
+            data = _without_padding(unpacker, unpacker.unused_data) if unpacker.eof else b""
+    _check_member(data, magic)
     if not unpacker.eof:
         raise DamagedStreamError("the packed data is cut off")
+
+
+def _without_padding(unpacker: Any, data: bytes) -> bytes:
+    """Behind a member, without the zeros that tapes and blocks are filled up with."""
+    return data.lstrip(b"\0") if unpacker.eof else data
+
+
+def _check_member(data: bytes, magic: bytes) -> None:
+    """DamagedStreamError if what follows a member does not begin another one."""
+    if data and not data.startswith(magic):
+        raise DamagedStreamError("what follows the packed data is not packed")
 
 
 def _gzip_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
+from itertools import product
 from typing import Literal
 
 from goodput_cli.errors import UsageError
@@ -196,14 +197,12 @@ def _parse_freely(text: str) -> datetime:
     from dateutil.parser import parse
     from dateutil.tz import tzlocal
 
-    readings = set()
+    zones = {"UTC": UTC, "GMT": UTC, "Z": UTC}
+    ways = product((datetime(2000, 1, 1), datetime(2004, 2, 2)), (False, True))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for default in (datetime(2000, 1, 1), datetime(2004, 2, 2)):
-                for day_first in (False, True):
-                    zones = {"UTC": UTC, "GMT": UTC, "Z": UTC}
-                    readings.add(parse(text, default=default, dayfirst=day_first, tzinfos=zones))
+            readings = {parse(text, default=default, dayfirst=first, tzinfos=zones) for default, first in ways}
     except (ValueError, OverflowError, TypeError, Warning):
         raise UsageError(f"{text!r} is not a time; accepted: {ACCEPTED}") from None
     moment = readings.pop()

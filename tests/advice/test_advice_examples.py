@@ -19,9 +19,9 @@ from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
 from goodput_cli.analysis.advice.lever_names import LEVERS as NAMES_OF_LEVERS
-from goodput_cli.analysis.advice.levers import Estimate, Question, all_levers
+from goodput_cli.analysis.advice.levers import Estimate, LeverInputs, all_levers
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.replay.replay import Changes, replay
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -31,7 +31,7 @@ JUDGED = [name for name in NAMES if "refused" not in EXPECTED[name]["interval"]]
 
 
 @cache
-def record(name: str) -> Record:
+def record(name: str) -> JobRecord:
     path, _, option = name.partition(" --save-seconds ")
     save_ns = int(option) * 10**9 if option else None
     return record_of(goodput_cli.analyze(EXAMPLES / path).timeline, path, save_ns=save_ns)
@@ -147,7 +147,7 @@ LEVERS = {"failures/2": "failures", "restore/2": "restore", "down/2": "downtime"
 @pytest.mark.parametrize("name", NAMES)
 def test_levers(name: str) -> None:
     job = record(name)
-    question = Question(job, exposure_of(job), interval(name), True, 60 * 10**9)
+    question = LeverInputs(job, exposure_of(job), interval(name), True, 60 * 10**9)
     found: dict[str, Estimate] = {lever.name: lever for lever in all_levers(question)}
     assert {lever for lever in found if not lever.startswith("custom:")} <= set(NAMES_OF_LEVERS)
     for key, seconds in EXPECTED[name]["levers_s"].items():

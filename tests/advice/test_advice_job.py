@@ -20,7 +20,7 @@ from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.job import advise_job
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import Advice
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
@@ -36,7 +36,7 @@ few = settings(slowly, max_examples=60)
 
 
 @cache
-def night() -> Record:
+def night() -> JobRecord:
     return record_of(goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl").timeline, "llm-pretrain-7b")
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
 from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
@@ -23,7 +23,7 @@ INTERVALS = (1, 2, 3, 5)
 few = settings(slowly, max_examples=60)
 
 
-def engine(lines: Sequence[str]) -> Record | None:
+def engine(lines: Sequence[str]) -> JobRecord | None:
     analysis = analyse(lines)
     try:
         return None if analysis is None else record_of(analysis.timeline, "j")
@@ -56,7 +56,7 @@ def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
         assert curve.average.tolist() == pytest.approx(plain, rel=1e-9)
 
 
-def lives_of(record: Record) -> list[tuple[object, ...]]:
+def lives_of(record: JobRecord) -> list[tuple[object, ...]]:
     return [
         (life.first, life.stop, life.startup, life.hang, life.budget, end.kind)
         for life, end in zip(record.lives, record.ends, strict=True)

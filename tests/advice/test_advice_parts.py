@@ -14,9 +14,9 @@ from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
 from goodput_cli.analysis.advice.formulas import daly, exact, formulas, young
 from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.posterior import uniforms
-from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled
+from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled
 from goodput_cli.analysis.advice.replay.record import Life, SaveColumns
-from goodput_cli.analysis.advice.replay.sums import FLAT, jumps, median_share, ramp, sparse_ramp
+from goodput_cli.analysis.advice.replay.sums import FLAT, linear_total, median_share, sparse_linear_total, step_total
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.errors import UsageError
 
@@ -114,14 +114,14 @@ def test_the_median_of_shares(stretches: list[tuple[int, int]], skip: bool) -> N
 def test_a_ramp_is_the_sum_of_its_steps(stretches: list[tuple[int, int]], place: int) -> None:
     single = [ns * (step + 1) // count - ns * step // count for count, ns in stretches for step in range(count)]
     count, amount = (np.array(column) for column in zip(*stretches, strict=True))
-    total = ramp(np.cumsum(count) - count, count, amount, beyond=7)
+    total = linear_total(np.cumsum(count) - count, count, amount, beyond=7)
     assert total.upto(place) == sum(single[:place]) + 7 * max(place - len(single), 0)
 
 
 def test_evals_and_saves_by_position() -> None:
-    evals = sparse_ramp(np.array([3, 4, 9]), np.array([4, 5, 10]), np.array([70, 71, 72]))
+    evals = sparse_linear_total(np.array([3, 4, 9]), np.array([4, 5, 10]), np.array([70, 71, 72]))
     assert [evals.upto(position) for position in (0, 3, 4, 5, 8, 10, 99)] == [0, 0, 70, 141, 141, 213, 213]
-    saves = jumps(np.array([5, 9]), np.array([20, 30]))
+    saves = step_total(np.array([5, 9]), np.array([20, 30]))
     assert (saves.upto(4), saves.upto(5), saves.upto(9)) == (0, 20, 50)
     assert (saves.last(0, 8), saves.last(5, 8), saves.last(5, 9)) == (5, None, 9)
 
@@ -129,7 +129,7 @@ def test_evals_and_saves_by_position() -> None:
 def life(steps: int, first: int = 0) -> Life:
     """Steps of 10 s, none saved, from second 100 on."""
     none = np.zeros(0, np.int64)
-    work = ramp(np.arange(steps), np.ones(steps, np.int64), np.full(steps, 10 * SECOND), 10 * SECOND)
+    work = linear_total(np.arange(steps), np.ones(steps, np.int64), np.full(steps, 10 * SECOND), 10 * SECOND)
     return Life(0, first, first + steps, 100 * SECOND, 0, 0, 0, 10 * SECOND, work, FLAT, SaveColumns(none, none, none),
                 False, first, 0)  # fmt: skip
 
@@ -139,22 +139,22 @@ def test_a_hang_at_the_end(behind: float, hang: float) -> None:
     """A step of 10 s that was in flight for longer than that hung: it must not be completed in a replay."""
     one, seen = life(3), 130 * SECOND
     death = seen + round(behind * SECOND)
-    trace = Trace(seen, 0, death, death, death, True, True, 1)
-    done = settled(one, trace, Course(True, (), 99, FLAT, 0, "middle"))
+    trace = DeathEvidence(seen, 0, death, death, death, True, True, 1)
+    done = settled(one, trace, JobContext(True, (), 99, FLAT, 0, "middle"))
     assert (done.hang, done.budget + done.hang) == (round(hang * SECOND), death - 100 * SECOND)
 
 
 @pytest.mark.parametrize(("choice", "lived"), [("earliest", 30), ("middle", 80), ("latest", 130 - 1e-9)])
 def test_death_in_checkpoint_logs(choice: str, lived: float) -> None:
     """Three steps seen, the next save ten further on: had it lived for 100 s more, that would have been seen."""
-    trace = Trace(130 * SECOND, 0, None, 130 * SECOND, 900 * SECOND, False, True, 3)
-    done = settled(life(3), trace, Course(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
+    trace = DeathEvidence(130 * SECOND, 0, None, 130 * SECOND, 900 * SECOND, False, True, 3)
+    done = settled(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
     assert (done.budget, done.hang) == (round(lived * SECOND), 0)
 
 
 def test_what_was_logged_beyond_the_next_save_is_a_hang() -> None:
-    trace = Trace(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
-    done = settled(life(3), trace, Course(False, (13,), 99, FLAT, 0, "middle"))
+    trace = DeathEvidence(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
+    done = settled(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
     assert done.hang == 270 * SECOND + 1
 
 

@@ -88,7 +88,7 @@ def test_an_answer_that_names_no_method_and_no_saves_is_read_all_the_same() -> N
     older = saved()
     del older["method"], older["saves"], older["elastic"], older["at_risk"], older["reliability"], older["disruptions"]
     found = summary_of_saved(older, "x")
-    assert (found.method, found.saves, found.passages, found.mtbf_seconds) == (None, None, None, None)
+    assert (found.method, found.saves, found.each_disruption, found.mtbf_seconds) == (None, None, None, None)
 
 
 def test_an_answer_of_before_that_does_not_say_its_kind_is_read_all_the_same() -> None:

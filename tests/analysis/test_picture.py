@@ -16,7 +16,7 @@ from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.picture.bands import bands
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
 from goodput_cli.analysis.picture.picture import Picture, picture_of, tiled_windows
-from goodput_cli.analysis.picture.step_curve import step_curve
+from goodput_cli.analysis.picture.step_curve import whole_curve
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES
@@ -77,7 +77,7 @@ def check_bands(picture: Picture) -> None:
 def check_curve(analysis: Analysis, picture: Picture, count: int) -> None:
     """The downsampled curve reaches as high and as low as the whole one, kept and lost training apart."""
     window = analysis.window
-    whole = step_curve(analysis.timeline, Buckets(window.start_ns, window.end_ns, 10**7))
+    whole = whole_curve(analysis.timeline, window.start_ns, window.end_ns)
     curve = picture.curve
     assert len(curve) <= 16 * count + 16
     for lost in (False, True):

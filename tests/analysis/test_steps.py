@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.steps.slow_regimes import level_changes
+from goodput_cli.analysis.steps.slow_regimes import changes_level, level_changes
 from goodput_cli.analysis.steps.statistics import StepReport, histogram, step_report
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
@@ -134,7 +134,10 @@ def noisy(count: int, seed: int, jitter: float = 0.05) -> F64:
 @settings(deadline=None, max_examples=60)
 @given(st.integers(1, 20_000), st.integers(0, 10**6), st.sampled_from([0.0, 0.01, 0.05, 0.1]))
 def test_a_steady_job_has_no_regimes_whatever_its_jitter_and_outliers(count: int, seed: int, jitter: float) -> None:
-    assert level_changes(noisy(count, seed, jitter)).tolist() == []
+    times = noisy(count, seed, jitter)
+    assert level_changes(times).tolist() == []
+    parts = [times[at : at + 1000] for at in range(0, count, 1000)]
+    assert changes_level(parts, count) == changes_level([times], count)
 
 
 @settings(deadline=None, max_examples=60)
@@ -152,6 +155,7 @@ def test_a_level_that_moves_is_found_where_it_moved(
     times[first:last] *= factor
     found = level_changes(times)
     assert found.tolist() == pytest.approx([first, last] if comes_back else [first], abs=5)
+    assert changes_level(np.array_split(times, [7, first, count - 3]), count)
 
 
 def test_a_slow_regime_by_hand() -> None:

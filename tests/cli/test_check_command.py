@@ -49,7 +49,8 @@ def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
     assert run(["analyze", "run.jsonl"]) == 4
     assert capsys.readouterr().err == err
     assert run(["check", written([])]) == 4
-    assert capsys.readouterr().err == "Error: no events found: the sources are empty\n"
+    empty = "no events found: the sources are empty; has the job written anything yet?"
+    assert capsys.readouterr().err == f"Error: {empty}\n"
 
 
 def test_json_is_as_the_schema_says(capsys: Output) -> None:

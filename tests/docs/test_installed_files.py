@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import COMMANDS
-from tests.support.installed_files import COMPLETIONS, MAN_PAGE, PICTURE, completion, man_page, terminal_picture
+from tests.support.installed_files import COMPLETIONS, MAN_PAGE, PICTURES, completion, man_page, terminal_picture
 from tests.support.markdown_docs import ROOT, updating
 
 
@@ -41,10 +41,11 @@ def test_completions_are_those_of_the_command(shell: str) -> None:
     same(COMPLETIONS[shell], completion(shell))
 
 
-def test_the_picture_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_of_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    svg = terminal_picture("sample_logs/llm-pretrain.jsonl")
-    same(PICTURE, svg)
+    svg = terminal_picture("sample_logs/llm-pretrain.jsonl", *PICTURES[name])
+    same(name, svg)
     assert "restored&#160;step&#160;1400" in svg
     assert "url(http" not in svg
 

@@ -12,7 +12,7 @@ from goodput_cli.api.watch import Watched
 from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets import http
-from goodput_cli.monitor.targets.base import Place, parse_target
+from goodput_cli.monitor.targets.base import MonitorContext, parse_target
 from tests.monitor.monitors import OPEN_METRICS, ended, get, samples, value
 
 
@@ -41,7 +41,7 @@ def said() -> list[str]:
 @pytest.fixture
 def endpoint(health: Health, snapshot: Snapshot, said: list[str]) -> Iterator[http.Endpoint]:
     """With one update."""
-    endpoint = http.Endpoint(parse_target("http://:0"), Place(health, 60, say=said.append))
+    endpoint = http.Endpoint(parse_target("http://:0"), MonitorContext(health, 60, say=said.append))
     endpoint.publish(snapshot, False)
     yield endpoint
     endpoint.close()

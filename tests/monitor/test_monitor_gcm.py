@@ -18,7 +18,7 @@ from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.run import Monitor
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.stop import Stop
-from goodput_cli.monitor.targets.base import Place, TargetFailed, parse_target
+from goodput_cli.monitor.targets.base import MonitorContext, TargetFailed, parse_target
 from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of
 from goodput_cli.monitor.targets.gcm_series import step_time_deviation
 from tests.monitor.monitoring_server import Server
@@ -44,7 +44,7 @@ class Time:
 
 
 def target(time: Time, text: str = "gcm:my-project", **labels: str) -> CloudMonitoring:
-    place = Place(Health(60), 60, labels={**MACHINE, **labels})
+    place = MonitorContext(Health(60), 60, labels={**MACHINE, **labels})
     return CloudMonitoring(parse_target(text), place, time, time.sleep)
 
 

@@ -25,8 +25,12 @@ COMPLETIONS = {
 }
 """Where each shell looks, below the folder that the package is installed into."""
 MAN_PAGE = "share/man/man1/goodput.1"
-PICTURE = "docs/images/terminal.svg"
-_WIDTH = 80
+PICTURES: dict[str, tuple[int, int | None]] = {
+    "docs/images/terminal.svg": (80, None),
+    "docs/images/first-screen-80.svg": (80, 24),
+    "docs/images/first-screen-120.svg": (120, 24),
+}
+"""Pictures of the terminal: how wide it is, and how many lines it has (None: all that there are)."""
 _THEME = TerminalTheme(
     (15, 20, 25),
     (230, 233, 236),
@@ -68,10 +72,15 @@ def _troff(line: str) -> str:
     return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped
 
 
-def terminal_picture(log: str) -> str:
+def terminal_picture(log: str, width: int, lines: int | None) -> str:
     """What the command prints of a log, in colour, as SVG without fonts from elsewhere."""
-    text = render(goodput_cli.analyze(log), Page(_WIDTH, colour=True, depth="truecolor"))
-    console = Console(record=True, width=_WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(Text.from_ansi(text.rstrip("\n")), soft_wrap=True)
-    svg = console.export_svg(title=f"$ goodput {log}", theme=_THEME, unique_id="goodput")
+    text = render(goodput_cli.analyze(log), Page(width, colour=True, depth="truecolor"))
+    return picture_of("\n".join(text.splitlines()[:lines]), width, f"$ goodput {log}")
+
+
+def picture_of(text: str, width: int, title: str) -> str:
+    """Text with a terminal's colours as SVG."""
+    console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="truecolor")
+    console.print(Text.from_ansi(text), soft_wrap=True)
+    svg = console.export_svg(title=title, theme=_THEME, unique_id="goodput")
     return _FONT.sub("", svg).rstrip("\n") + "\n"

@@ -30,10 +30,14 @@ class TrainingOutcome:
     """Whether it is a last step, whose time is not recorded but credited (accounting §4)."""
     whole: Mask
     """Whether all of it is kept."""
-    sample: Mask
-    """Whether medians look at it: whole, not credited, and touched by no exclusion."""
     outside: F64
     """Share of its time that is not excluded, 0..1 (1 without exclusions)."""
+
+    @property
+    def sample(self) -> Mask:
+        """Whether medians look at it: whole, not credited, and touched by no exclusion."""
+        sample = self.whole & ~self.credited
+        return sample & (self.outside == 1) if self.outside.strides != (0,) else sample
 
 
 def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> TrainingOutcome:
@@ -49,8 +53,7 @@ def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> Train
         if len(partly):
             kept[partly + start] = (upper - first)[partly].astype(np.float64)
     outside = share_outside(spans.start, spans.end, rules.exclusions)
-    sample = whole & (outside == 1) if rules.exclusions else whole.copy()
-    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, sample, outside)
+    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside)
 
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:

@@ -56,9 +56,8 @@ def last_steps_of_dead_attempts(
     whole = kept > 0
     kept_steps = KeptSteps(spans, whole)
     kept_steps[np.arange(len(made))] = kept
-    no_sample = np.zeros(len(made), dtype=bool)
     outside = share_outside(spans.start, spans.end, exclusions)
-    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, no_sample, outside)
+    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside)
 
 
 def _last_step(
@@ -109,7 +108,6 @@ def with_last_steps(
         last_steps.credited,
         last_steps.whole,
     )
-    training.sample[places] = last_steps.sample
     if training.outside.flags.writeable:  # no exclusion: all is outside
         training.outside[places] = last_steps.outside
     return training
@@ -117,7 +115,7 @@ def with_last_steps(
 
 def leave_in_progress(training: TrainingOutcome) -> None:
     """The last step of the job: credited with nothing as long as nothing says that it ended."""
-    training.kept_steps[-1], training.credited[-1], training.sample[-1] = 0, True, False
+    training.kept_steps[-1], training.credited[-1] = 0, True
 
 
 def credit_last_step_of_job(

@@ -62,8 +62,9 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
     else:
         spans, last_of_attempt = step_spans(records, ending, again)
     training = apply_lineage(spans, lineage, rules)
-    training.sample[last_of_attempt] = False
-    gross_step = usual_step_times_of(spans, None, training.sample, len(attempts))
+    sample = training.sample
+    sample[last_of_attempt] = False
+    gross_step = usual_step_times_of(spans, None, sample, len(attempts))
     last = last_steps_of_dead_attempts(table, attempts, records, lineage, gross_step, sign_of_life, rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)])
     if len(attempts) and records.has[-1]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.facts import Fidelity, LifeEndings, Recorded, RecordFacts, SaveFacts
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
-from goodput_cli.analysis.advice.levers import Question, bound, judged_levers, levers
+from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import FAILURES, Death, Kind, Record
+from goodput_cli.analysis.advice.replay.record import FAILURES, Death, JobRecord, Kind
 from goodput_cli.analysis.advice.replay.replay import replay
 from goodput_cli.analysis.advice.results import Advice, CurvePoint, IfDeath, IntervalAdvice
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
@@ -32,12 +32,12 @@ class Options:
     plan: Plan | None = None
 
 
-def advise(record: Record, options: Options = Options(), others: Mapping[Death, Record] | None = None) -> Advice:
+def advise(record: JobRecord, options: Options = Options(), others: Mapping[Death, JobRecord] | None = None) -> Advice:
     """others: the records for each assumed moment of death, where none was logged."""
     exposure = exposure_of(record, options.mtbf)
     fidelity = check_replay(record)
     interval = interval_advice(record, exposure)
-    question = Question(record, exposure, interval, fidelity.ok, options.spare_ns)
+    question = LeverInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
     plan = options.plan
     return Advice(
         job=record.name,
@@ -55,7 +55,7 @@ def advise(record: Record, options: Options = Options(), others: Mapping[Death, 
     )
 
 
-def check_replay(record: Record) -> Fidelity:
+def check_replay(record: JobRecord) -> Fidelity:
     """The record replayed as it was must give the record: its length, where each life died and the next began, and
     what saves cost."""
     before_tail = record.window - record.tail
@@ -78,7 +78,7 @@ def check_replay(record: Record) -> Fidelity:
     return Fidelity(True, 0, None)
 
 
-def _facts(record: Record, exposure: Exposure, fidelity: Fidelity) -> RecordFacts:
+def _facts(record: JobRecord, exposure: Exposure, fidelity: Fidelity) -> RecordFacts:
     kinds = Counter(end.kind for end in record.ends)
     return RecordFacts(
         lives=len(record.lives),
@@ -98,7 +98,7 @@ def _facts(record: Record, exposure: Exposure, fidelity: Fidelity) -> RecordFact
     )
 
 
-def _saves(record: Record, exposure: Exposure) -> SaveFacts:
+def _saves(record: JobRecord, exposure: Exposure) -> SaveFacts:
     return SaveFacts(
         cost_seconds=record.cost,
         cost_origin=None if record.cost is None else "given" if record.cost_given else "recorded",
@@ -109,14 +109,14 @@ def _saves(record: Record, exposure: Exposure) -> SaveFacts:
     )
 
 
-def _replayed(record: Record, interval: Interval, replays: bool) -> IntervalAdvice:
+def _replayed(record: JobRecord, interval: Interval, replays: bool) -> IntervalAdvice:
     advice = interval.advice
     if not replays or advice.every_steps is None:
         return advice
     return replace(advice, replayed=replay_facts(record, replay(record, Every(record, advice.every_steps))))
 
 
-def _curve(record: Record, interval: Interval, replays: bool) -> tuple[CurvePoint, ...]:
+def _curve(record: JobRecord, interval: Interval, replays: bool) -> tuple[CurvePoint, ...]:
     curve, spread = interval.curve, interval.spread
     if curve is None or spread is None:
         return ()
@@ -129,7 +129,7 @@ def _curve(record: Record, interval: Interval, replays: bool) -> tuple[CurvePoin
     return tuple(points)
 
 
-def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | None) -> IfDeath | None:
+def _deaths(record: JobRecord, options: Options, others: Mapping[Death, JobRecord] | None) -> IfDeath | None:
     """Today's average goodput (percent) for each assumed moment of death."""
     if not others or not any(life.unseen_death for life in record.lives):
         return None
@@ -141,7 +141,7 @@ def _deaths(record: Record, options: Options, others: Mapping[Death, Record] | N
     return IfDeath(**{str(death): goodput for death, goodput in goodputs.items()}) if goodputs else None
 
 
-def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
+def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fidelity: Fidelity) -> list[Diagnostic]:
     diagnostics = []
     if not fidelity.ok:
         diagnostics.append(Diagnostic.of("replay_differs", f"{fidelity.reason}; no replay is shown"))
@@ -175,7 +175,7 @@ def _diagnostics(record: Record, exposure: Exposure, interval: Interval, fidelit
     return diagnostics
 
 
-def _of_kind(record: Record, kind: Kind, code: str, message: str) -> list[Diagnostic]:
+def _of_kind(record: JobRecord, kind: Kind, code: str, message: str) -> list[Diagnostic]:
     behind = [record.lives[index + 1].began_at for index, end in enumerate(record.ends) if end.kind == kind]
     places = tuple(place for place in behind if place is not None)
     return [Diagnostic.of(code, message, len(behind), places)] if behind else []

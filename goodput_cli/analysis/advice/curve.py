@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from goodput_cli.analysis.advice.replay.record import COUNTED, FAILURES, Kind, Record
+from goodput_cli.analysis.advice.replay.record import COUNTED, FAILURES, JobRecord, Kind
 from goodput_cli.arrays import F64, I64
 
 _GROWTH = 1.1
@@ -66,7 +66,7 @@ class Exposure:
         return self.budgets / self.mtbf_given / self.failures
 
 
-def exposure_of(record: Record, mtbf: float | None = None) -> Exposure:
+def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
     """Sums over the lives of a record."""
     lives, ends = record.lives, record.ends
     steps = sum(life.steps for life in lives)
@@ -91,7 +91,7 @@ def exposure_of(record: Record, mtbf: float | None = None) -> Exposure:
     )
 
 
-def _extra_steps(record: Record) -> int:
+def _extra_steps(record: JobRecord) -> int:
     """Steps lost that no interval would have saved."""
     lost = 0
     for life, end in zip(record.lives, record.ends, strict=True):

@@ -11,8 +11,9 @@ from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidate
 from goodput_cli.analysis.advice.facts import EarlyDeaths
 from goodput_cli.analysis.advice.formulas import Formulas, formulas
 from goodput_cli.analysis.advice.posterior import Spread, spread
-from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.results import IfCost, IntervalAdvice, Verdict
+from goodput_cli.vocabulary.text import plural
 
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3
@@ -78,7 +79,7 @@ class Interval:
     spread: Spread | None = None
 
 
-def interval_advice(record: Record, exposure: Exposure) -> Interval:
+def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
     """How often to save."""
     refused = _refused(record)
     if refused is not None:
@@ -99,7 +100,7 @@ def interval_advice(record: Record, exposure: Exposure) -> Interval:
 
 
 def _chosen(
-    record: Record, exposure: Exposure, curve: Curve, today: Curve, optimal: Optimum, shown: Formulas
+    record: JobRecord, exposure: Exposure, curve: Curve, today: Curve, optimal: Optimum, shown: Formulas
 ) -> Interval:
     assert record.every is not None
     advised = Curve(exposure, [optimal.advised], curve.saving)
@@ -136,13 +137,17 @@ def _verdict(today: int, exposure: Exposure, optimal: Optimum, drawn: Spread) ->
         return "keep", None, None
     known = exposure.mtbf_given is not None
     if not known and exposure.failures < LEAST_FAILURES:
-        return "unclear", "few_failures", f"{exposure.failures} failures say too little; {_MORE}"
+        return (
+            "unclear",
+            "few_failures",
+            f"{plural(exposure.failures, 'failure')} {'says' if exposure.failures == 1 else 'say'} too little; {_MORE}",
+        )
     if drawn.probability is not None and drawn.probability >= _SURE:
         return "change", None, None
     return "unclear", "not_sure", f"another interval may be better, but that is not sure; {_MORE}"
 
 
-def _bound_only(record: Record, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
+def _bound_only(record: JobRecord, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
     """Without a failure only a bound is known: how often it is not worth while to save."""
     drawn = spread(curve, None, None)
     old = float(today.goodput(today.average)[0])
@@ -166,7 +171,7 @@ def _nothing(exposure: Exposure, verdict: Verdict, reason: str, say: str) -> Int
     )  # fmt: skip
 
 
-def _refused(record: Record) -> tuple[str, str] | None:
+def _refused(record: JobRecord) -> tuple[str, str] | None:
     """Why no interval can be advised: a code, and what to log."""
     if record.every is None:
         return "no_saves", "the log shows no save; log them: Orbax' structured log, or `checkpoint_saved`"
@@ -188,7 +193,7 @@ _NEVER = "with these failures the job never ends, whatever the interval: only th
 _MORE = "log more failures, or give --mtbf"
 
 
-def _if_cost(record: Record, exposure: Exposure) -> tuple[IfCost, ...]:
+def _if_cost(record: JobRecord, exposure: Exposure) -> tuple[IfCost, ...]:
     """The best interval for some costs of a save, those that are shorter than half an interval."""
     today = record.every
     assert today is not None

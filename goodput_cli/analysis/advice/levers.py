@@ -12,7 +12,7 @@ from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidate
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.lever_names import LEVERS
 from goodput_cli.analysis.advice.replay.policy import AsRecorded
-from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, Kind, Record
+from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, JobRecord, Kind
 from goodput_cli.analysis.advice.replay.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.price import Price, hours_and_money
@@ -43,31 +43,31 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Question:
+class LeverInputs:
     """What levers are computed from. replays: whether the record replays as it was."""
 
-    record: Record
+    record: JobRecord
     exposure: Exposure
     interval: Interval
     replays: bool
     spare_ns: int
 
 
-def levers(question: Question, price: Price | None) -> tuple[Lever, ...]:
+def levers(inputs: LeverInputs, price: Price | None) -> tuple[Lever, ...]:
     """All that buy something, the most first."""
-    made = [_made(estimate, question.record, price) for estimate in all_levers(question)]
+    made = [_made(estimate, inputs.record, price) for estimate in all_levers(inputs)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
 
-def judged_levers(question: Question) -> frozenset[str]:
+def judged_levers(inputs: LeverInputs) -> frozenset[str]:
     """Names of the levers about which the record says something, be it that they buy nothing."""
-    amounts, record = question.record.amounts, question.record
-    advised = question.interval.advice.verdict != "refused"
+    amounts, record = inputs.record.amounts, inputs.record
+    advised = inputs.interval.advice.verdict != "refused"
     known = {
-        "interval": advised and question.interval.optimum is not None,
-        "async_saves": advised and question.interval.optimum is not None,
-        "newest_checkpoint": question.replays or not any(end.kind == Kind.OLDER for end in record.ends),
+        "interval": advised and inputs.interval.optimum is not None,
+        "async_saves": advised and inputs.interval.optimum is not None,
+        "newest_checkpoint": inputs.replays or not any(end.kind == Kind.OLDER for end in record.ends),
         "data_loading": amounts.data is not None,
         "stalls": amounts.stalls is not None,
         "slow_steps": amounts.slow is not None,
@@ -78,24 +78,24 @@ def judged_levers(question: Question) -> frozenset[str]:
     )
 
 
-def bound(question: Question, price: Price | None) -> Lever | None:
+def bound(inputs: LeverInputs, price: Price | None) -> Lever | None:
     """What no way of checkpointing can beat."""
-    amounts = question.record.amounts
+    amounts = inputs.record.amounts
     estimate = Estimate(
         "checkpoint_bound", "by checkpoints at most", "no save blocks and no step is trained twice",
         "a bound: no checkpointing can buy more", "bound", ns=amounts.saved + amounts.wasted,
     )  # fmt: skip
-    return _made(estimate, question.record, price)
+    return _made(estimate, inputs.record, price)
 
 
-def points_of(record: Record, seconds: float) -> tuple[float, float]:
+def points_of(record: JobRecord, seconds: float) -> tuple[float, float]:
     """Points of goodput, and the goodput (percent), of a job that is shorter by so much."""
     productive, window = record.productive / 1e9, record.window / 1e9
     goodput = 100 * productive / (window - seconds)
     return goodput - 100 * productive / window, goodput
 
 
-def _made(estimate: Estimate, record: Record, price: Price | None) -> Lever | None:
+def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Lever | None:
     seconds = estimate.ns / 1e9 if estimate.ns is not None else estimate.seconds
     window = record.window / 1e9
     if seconds is None or seconds >= window:
@@ -123,27 +123,27 @@ def half(total: int) -> int:
     return share_saved(total, _TWICE)
 
 
-def all_levers(question: Question) -> Iterator[Estimate]:
+def all_levers(inputs: LeverInputs) -> Iterator[Estimate]:
     """Every lever that the record has something for, small ones too."""
     for find in _FINDERS:
-        yield from find(question)
+        yield from find(inputs)
 
 
-def _interval(question: Question) -> Iterator[Estimate]:
-    advice, exposure = question.interval.advice, question.exposure
-    today, best = question.interval.today, question.interval.optimum
+def _interval(inputs: LeverInputs) -> Iterator[Estimate]:
+    advice, exposure = inputs.interval.advice, inputs.exposure
+    today, best = inputs.interval.today, inputs.interval.optimum
     if advice.verdict in ("keep", "refused") or today is None or best is None:
         return
     advised = Curve(exposure, [best.advised], today.saving)
     yield _average(
-        question, advised, today, "interval", f"save every {best.advised} steps",
+        inputs, advised, today, "interval", f"save every {best.advised} steps",
         f"a save every {best.advised} steps instead of every {int(today.intervals[0])}",
         "same cost of a save, same failures in kind and number", {"every_steps": best.advised},
     )  # fmt: skip
 
 
-def _async_saves(question: Question) -> Iterator[Estimate]:
-    record, exposure, today = question.record, question.exposure, question.interval.today
+def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
+    record, exposure, today = inputs.record, inputs.exposure, inputs.interval.today
     if record.asynchronous or not record.cost or today is None or record.every is None:
         return
     saving = Saving(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
@@ -153,18 +153,18 @@ def _async_saves(question: Question) -> Iterator[Estimate]:
     if best is None:
         return
     yield _average(
-        question, Curve(exposure, [best.advised], saving), today, "async_saves", "saves in background",
+        inputs, Curve(exposure, [best.advised], saving), today, "async_saves", "saves in background",
         f"asynchronous saves, every {best.advised} steps", f"a tenth of {record.cost:.1f} s still blocks",
         {"every_steps": best.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
     )  # fmt: skip
 
 
 def _average(
-    question: Question, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
+    inputs: LeverInputs, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
     settings: Mapping[str, float | str],
 ) -> Estimate:  # fmt: skip
     after, before = float(new.average[0]), float(old.average[0])
-    seconds = question.record.window / 1e9 * (1 - after / before)
+    seconds = inputs.record.window / 1e9 * (1 - after / before)
     goodputs = [float(curve.goodput(curve.average)[0]) for curve in (old, new)]
     return Estimate(
         name, label, text, assumption, "average", seconds=seconds, before=goodputs[0], after=goodputs[1],
@@ -172,9 +172,9 @@ def _average(
     )  # fmt: skip
 
 
-def _newest_checkpoint(question: Question) -> Iterator[Estimate]:
-    record = question.record
-    if not question.replays or not any(end.kind == Kind.OLDER for end in record.ends):
+def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
+    record = inputs.record
+    if not inputs.replays or not any(end.kind == Kind.OLDER for end in record.ends):
         return
     shorter = replay(record, AsRecorded(record), Changes(newest=True)).ns
     if shorter is not None:
@@ -184,16 +184,16 @@ def _newest_checkpoint(question: Question) -> Iterator[Estimate]:
         )  # fmt: skip
 
 
-def _failures(question: Question) -> Iterator[Estimate]:
-    lost = question.record.amounts.lost
+def _failures(inputs: LeverInputs) -> Iterator[Estimate]:
+    lost = inputs.record.amounts.lost
     yield Estimate(
         "failures", "failures half as often", "every second disruption does not happen", "each as likely as another",
         "exact", ns=half(lost), settings={"factor": 2},
     )  # fmt: skip
 
 
-def _starts_that_hold(question: Question) -> Iterator[Estimate]:
-    record, early = question.record, early_deaths(question.exposure)
+def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
+    record, early = inputs.record, early_deaths(inputs.exposure)
     if early is None or not early.unusual or early.longest_seconds is None:
         return
     limit = round(early.longest_seconds * 1e9)
@@ -207,19 +207,19 @@ def _starts_that_hold(question: Question) -> Iterator[Estimate]:
     alone = [ns for attempt, ns in record.amounts.failed_starts if not _in_gap_of(attempt, held, record)]
     yield Estimate(
         "starts_that_hold", "starts that hold", f"no attempt dies within {early.longest_seconds:.0f} s of training",
-        f"{early.count} of {question.exposure.failures} lives did; starts without a step count", "exact",
+        f"{early.count} of {inputs.exposure.failures} lives did; starts without a step count", "exact",
         ns=sum(short) + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
     )  # fmt: skip
 
 
-def _in_gap_of(attempt: int, held: set[int], record: Record) -> bool:
+def _in_gap_of(attempt: int, held: set[int], record: JobRecord) -> bool:
     """Whether a start without a step lies in the gap behind one of the lives whose next attempts are `held`."""
     before = [life.attempt for life in record.lives if life.attempt < attempt]
     return bool(before) and before[-1] + 1 in held
 
 
-def _restart(question: Question) -> Iterator[Estimate]:
-    amounts = question.record.amounts
+def _restart(inputs: LeverInputs) -> Iterator[Estimate]:
+    amounts = inputs.record.amounts
     yield Estimate(
         "restart", "restart twice as fast", "initialisation, preparation, restore, loading and compilation take half",
         "after every disruption", "exact", ns=half(sum(sum(amounts.before[part]) for part in RESTART)),
@@ -231,8 +231,8 @@ def _restart(question: Question) -> Iterator[Estimate]:
     )  # fmt: skip
 
 
-def _downtime(question: Question) -> Iterator[Estimate]:
-    amounts, spare = question.record.amounts, question.spare_ns
+def _downtime(inputs: LeverInputs) -> Iterator[Estimate]:
+    amounts, spare = inputs.record.amounts, inputs.spare_ns
     yield Estimate(
         "downtime", "downtime halved", "a failure is noticed and the job scheduled twice as fast",
         "after every disruption", "exact", ns=half(sum(amounts.before["down"])), settings={"factor": 2},
@@ -245,8 +245,8 @@ def _downtime(question: Question) -> Iterator[Estimate]:
     )  # fmt: skip
 
 
-def _custom(question: Question) -> Iterator[Estimate]:
-    custom, window = question.record.amounts.custom, question.record.window
+def _custom(inputs: LeverInputs) -> Iterator[Estimate]:
+    custom, window = inputs.record.amounts.custom, inputs.record.window
     evals = sorted(label for label in custom if is_eval(label))
     groups = {"evals": evals} if evals else {}
     groups |= {f"custom:{label}": [label] for label in sorted(custom) if label not in evals}
@@ -258,8 +258,8 @@ def _custom(question: Question) -> Iterator[Estimate]:
             )  # fmt: skip
 
 
-def _steady(question: Question) -> Iterator[Estimate]:
-    amounts = question.record.amounts
+def _steady(inputs: LeverInputs) -> Iterator[Estimate]:
+    amounts = inputs.record.amounts
     for name, label, text, ns in (
         ("data_loading", "no waiting for data", "no data is loaded while no step is in flight", amounts.data),
         ("stalls", "no stalls", "no step stalls", amounts.stalls),
@@ -271,8 +271,8 @@ def _steady(question: Question) -> Iterator[Estimate]:
             )
 
 
-def _longest_outage(question: Question) -> Iterator[Estimate]:
-    record = question.record
+def _longest_outage(inputs: LeverInputs) -> Iterator[Estimate]:
+    record = inputs.record
     gaps = [gap for gap, end in zip(record.gaps[1:], record.ends, strict=False) if end.kind in FAILURES]
     beyond = max(gaps) - round(median(gaps)) if gaps else 0
     if beyond > _OUTAGE_SHARE * record.window:
@@ -282,7 +282,7 @@ def _longest_outage(question: Question) -> Iterator[Estimate]:
         )  # fmt: skip
 
 
-_FINDERS: tuple[Callable[[Question], Iterator[Estimate]], ...] = (
+_FINDERS: tuple[Callable[[LeverInputs], Iterator[Estimate]], ...] = (
     _interval, _async_saves, _newest_checkpoint, _failures, _starts_that_hold, _restart, _downtime, _custom, _steady,
     _longest_outage,
 )  # fmt: skip

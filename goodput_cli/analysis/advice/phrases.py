@@ -26,8 +26,9 @@ def facts(advised: JobAdvice) -> Iterator[str]:
         f"{percent(advice.recorded.goodput_percent)}"
     )
     every = "" if record.mtbf_seconds is None else f": one in {duration_of_seconds(record.mtbf_seconds)}"
-    ended = f"{record.failures} of {plural(record.disruptions, 'disruption')} ended training"
-    yield f"{ended}, in {duration_of_seconds(record.life_seconds)} of it{every}"
+    ended = f"{record.failures} of {plural(record.disruptions, 'disruption')} ended training, in"
+    ended = ended if record.disruptions else "no disruption ended training, in"
+    yield f"{ended} {duration_of_seconds(record.life_seconds)} of it{every}"
     today = "" if saves.every_steps is None else f"today one every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:
         today += f" ({duration_of_seconds(saves.every_seconds)})"

@@ -9,7 +9,7 @@ from fractions import Fraction
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
 from goodput_cli.analysis.advice.levers import points_of
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every, Policy
-from goodput_cli.analysis.advice.replay.record import RESTART, Record
+from goodput_cli.analysis.advice.replay.record import RESTART, JobRecord
 from goodput_cli.analysis.advice.replay.replay import Changes, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
 from goodput_cli.analysis.price import Price, hours_and_money
@@ -145,7 +145,7 @@ class _Shortened:
     exact: int
 
 
-def _shortened(record: Record, plan: Plan) -> _Shortened:
+def _shortened(record: JobRecord, plan: Plan) -> _Shortened:
     parts = {name: list(amounts) for name, amounts in record.amounts.before.items()}
     gaps, startups, exact = list(record.gaps), [life.startup for life in record.lives], 0
     rest = _rest(record)
@@ -183,7 +183,7 @@ def _capped(parts: Mapping[str, list[int]], names: Sequence[str], places: int, m
     return saved
 
 
-def _rest(record: Record) -> dict[str, int]:
+def _rest(record: JobRecord) -> dict[str, int]:
     """What a cut takes besides the gaps behind disruptions: sums of the ledger, lives being left as they are."""
     amounts = record.amounts
     in_gaps = {name: sum(amounts.before[part]) for name, part in (("restore", "restore"), ("data", "load"))}
@@ -195,7 +195,7 @@ def _rest(record: Record) -> dict[str, int]:
     }
 
 
-def scenario(record: Record, exposure: Exposure, plan: Plan, price: Price | None, replays: bool) -> Scenario | None:
+def scenario(record: JobRecord, exposure: Exposure, plan: Plan, price: Price | None, replays: bool) -> Scenario | None:
     """The job with these changes; None if it can not be replayed. UsageError where a cost of a save is needed."""
     short = _shortened(record, plan)
     policy = _policy(record, exposure, plan)
@@ -213,7 +213,7 @@ def scenario(record: Record, exposure: Exposure, plan: Plan, price: Price | None
     return _scenario(record, plan, price, "replay", ns, done)
 
 
-def _policy(record: Record, exposure: Exposure, plan: Plan) -> Policy | None:
+def _policy(record: JobRecord, exposure: Exposure, plan: Plan) -> Policy | None:
     """None: as recorded."""
     every = plan.every
     if plan.every_ns is not None:
@@ -231,13 +231,13 @@ def _policy(record: Record, exposure: Exposure, plan: Plan) -> Policy | None:
     return Every(record, every, cost, plan.delay)
 
 
-def _need_cost(record: Record, name: str) -> None:
+def _need_cost(record: JobRecord, name: str) -> None:
     if record.cost is None:
         raise UsageError(f"{name}: no line says how long a save blocks; give --save-seconds, or a save-cost of its own")
 
 
 def _scenario(
-    record: Record, plan: Plan, price: Price | None, how: How, ns: int | None, done: Replayed | None
+    record: JobRecord, plan: Plan, price: Price | None, how: How, ns: int | None, done: Replayed | None
 ) -> Scenario:  # fmt: skip
     if ns is None:
         facts = None if done is None else replay_facts(record, done)
@@ -249,7 +249,7 @@ def _scenario(
     return Scenario(plan.changes, how, saved / 1e9, saved, points, goodput, facts, hours, cost)
 
 
-def _on_average(record: Record, exposure: Exposure, plan: Plan, price: Price | None, short: _Shortened) -> Scenario:
+def _on_average(record: JobRecord, exposure: Exposure, plan: Plan, price: Price | None, short: _Shortened) -> Scenario:
     """By the curve: failures so many times rarer."""
     assert plan.failures is not None
     if record.every is None or (record.cost is None and plan.cost is None):
@@ -278,7 +278,7 @@ def _on_average(record: Record, exposure: Exposure, plan: Plan, price: Price | N
     )  # fmt: skip
 
 
-def replay_facts(record: Record, done: Replayed) -> ReplayFacts:
+def replay_facts(record: JobRecord, done: Replayed) -> ReplayFacts:
     """A replay against the record."""
     if done.ns is None:
         return ReplayFacts(None, None, 0.0, done.saves, done.deaths, None)

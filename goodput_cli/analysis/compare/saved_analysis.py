@@ -16,7 +16,7 @@ from goodput_cli.analysis.disruptions.answer import ReliabilityPart
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, SavesPart, StepsPart, WindowPart
 from goodput_cli.analysis.results import Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
-from goodput_cli.analysis.summary import Passage, Slices, Summary
+from goodput_cli.analysis.summary import DisruptionSummary, Slices, Summary
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category, CategoryKey
@@ -85,8 +85,8 @@ def _summary(answer: AnalysisAnswer) -> Summary:
     if not_recorded & {category for category, _ in badput}:
         raise _Wrong("a category has time and is not recorded")
     saved = _read(answer.disruptions, list[_SavedDisruption], "disruptions")
-    passages = tuple(Passage(one.ended, one.steps_lost, one.wasted_seconds) for one in saved)
-    counted = sum(one.ended != "scale_up" for one in passages)  # planned: listed, and not counted
+    each_disruption = tuple(DisruptionSummary(one.ended, one.steps_lost, one.wasted_seconds) for one in saved)
+    counted = sum(one.ended != "scale_up" for one in each_disruption)  # planned: listed, and not counted
     reliability, reference, elastic = answer.reliability, answer.reference, answer.elastic
     return Summary(
         job=answer.job.name,
@@ -99,7 +99,7 @@ def _summary(answer: AnalysisAnswer) -> Summary:
         runs=answer.job.runs,
         kept_steps=answer.job.kept_steps,
         disruptions=answer.job.disruptions,
-        passages=passages if counted == answer.job.disruptions else None,
+        each_disruption=each_disruption if counted == answer.job.disruptions else None,
         mtbf_seconds=reliability.mtbf_seconds,
         mean_downtime_seconds=reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,

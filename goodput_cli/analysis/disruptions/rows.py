@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Bound = Literal["exact", "at_least"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
+AT_LEAST = BOUNDS.index("at_least")
+"""In the column `steps_lost_is`."""
 _WORDS: dict[str, tuple[str, ...]] = {"ended": ENDED, "steps_lost_is": BOUNDS}
 """Fields that are words, held as positions in these."""
 

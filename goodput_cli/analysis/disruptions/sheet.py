@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.disruptions.cost import cost_columns, people_cost_columns
 from goodput_cli.analysis.disruptions.rows import (
+    AT_LEAST,
     COLUMNS,
     EVIDENCE_COLUMNS,
     FIRST,
@@ -127,13 +128,13 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
     return f"{words} x {exact(price.per_hour)} = {price.hours(lost) * price.per_hour:,.2f}"
 
 
-def _notes(analysis: Analysis, rows: Sequence[Disruption]) -> Iterator[str]:
+def _notes(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
     if rows:
         yield "steps lost: those that had to be trained again; wasted: the time they had taken"
-        if any(row.steps_lost_is == "at_least" for row in rows):
+        if (rows.column("steps_lost_is") == AT_LEAST).any():
             yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was past the old last step again"
-    if any(row.undetermined_ns for row in rows):
+    if rows.column("undetermined_ns").any():
         yield (
             "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
             "last checkpoint and the next start (died_between in the JSON)"

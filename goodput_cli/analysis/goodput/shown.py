@@ -14,7 +14,7 @@ _LONGEST = 100
 _MORE = ".insights, .to_frame(), .disruptions.to_frame(), .segments, .events, .to_dict(), .to_html()"
 
 
-def in_a_few_lines(analysis: Analysis) -> str:
+def repr_text(analysis: Analysis) -> str:
     """The answer, and the most costly insights."""
     return "\n".join(_lines(analysis))
 
@@ -32,7 +32,7 @@ def _name(analysis: Analysis) -> str:
     return shorten(safe(analysis.job.name), _LONGEST, "...")
 
 
-def in_a_cell(analysis: Analysis) -> str:
+def notebook_html(analysis: Analysis) -> str:
     """The same as a piece of HTML, with the categories. No style but the notebook's own, no script; text of the log is
     escaped."""
     share, amount = facts.headline(analysis)

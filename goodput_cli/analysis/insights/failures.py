@@ -10,7 +10,7 @@ import numpy as np
 from goodput_cli.analysis.advice.formulas import young
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.insights.insight import About, Candidate
-from goodput_cli.analysis.insights.passages import Older, Passages
+from goodput_cli.analysis.insights.passages import DisruptionCosts, Older
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
@@ -39,7 +39,7 @@ class Failures:
     """
 
     analysis: Analysis
-    passages: Passages
+    passages: DisruptionCosts
     older: I64
     """Training that a newer checkpoint would have kept."""
     wasted: I64

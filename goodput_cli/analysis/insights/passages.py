@@ -41,7 +41,7 @@ class Older:
 
 
 @dataclass(frozen=True)
-class Passages:
+class DisruptionCosts:
     """Time (ns) inside the window that the end of each attempt cost: columns of one value an attempt that another one
     follows."""
 
@@ -58,7 +58,7 @@ class Passages:
     olders: tuple[Older, ...]
 
 
-def find_passages(analysis: Analysis) -> Passages:
+def find_passages(analysis: Analysis) -> DisruptionCosts:
     """What disruptions took from the window of an analysis."""
     timeline, within = analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns)
     olders = tuple(older_restores(timeline))
@@ -70,7 +70,7 @@ def find_passages(analysis: Analysis) -> Passages:
         older = lost_time(timeline, within, below)[:-1]
     unplanned = np.zeros(len(wasted), dtype=bool)
     unplanned[timeline.disruptions] = True
-    return Passages(wasted, older, down, undetermined, unplanned & ~timeline.planned[:-1], olders)
+    return DisruptionCosts(wasted, older, down, undetermined, unplanned & ~timeline.planned[:-1], olders)
 
 
 def _amounts(analysis: Analysis, within: tuple[int, int]) -> tuple[I64, I64, I64]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from goodput_cli.analysis.measures.measure import Value, amount_ns, seconds_of
-from goodput_cli.analysis.summary import Passage, Summary
+from goodput_cli.analysis.summary import DisruptionSummary, Summary
 from goodput_cli.vocabulary.categories import Category
 
 
@@ -47,17 +47,21 @@ def percent(path: str) -> Value:
 
 def ended(how: str) -> Value:
     def count(summary: Summary) -> Fraction | None:
-        passages = summary.passages
-        return None if passages is None else Fraction(sum(passage.ended == how for passage in passages))
+        each_disruption = summary.each_disruption
+        return (
+            None
+            if each_disruption is None
+            else Fraction(sum(disruption.ended == how for disruption in each_disruption))
+        )
 
     return count
 
 
-def mean(amount: Callable[[Passage], float | None]) -> Value:
+def mean(amount: Callable[[DisruptionSummary], float | None]) -> Value:
     """Over all disruptions; None where one of them does not say."""
 
     def read(summary: Summary) -> Fraction | None:
-        amounts = [decimal(amount(passage)) for passage in summary.passages or ()]
+        amounts = [decimal(amount(disruption)) for disruption in summary.each_disruption or ()]
         known = [value for value in amounts if value is not None]
         return sum(known, Fraction(0)) / len(known) if known and len(known) == len(amounts) else None
 

@@ -15,7 +15,7 @@ from goodput_cli.accounting.columns import distinct, run_heads, union
 from goodput_cli.analysis.picture.bands import Bands, bands
 from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
 from goodput_cli.analysis.picture.metric_lines import MetricLine, metric_lines
-from goodput_cli.analysis.picture.step_curve import StepCurve, step_curve
+from goodput_cli.analysis.picture.step_curve import StepCurve, thinned, whole_curve
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
@@ -109,10 +109,20 @@ class Picture:
 
 def picture_of(analysis: Analysis, count: int) -> Picture:
     """The pictures of an analysis, in at most `count` columns of dots."""
+    return pictures_of(analysis, count)[0]
+
+
+def pictures_of(analysis: Analysis, *counts: int) -> list[Picture]:
+    """The same for several numbers of columns: what does not depend on them is made once."""
     timeline, window = analysis.timeline, analysis.window
-    buckets = Buckets(window.start_ns, window.end_ns, count)
+    within = (window.start_ns, window.end_ns)
+    curve, steps = whole_curve(timeline, *within), timed_steps(timeline, *within)
+    return [_picture(analysis, curve, steps, Buckets(*within, count)) for count in counts]
+
+
+def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: Buckets) -> Picture:
+    timeline, window = analysis.timeline, analysis.window
     shown = bands(timeline, buckets)
-    steps = timed_steps(timeline, window.start_ns, window.end_ns)
     times = _step_times(steps, buckets)
     saves = save_times(timeline, window.start_ns, window.end_ns)
     return Picture(
@@ -120,7 +130,7 @@ def picture_of(analysis: Analysis, count: int) -> Picture:
         end_ns=window.end_ns,
         bucket_ns=buckets.width,
         downsampled=shown.grouped or len(times) < len(steps),
-        curve=step_curve(timeline, buckets),
+        curve=thinned(curve, buckets),
         bands=shown,
         saves=_marks(saves, buckets),
         disruptions=_disruptions(analysis, buckets),

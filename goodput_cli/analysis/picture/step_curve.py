@@ -48,13 +48,17 @@ class _CurveParts:
         return _CurveParts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def step_curve(timeline: Timeline, buckets: Buckets) -> StepCurve:
-    """The lines inside the window of `buckets`, thinned out so that no tooth of the saw is lost.
+def whole_curve(timeline: Timeline, start: int, end: int) -> StepCurve:
+    """The lines inside [start, end) (ns), with every point."""
+    return _joined(_inside(_curve_parts(timeline), start, end))
+
+
+def thinned(curve: StepCurve, buckets: Buckets) -> StepCurve:
+    """The lines, thinned out so that no tooth of the saw is lost.
 
     Lines that lie in one bucket, and are of one kind, are bundled into one where there are more of them than buckets:
     it reaches from their lowest step to their highest, as their drawing would.
     """
-    curve = _joined(_inside(_curve_parts(timeline), buckets.start, buckets.end))
     line = _bundled(curve, buckets)
     order = np.argsort(line, kind="stable")
     line, bucket = line[order], buckets.of(curve.time[order])

@@ -49,7 +49,7 @@ def _answer(analysis: Analysis, report: StepReport) -> Answer:
 
 def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     ideal = report.statistics.ideal_seconds
-    yield Column("steps", "text", Audience.PEOPLE, each(lambda slow: _steps(slow.step, slow.step + slow.count - 1)))
+    yield Column("steps", "count", Audience.PEOPLE, each(lambda slow: _steps(slow.step, slow.step + slow.count - 1)))
     yield from (one for _, one in sorted(people_columns(SlowStep, attribute).items()))
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
@@ -105,7 +105,7 @@ def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator
 
 def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
     columns = (
-        Column("steps", "text", Audience.PEOPLE, each(lambda regime: _steps(regime.first_step, regime.last_step))),
+        Column("steps", "count", Audience.PEOPLE, each(lambda regime: _steps(regime.first_step, regime.last_step))),
         *(one for _, one in sorted(people_columns(Regime, attribute).items())),
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),

@@ -56,7 +56,7 @@ class SegmentRows:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CategoryFilter:
     """A category to look for; label: code of the custom label, -1 for all."""
 
     category: Category
@@ -132,7 +132,7 @@ def long_enough(rows: SegmentRows, least: int) -> SegmentRows:
     return rows.take(length[rows.run] >= least)
 
 
-def of_categories(rows: SegmentRows, wanted: Sequence[Wanted]) -> SegmentRows:
+def of_categories(rows: SegmentRows, wanted: Sequence[CategoryFilter]) -> SegmentRows:
     """Segments of the wanted categories."""
     chosen = np.zeros(len(rows), dtype=bool)
     for one in wanted:
@@ -184,12 +184,12 @@ def check_category(name: str) -> str:
     return category.id if label is None else CUSTOM_PREFIX + label
 
 
-def wanted_category(table: EventTable, name: str) -> Wanted | None:
+def wanted_category(table: EventTable, name: str) -> CategoryFilter | None:
     """What a checked name stands for in this log; None for a label that it does not hold."""
     if not name.startswith(CUSTOM_PREFIX):
-        return Wanted(Category(CATEGORIES.index(name)))
+        return CategoryFilter(Category(CATEGORIES.index(name)))
     label = name.removeprefix(CUSTOM_PREFIX)
-    return Wanted(Category.CUSTOM, table.labels.index(label)) if label in table.labels else None
+    return CategoryFilter(Category.CUSTOM, table.labels.index(label)) if label in table.labels else None
 
 
 def event_rows(timeline: Timeline, start: int, end: int) -> Rows:

@@ -10,7 +10,7 @@ from goodput_cli.cli.console import say, say_all, tell
 from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import reading_progress
-from goodput_cli.cli.remarks import Volume, remarks
+from goodput_cli.cli.remarks import Verbosity, remarks
 from goodput_cli.cli.session import CLOUD_LOGGING
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
@@ -53,7 +53,7 @@ def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool
     if not quiet:
         span = f", {manifest.start} to {manifest.end}" if manifest.start else ", no events"
         say(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
-    say_all(remarks(Volume(quiet=quiet, strict=line.strict), manifest.diagnostics))
+    say_all(remarks(Verbosity(quiet=quiet, strict=line.strict), manifest.diagnostics))
     return ProblemsFound.exit_code if line.strict and problems(manifest.diagnostics) else 0
 
 

@@ -16,7 +16,7 @@ from goodput_cli.cli.console import say_all, tell
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.remarks import Once, Volume, remarks
+from goodput_cli.cli.remarks import Once, Verbosity, remarks
 from goodput_cli.cli.session import sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
@@ -26,7 +26,7 @@ from goodput_cli.report.messages import threshold_lines
 if TYPE_CHECKING:
     from goodput_cli.api.options import JobOptions
     from goodput_cli.monitor.health import Health
-    from goodput_cli.monitor.outlets import Outlet
+    from goodput_cli.monitor.outlets import TargetWorker
     from goodput_cli.monitor.targets.base import Address
 
 
@@ -116,7 +116,7 @@ def monitor(
         plan,
         health=health,
         stop=stop,
-        tell=lambda diagnostics: say_all(remarks(Volume(quiet=quiet), once.new(diagnostics))),
+        tell=lambda diagnostics: say_all(remarks(Verbosity(quiet=quiet), once.new(diagnostics))),
         say=tell,
     )
     try:
@@ -127,18 +127,18 @@ def monitor(
     if analysis is not None:
         say_all(threshold_lines(analysis.thresholds, with_passes=not quiet))
         if not code and line.strict and problems(analysis.diagnostics):
-            say_all(remarks(Volume(quiet=True, strict=quiet), analysis.diagnostics))
+            say_all(remarks(Verbosity(quiet=True, strict=quiet), analysis.diagnostics))
             return ProblemsFound.exit_code
     return code
 
 
 def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
-) -> list[Outlet]:
+) -> list[TargetWorker]:
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
-    from goodput_cli.monitor.outlets import Outlet
-    from goodput_cli.monitor.targets.base import Place, open_target
+    from goodput_cli.monitor.outlets import TargetWorker
+    from goodput_cli.monitor.targets.base import MonitorContext, open_target
 
-    place = Place(health, interval, job_name, labels, tell)
+    place = MonitorContext(health, interval, job_name, labels, tell)
     opened = [(address.text, open_target(address, place)) for address in targets]
-    return [Outlet(name, target, health, tell) for name, target in opened]
+    return [TargetWorker(name, target, health, tell) for name, target in opened]

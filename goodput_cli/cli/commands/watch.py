@@ -16,7 +16,7 @@ from goodput_cli.cli.console import page_of_terminal, put, say, say_all
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.remarks import Once, Volume, remarks
+from goodput_cli.cli.remarks import Once, Verbosity, remarks
 from goodput_cli.cli.session import sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
@@ -83,7 +83,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
             shown += showing(update)
             diagnostics = update.analysis.diagnostics if update.analysis is not None else ()
             if line.strict and problems(diagnostics):
-                say_all(remarks(Volume(quiet=True, strict=quiet), diagnostics))
+                say_all(remarks(Verbosity(quiet=True, strict=quiet), diagnostics))
                 return ProblemsFound.exit_code
             if updates is not None and shown >= updates:
                 break
@@ -111,7 +111,7 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
         if not put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
             raise _NobodyReads
         written = True
-        say_all(remarks(Volume(quiet=quiet), once.new(update.analysis.diagnostics)))
+        say_all(remarks(Verbosity(quiet=quiet), once.new(update.analysis.diagnostics)))
         return True
 
     yield show

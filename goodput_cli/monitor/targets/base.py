@@ -47,7 +47,7 @@ class Address:
 
 
 @dataclass(frozen=True)
-class Place:
+class MonitorContext:
     """What targets are told about the monitor that opens them."""
 
     health: Health
@@ -123,7 +123,7 @@ def host_and_port(place: str, text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def open_target(address: Address, place: Place) -> Target:
+def open_target(address: Address, place: MonitorContext) -> Target:
     """Open a target. Raises GoodputError if it cannot be, with what to install where a package is missing."""
     module, _, name = _KINDS[address.scheme].module.partition(":")
     try:

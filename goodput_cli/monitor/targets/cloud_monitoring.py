@@ -11,7 +11,7 @@ from pathlib import Path
 
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.state import keep_state, load_state, state_folder
-from goodput_cli.monitor.targets.base import Address, Place, TargetFailed
+from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 from goodput_cli.monitor.targets.gcm_series import PREFIX, Series, Workload, series_of
 from goodput_cli.record.sinks.http import Identity, Refused, metadata, post
 from goodput_cli.record.workers import Unavailable
@@ -53,7 +53,7 @@ class CloudMonitoring:
     def __init__(
         self,
         address: Address,
-        place: Place,
+        place: MonitorContext,
         clock: Callable[[], int] = time.time_ns,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.metrics import health_text, snapshot_text
 from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.monitor.targets.base import Address, Place, TargetFailed
+from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 
 
 class PrometheusFile:
     """`prom:FILE`, for a node exporter's textfile collector, which must never see half of it."""
 
-    def __init__(self, address: Address, place: Place) -> None:
+    def __init__(self, address: Address, place: MonitorContext) -> None:
         self._path = _path(address)
         self._health = place.health
 
@@ -35,7 +35,7 @@ class PrometheusFile:
 class JsonLines:
     """`json:FILE`: what `analyze --format json` answers, a line an update, with the last window of each length."""
 
-    def __init__(self, address: Address, place: Place) -> None:  # noqa: ARG002 - a target's signature
+    def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
         self._path = _path(address)
 
     def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - every update is a line

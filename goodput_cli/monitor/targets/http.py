@@ -15,7 +15,7 @@ from typing import Any
 from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.metrics import health_text, snapshot_text
 from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.monitor.targets.base import Address, Place, host_and_port
+from goodput_cli.monitor.targets.base import Address, MonitorContext, host_and_port
 
 CONNECTIONS = 16
 SECONDS = 5.0
@@ -27,7 +27,7 @@ _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 class Endpoint:
     """`GET /metrics` and `GET /healthz`."""
 
-    def __init__(self, address: Address, place: Place) -> None:
+    def __init__(self, address: Address, place: MonitorContext) -> None:
         self._server = _Server(host_and_port(address.place, address.text), place)
         host, port = self._server.server_address[:2]
         shown = f"[{host!s}]" if ":" in str(host) else str(host)
@@ -50,7 +50,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = CONNECTIONS
 
-    def __init__(self, where: tuple[str, int], place: Place) -> None:
+    def __init__(self, where: tuple[str, int], place: MonitorContext) -> None:
         self.address_family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
         self.health: Health = place.health
         self.page: tuple[str, str | None] = ("", place.job_name)

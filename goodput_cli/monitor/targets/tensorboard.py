@@ -21,7 +21,7 @@ from goodput_cli.errors import GoodputError, UsageError, to_install
 from goodput_cli.monitor.amounts import Amount, badput_of, badput_of_window
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.state import keep_state, load_state
-from goodput_cli.monitor.targets.base import Address, Place, TargetFailed
+from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 from goodput_cli.vocabulary.text import seconds_text
 
 FOLDER = "goodput"
@@ -37,7 +37,7 @@ Scalar = tuple[str, float, int, str]
 class TensorBoard:
     """An event file of its own a life of the monitor. A second monitor of the folder is refused."""
 
-    def __init__(self, address: Address, place: Place) -> None:  # noqa: ARG002 - a target's signature
+    def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
         try:
             from tensorboardX.event_file_writer import EventsWriter
         except ImportError:

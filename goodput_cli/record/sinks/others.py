@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         def write(self, line: bytes, /) -> object: ...
 
 
-class Given:
+class UserSink:
     """See `Delivery`: each line is written, in order; one that raises is tried again."""
 
     batch_lines = 1

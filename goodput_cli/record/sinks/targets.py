@@ -60,9 +60,9 @@ def check(target: Target) -> None:
 def open_target(target: Target, context: Context) -> Sink:
     """The sink of one target."""
     if not isinstance(target, str | os.PathLike):
-        from .others import Given
+        from .others import UserSink
 
-        return behind_queue(Given(target), context)
+        return behind_queue(UserSink(target), context)
     check(target)
     text = os.fspath(target)
     if text in _STANDARD:

@@ -7,7 +7,7 @@ place, with more points, and can be zoomed and asked.
 from __future__ import annotations
 
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.picture.picture import picture_of
+from goodput_cli.analysis.picture.picture import pictures_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.base import Page
@@ -42,8 +42,8 @@ MOVING_COLUMNS = 1500
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as one HTML page."""
     share, amount = facts.headline(analysis)
-    picture = picture_of(analysis, MOVING_COLUMNS)
-    fine, coarse = chart_columns(picture), chart_columns(picture_of(analysis, STILL_COLUMNS))
+    picture, still = pictures_of(analysis, MOVING_COLUMNS, STILL_COLUMNS)
+    fine, coarse = chart_columns(picture), chart_columns(still)
     steps = find_steps(analysis)
     shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
     rows, tables, parts = disruptions(analysis), step_tables(analysis, steps), ledger(analysis)

@@ -59,10 +59,10 @@ def families(analysis: Analysis) -> Iterator[Family]:
     reference = _of(analysis.reference.step_time_seconds)
     yield _one("goodput_reference_step_time_seconds", "What a step should take.", reference)
     yield step_times
-    yield from judged(analysis.thresholds, analysis.diagnostics)
+    yield from threshold_families(analysis.thresholds, analysis.diagnostics)
 
 
-def judged(thresholds: Sequence[Threshold], diagnostics: Iterable[Diagnostic]) -> Iterator[Family]:
+def threshold_families(thresholds: Sequence[Threshold], diagnostics: Iterable[Diagnostic]) -> Iterator[Family]:
     """What every answer has: its thresholds, and how many findings there are."""
     yield from _thresholds(thresholds)
     yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(diagnostics)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.metric_lines import DRAWN
 from goodput_cli.analysis.picture.picture import Picture, picture_of
@@ -73,10 +74,10 @@ def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
 def _progress_words(analysis: Analysis) -> str:
     """Step against wall clock in a sentence or two."""
     parts = [f"Step against wall clock: {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}."]
-    lost = [row for row in analysis.disruptions if row.steps_lost]
-    if lost:
-        bound = "at least " if any(row.steps_lost_is == "at_least" for row in lost) else ""
-        parts.append(f"Disruptions took back {bound}{plural(sum(row.steps_lost or 0 for row in lost), 'step')}.")
+    lost, bound = (analysis.disruptions.column(name) for name in ("steps_lost", "steps_lost_is"))
+    if lost.any():
+        least = "at least " if (bound[lost > 0] == AT_LEAST).any() else ""
+        parts.append(f"Disruptions took back {least}{plural(int(lost.sum()), 'step')}.")
     parts.append("Below it one lane a category shows when the time went there. The tables hold every number.")
     return " ".join(parts)
 

@@ -18,7 +18,7 @@ from goodput_cli.analysis.steps.statistics import lost_in_regimes, timed_steps
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
-_PARTS: dict[str, tuple[Category, ...]] = {
+PARTS: dict[str, tuple[Category, ...]] = {
     "down": (Category.RECOVERY,),
     "queued": (Category.QUEUED,),
     "init": (Category.TPU_INITIALIZATION,),
@@ -132,18 +132,18 @@ def _startup(timeline: Timeline) -> list[int]:
 
 def _passages(timeline: Timeline) -> dict[str, I64]:
     """ns of each part between the training of each attempt and that of the next; as a disruption has them."""
-    attempts, stretches = timeline.attempts, timeline.training.spans
+    attempts, spans = timeline.attempts, timeline.training.spans
     begin = attempts.up.copy()
-    bounds = search(stretches.attempt, np.arange(len(begin) + 1))
+    bounds = search(spans.attempt, np.arange(len(begin) + 1))
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
-    begin[some] = stretches.start[bounds[some]]
-    left, up = np.maximum(attempts.up, stretches.latest_end(attempts.up))[:-1], attempts.up[1:]
+    begin[some] = spans.start[bounds[some]]
+    left, up = np.maximum(attempts.up, spans.latest_end(attempts.up))[:-1], attempts.up[1:]
     nothing = np.zeros(len(up), dtype=np.int64)
     down = timeline.ledger.between(left, np.maximum(left, up))
     starting = timeline.ledger.between(left, np.maximum(left, begin[1:]))
     parts = {
         name: sum(((down if name in _UNTIL_UP else starting).get((one, -1), nothing) for one in categories), nothing)
-        for name, categories in _PARTS.items()
+        for name, categories in PARTS.items()
     }
     return {**parts, "undetermined": down.get((Category.UNDETERMINED, -1), nothing)}
 

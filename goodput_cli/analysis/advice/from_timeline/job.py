@@ -25,7 +25,7 @@ class JobTimeline:
 
     @cached_property
     def lived(self) -> list[int]:
-        """Attempts that trained: that hold a stretch; in checkpoint logs that loaded or progressed."""
+        """Attempts that trained: that hold a training span; in checkpoint logs that loaded or progressed."""
         progress = self.timeline.progress
         if progress is not None:
             return np.flatnonzero(progress.position_row >= 0).tolist()

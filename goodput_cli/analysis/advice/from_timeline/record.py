@@ -13,10 +13,10 @@ from goodput_cli.analysis.advice.from_timeline.amounts import Span, amounts_of
 from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
 from goodput_cli.analysis.advice.from_timeline.saves import SaveLog
 from goodput_cli.analysis.advice.from_timeline.training import JobTraining
-from goodput_cli.analysis.advice.replay.deaths import Course, Trace, settled, usual_startup
+from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled, usual_startup
 from goodput_cli.analysis.advice.replay.endings import with_endings
-from goodput_cli.analysis.advice.replay.record import Death, Life, Record, SaveColumns, latest_extra
-from goodput_cli.analysis.advice.replay.sums import median_share, ramp, sparse_ramp
+from goodput_cli.analysis.advice.replay.record import Death, JobRecord, Life, SaveColumns, latest_extra
+from goodput_cli.analysis.advice.replay.sums import linear_total, median_share, sparse_linear_total
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.vocabulary.categories import Category
@@ -24,7 +24,7 @@ from goodput_cli.vocabulary.categories import Category
 
 def record_of(
     timeline: Timeline, name: str, death: Death = "middle", save_ns: int | None = None, every: int | None = None
-) -> Record:
+) -> JobRecord:
     """The record of one job.
 
     death: where a life is taken to have ended whose end nothing logged. save_ns: what a save blocks, if the log does
@@ -42,7 +42,7 @@ class _Reader:
         self._training = JobTraining(self._job, self._log, save_ns)
         self._name, self._death, self._save_ns, self._every = name, death, save_ns, every
 
-    def record(self) -> Record:
+    def record(self) -> JobRecord:
         """The record of the job."""
         timeline = self._job.timeline
         if not self._job.lived:
@@ -58,7 +58,7 @@ class _Reader:
         ).get((Category.PRODUCTIVE, -1), np.zeros(1))
         cost = self._cost
         return with_endings(
-            Record(
+            JobRecord(
                 name=self._name,
                 window=counted,
                 productive=int(productive[0]),
@@ -75,7 +75,7 @@ class _Reader:
                 lives=tuple(lives),
                 end=end,
                 last=last,
-                kept_steps=int(np.ceil(self._training.stretches.kept).sum()),
+                kept_steps=int(np.ceil(self._training.spans.kept).sum()),
                 amounts=ledger.amounts,
                 deaths=self._death,
                 background=self._job.background,
@@ -103,7 +103,7 @@ class _Reader:
     @cached_property
     def _end(self) -> tuple[int, int]:
         """The life that comes to the end position last, and that position."""
-        own = self._training.stretches
+        own = self._training.spans
         kept = np.flatnonzero(own.complete & ((own.kept > 0) | (own.end == own.start)))
         kept = kept[(own.kept[kept] > 0) | (kept == len(own.start) - 1)]
         place = {attempt: index for index, attempt in enumerate(self._job.lived)}
@@ -119,7 +119,7 @@ class _Reader:
         return last, end
 
     def _stop_of(self, attempt: int) -> int:
-        own, (low, high) = self._training.stretches, self._job.bounds[attempt : attempt + 2].tolist()
+        own, (low, high) = self._training.spans, self._job.bounds[attempt : attempt + 2].tolist()
         complete = np.flatnonzero(own.complete[low:high])
         return int(own.stop[low + complete[-1]]) if len(complete) else int(self._job.began[attempt])
 
@@ -127,7 +127,7 @@ class _Reader:
         """All of them, with what is known of how each ended."""
         raw = [self._life(place, attempt) for place, attempt in enumerate(self._job.lived)]
         traces = [self._trace(life) for life in raw]
-        course = Course(
+        course = JobContext(
             step_log=self._job.step_log,
             saved=np.unique(self._training.saves.step + self._job.behind).tolist(),
             end=self._end[1],
@@ -138,7 +138,7 @@ class _Reader:
         return [settled(life, trace, course) for life, trace in zip(raw, traces, strict=True)]
 
     def _life(self, place: int, attempt: int) -> Life:
-        own, (low, high) = self._training.stretches, self._job.bounds[attempt : attempt + 2].tolist()
+        own, (low, high) = self._training.spans, self._job.bounds[attempt : attempt + 2].tolist()
         rows = low + np.flatnonzero(own.complete[low:high])
         count, extra = own.stop[rows] - own.first[rows], self._training.extra[rows]
         plain = self._training.plain[rows] - self._training.taken[0][rows]
@@ -155,8 +155,8 @@ class _Reader:
             budget=0,
             hang=0,
             usual=usual,
-            work=ramp(np.cumsum(count) - count, count, plain, usual),
-            extra=sparse_ramp(own.first[rows][some], own.stop[rows][some], extra[some]),
+            work=linear_total(np.cumsum(count) - count, count, plain, usual),
+            extra=sparse_linear_total(own.first[rows][some], own.stop[rows][some], extra[some]),
             saves=self._saves_of(attempt),
             clean=bool(self._job.timeline.endings.how[attempt] == End.CLEAN) and followed,
             resumed=int(self._job.began[self._job.lived[place + 1]]) if followed else None,
@@ -171,8 +171,8 @@ class _Reader:
             row = int(self._job.timeline.training.spans.row[low])
         return self._job.timeline.table.where(row) if row >= 0 else None
 
-    def _trace(self, life: Life) -> Trace:
-        timeline, own, attempt = self._job.timeline, self._training.stretches, life.attempt
+    def _trace(self, life: Life) -> DeathEvidence:
+        timeline, own, attempt = self._job.timeline, self._training.spans, life.attempt
         low, high = self._job.bounds[attempt : attempt + 2].tolist()
         rows = low + np.flatnonzero(own.complete[low:high])
         alive, next_begin = int(self._job.alive_until[attempt]), int(self._job.next_begin[attempt])
@@ -188,7 +188,7 @@ class _Reader:
             alive = int(own.end[high - 1])
         blocked = int(self._training.saved_covered.within(np.array([seen]), np.array([death or alive]))[0])
         stride = int(own.stop[rows[-1]] - own.first[rows[-1]]) if len(rows) else 1
-        return Trace(seen, blocked, death, alive, next_begin, in_flight, len(rows) > 0, stride)
+        return DeathEvidence(seen, blocked, death, alive, next_begin, in_flight, len(rows) > 0, stride)
 
     def _saves_of(self, attempt: int) -> SaveColumns:
         saves, cost = self._training.saves, self._training.taken[1]

@@ -43,17 +43,17 @@ class JobTraining:
     def own_lines(self) -> SavedLines:
         """Lines of the saves that count: of a step that the life trained, completed in it."""
         count = len(self._job.timeline.attempts)
-        stretches, bounds = self.stretches, self._job.bounds
+        spans, bounds = self.spans, self._job.bounds
         stop, begin = self._job.began.copy(), np.full(count, np.iinfo(np.int64).max)
         for attempt in self._job.lived:
             some = slice(*bounds[attempt : attempt + 2].tolist())
-            complete = np.flatnonzero(stretches.complete[some])
-            stop[attempt] = stretches.stop[some][complete[-1]] if len(complete) else self._job.began[attempt]
+            complete = np.flatnonzero(spans.complete[some])
+            stop[attempt] = spans.stop[some][complete[-1]] if len(complete) else self._job.began[attempt]
             begin[attempt] = self._job.begin[attempt]
         return self._log.lines.within(self._job.began, stop, begin, self._job.alive_until, self._job.behind)
 
     @cached_property
-    def stretches(self) -> TrainingColumns:
+    def spans(self) -> TrainingColumns:
         training = self._job.timeline.training
         own = training.spans
         start, end = self._job.clock.counted(own.start), self._job.clock.counted(own.end)
@@ -87,29 +87,29 @@ class JobTraining:
 
     @cached_property
     def extra(self) -> I64:
-        """Evals (custom events) of each stretch, as far as no save covers them."""
+        """Evals (custom events) of each training span, as far as no save covers them."""
         table, phases = self._job.timeline.table, self._job.timeline.phases
         custom = table.kind[phases.row] == Kind.CUSTOM
         start, end = self._job.clock.counted(phases.start[custom]), self._job.clock.counted(phases.end[custom])
-        lines, own = self.own_lines, self.stretches
+        lines, own = self.own_lines, self.spans
         both = Covered(np.concatenate((start, lines.start)), np.concatenate((end, lines.end)))
         return both.within(own.start, own.end) - self.saved_covered.within(own.start, own.end)
 
     @cached_property
     def net(self) -> I64:
-        """Net time of each stretch, of wasted ones too: what nothing but their being wasted claims."""
+        """Net time of each training span, of wasted ones too: what nothing but their being wasted claims."""
         claims, own = self._job.timeline.segments.claims, self._job.timeline.training.spans
         others = claims.take(np.asarray(claims.priority != Priority.WASTED))
         return sweep(others, self._job.timeline.start, self._job.timeline.end).net_between(own.start, own.end)
 
     @cached_property
     def startup(self) -> I64:
-        """Start-up time (ns) at the beginning of each stretch: the test of accounting §4, for wasted ones too."""
+        """Start-up time (ns) at the beginning of each training span: the test of accounting §4, for wasted ones too."""
         timeline, training = self._job.timeline, self._job.timeline.training
         startup = np.zeros(len(training.spans), dtype=np.int64)
         if self._job.asynchronous:
             return startup
-        first = np.flatnonzero(training.spans.opening & ~training.credited & self.stretches.complete)
+        first = np.flatnonzero(training.spans.opening & ~training.credited & self.spans.complete)
         first = np.setdiff1d(first, training.spans.restarted)  # those belong to their place in the life
         owner = training.spans.attempt[first]
         seen = timeline.attempts.started[owner] | (owner > 0)
@@ -124,18 +124,18 @@ class JobTraining:
 
     @cached_property
     def plain(self) -> I64:
-        """Gross time of each stretch without saves, start-up and evals."""
-        own = self.stretches
+        """Gross time of each training span without saves, start-up and evals."""
+        own = self.spans
         saved = self.saved_covered.within(own.start, own.end)
         return own.end - own.start - saved - self.extra - self.startup
 
     @cached_property
     def taken(self) -> tuple[I64, I64]:
-        """What saves of a given cost take, whose time no line shows: of each stretch, and for each save (ns)."""
-        own, saves = self.stretches, self.saves
-        of_stretch, of_save = np.zeros(len(own.start), np.int64), np.where(saves.measured, saves.cost, 0)
+        """What saves of a given cost take, whose time no line shows: of each training span, and for each save (ns)."""
+        own, saves = self.spans, self.saves
+        of_span, of_save = np.zeros(len(own.start), np.int64), np.where(saves.measured, saves.cost, 0)
         if self._save_ns is None:
-            return of_stretch, of_save
+            return of_span, of_save
         made = saves.step + self._job.behind
         for save in np.flatnonzero(~saves.measured).tolist():
             low, high = self._job.bounds[saves.attempt[save] : saves.attempt[save] + 2].tolist()
@@ -144,14 +144,14 @@ class JobTraining:
             else:
                 place = low + int(np.searchsorted(own.stop[low:high], made[save], "left"))
             if place < high and own.complete[place]:
-                of_save[save] = min(self._save_ns, int(self.plain[place] - of_stretch[place]))
-                of_stretch[place] += of_save[save]
-        return of_stretch, of_save
+                of_save[save] = min(self._save_ns, int(self.plain[place] - of_span[place]))
+                of_span[place] += of_save[save]
+        return of_span, of_save
 
     @property
     def taken_lost(self) -> int:
         """The part of it that the ledger calls wasted."""
-        return int(self.taken[0][self.stretches.kept == 0].sum())
+        return int(self.taken[0][self.spans.kept == 0].sum())
 
     @cached_property
     def unit(self) -> int:

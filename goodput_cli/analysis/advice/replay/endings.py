@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from goodput_cli.analysis.advice.replay.policy import AsRecorded
-from goodput_cli.analysis.advice.replay.record import Ending, Kind, Life, Record
+from goodput_cli.analysis.advice.replay.record import Ending, JobRecord, Kind, Life
 from goodput_cli.analysis.advice.replay.run import Run
 
 
-def with_endings(record: Record) -> Record:
+def with_endings(record: JobRecord) -> JobRecord:
     """The record with `ends` filled in."""
     policy = AsRecorded(record)
     usable = [record.lives[0].first]

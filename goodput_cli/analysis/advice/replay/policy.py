@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.replay.record import Record
-from goodput_cli.analysis.advice.replay.sums import Jumps, jumps
+from goodput_cli.analysis.advice.replay.record import JobRecord
+from goodput_cli.analysis.advice.replay.sums import StepTotal, step_total
 from goodput_cli.arrays import I64
 
 
@@ -38,7 +38,7 @@ class AsRecorded:
 
     waits = False
 
-    def __init__(self, record: Record, cost: int | None = None, delay: int | None = None) -> None:
+    def __init__(self, record: JobRecord, cost: int | None = None, delay: int | None = None) -> None:
         self._record, self._cost, self._delay = record, cost, delay
         self._any = record.first_saves
 
@@ -46,21 +46,21 @@ class AsRecorded:
         if self._cost is not None:
             return self._cost * self.count(life, position)
         own, low, high = self._own(life)
-        paid = self._any.jumps.upto
+        paid = self._any.step_total.upto
         return paid(min(position, low)) + own.upto(min(position, high)) + paid(max(position, high)) - paid(high)
 
     def count(self, life: int, position: int) -> int:
         own, low, high = self._own(life)
-        count = self._any.jumps.count
+        count = self._any.step_total.count
         return count(min(position, low)) + own.count(min(position, high)) + count(max(position, high)) - count(high)
 
-    def _own(self, life: int) -> tuple[Jumps, int, int]:
+    def _own(self, life: int) -> tuple[StepTotal, int, int]:
         one = self._record.lives[life]
-        return one.saves.jumps, one.first, one.stop
+        return one.saves.step_total, one.first, one.stop
 
     def last(self, life: int, low: int, high: int) -> int | None:
         own, first, stop = self._own(life)
-        parts = ((self._any.jumps, stop, high), (own, first, stop), (self._any.jumps, low, first))
+        parts = ((self._any.step_total, stop, high), (own, first, stop), (self._any.step_total, low, first))
         for saves, begin, end in parts:
             save = saves.last(max(begin, low), min(end, high))
             if save is not None:
@@ -78,10 +78,10 @@ class AsRecorded:
 
 class Every:
     """After every step that `every` divides, those at or below the first position left out; the save behind the last
-    step stays as it was. A save that the record shows costs what it did, another one `Record.cost_ns`; or all cost
+    step stays as it was. A save that the record shows costs what it did, another one `JobRecord.cost_ns`; or all cost
     `cost` (ns). delay (ns): that of the job, if not given."""
 
-    def __init__(self, record: Record, every: int, cost: int | None = None, delay: int | None = None) -> None:
+    def __init__(self, record: JobRecord, every: int, cost: int | None = None, delay: int | None = None) -> None:
         self._record, self.every = record, every
         self._behind, self._origin = record.made_behind, record.lives[0].first
         self._usual = record.cost_ns if cost is None else cost
@@ -102,18 +102,18 @@ class Every:
         return step > self._origin and step % self.every == 0
 
     @cached_property
-    def _corrections(self) -> tuple[Jumps, dict[int, Jumps]]:
+    def _corrections(self) -> tuple[StepTotal, dict[int, StepTotal]]:
         """What recorded saves cost beyond the usual cost: of any life, and what single lives differ from that."""
         known = self._record.first_saves
         if self._fixed:
-            return jumps(known.made_at[:0], known.cost[:0]), {}
+            return step_total(known.made_at[:0], known.cost[:0]), {}
         here = self._at_a_save(known.made_at)
-        own: dict[int, Jumps] = {}
+        own: dict[int, StepTotal] = {}
         for life, (made_at, differs) in self._record.unlike_first.items():
             mine = self._at_a_save(made_at)
             if mine.any():
-                own[life] = jumps(made_at[mine], differs[mine])
-        return jumps(known.made_at[here], known.cost[here] - self._usual), own
+                own[life] = step_total(made_at[mine], differs[mine])
+        return step_total(known.made_at[here], known.cost[here] - self._usual), own
 
     def _at_a_save(self, made_at: I64) -> NDArray[np.bool_]:
         step = made_at - self._behind

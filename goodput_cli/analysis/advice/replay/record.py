@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from goodput_cli.analysis.advice.replay.sums import FLAT, Jumps, Ramp, jumps
+from goodput_cli.analysis.advice.replay.sums import FLAT, LinearTotal, StepTotal, step_total
 from goodput_cli.arrays import I64
 
 Death = Literal["earliest", "middle", "latest"]
@@ -49,9 +49,9 @@ class SaveColumns:
     """ns from when it no longer blocked until it could be used; 0 where saves block until then."""
 
     @cached_property
-    def jumps(self) -> Jumps:
+    def step_total(self) -> StepTotal:
         """What they cost, by position."""
-        return jumps(self.made_at, self.cost)
+        return step_total(self.made_at, self.cost)
 
     def __len__(self) -> int:
         return len(self.made_at)
@@ -77,9 +77,9 @@ class Life:
     """Time without a sign of life before death (ns)."""
     usual: int
     """Usual time of a step (ns)."""
-    work: Ramp
+    work: LinearTotal
     """By place: ns that steps take without evals and saves."""
-    extra: Ramp
+    extra: LinearTotal
     """By position: ns of their evals."""
     saves: SaveColumns
     """The completed saves."""
@@ -126,8 +126,6 @@ class Ending:
     """Position of the newest checkpoint not above where the next life began; None: there is none."""
 
 
-PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
-"""What a gap holds that levers act on; `startup` is the next life's, as far as the ledger knows it."""
 RESTART = ("init", "prep", "restore", "load", "elastic", "startup")
 
 
@@ -136,8 +134,8 @@ class Amounts:
     """Sums of the ledger, for the levers that leave lives as they are."""
 
     before: Mapping[str, tuple[int, ...]]
-    """By part: for each life, ns that stand before it (before the first: what disruptions of the lead hold). Only
-    attempts that were disrupted count."""
+    """By part (`RESTART`, down and queued; startup is the next life's): for each life, ns that stand before it (before
+    the first: what disruptions of the lead hold). Only attempts that were disrupted count."""
     outages: tuple[tuple[int, int], ...]
     """Of each of these, the number of the life behind it and its downtime (ns)."""
     restore: int
@@ -163,7 +161,7 @@ class Amounts:
 
 
 @dataclass(frozen=True)
-class Record:
+class JobRecord:
     """A job as its lives. `ns` are of counted time."""
 
     name: str
@@ -238,7 +236,7 @@ class Record:
         """ns the last life of a replay needs to the end position, with its save there."""
         life = self.lives[self.last]
         reached = self.end - life.first
-        return life.work.upto(reached) + life.extra.upto(self.end) + life.saves.jumps.upto(self.end)
+        return life.work.upto(reached) + life.extra.upto(self.end) + life.saves.step_total.upto(self.end)
 
     @cached_property
     def tail(self) -> int:
@@ -267,12 +265,12 @@ class Record:
         return found
 
     @cached_property
-    def latest_extra(self) -> Ramp:
+    def latest_extra(self) -> LinearTotal:
         """Evals by position, as the latest life had them that trained a step there."""
         return latest_extra(self.lives)
 
 
-def latest_extra(lives: Sequence[Life]) -> Ramp:
+def latest_extra(lives: Sequence[Life]) -> LinearTotal:
     """Evals by position (ns), as the latest life had them that trained a step there; 0 where none did."""
     if not any(life.extra.total[-1] for life in lives):
         return FLAT
@@ -288,7 +286,7 @@ def latest_extra(lives: Sequence[Life]) -> Ramp:
         inside = _between(known.at, low, high)
         at += [*inside, high]
         total += [before + known.upto(edge) for edge in (*inside, high)]
-    return Ramp(at, total)
+    return LinearTotal(at, total)
 
 
 def _between(at: Sequence[int], low: int, high: int) -> list[int]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from goodput_cli.analysis.advice.replay.policy import Policy
-from goodput_cli.analysis.advice.replay.record import Kind, Record
-from goodput_cli.analysis.advice.replay.run import Reach, Run
+from goodput_cli.analysis.advice.replay.record import JobRecord, Kind
+from goodput_cli.analysis.advice.replay.run import BudgetResult, Run
 
 MOST_WRAPS = 200
 MOST_DEATHS = 5000
@@ -45,7 +45,7 @@ class Changes:
 UNCHANGED = Changes()
 
 
-def replay(record: Record, policy: Policy, changes: Changes = UNCHANGED) -> Replayed:
+def replay(record: JobRecord, policy: Policy, changes: Changes = UNCHANGED) -> Replayed:
     """The job again, from its first position to its end position, under a policy."""
     return _Replay(record, policy, changes).run()
 
@@ -76,7 +76,7 @@ class _Usable:
 class _Replay:
     """The state of one replay."""
 
-    def __init__(self, record: Record, policy: Policy, changes: Changes) -> None:
+    def __init__(self, record: JobRecord, policy: Policy, changes: Changes) -> None:
         self._record, self._policy, self._changes = record, policy, changes
         self._gaps = record.gaps if changes.gaps is None else changes.gaps
         lives = record.lives
@@ -115,19 +115,19 @@ class _Replay:
             budget += record.last_budget if last else record.lives[life].budget
             run = Run(record, self._policy, life, place, position)
             endless = record.last == 0 and (place > 0 or spent > 0)
-            reach = run.within(None if endless else budget - spent, record.end)
-            self._note(run, reach, spent)
-            if reach.whole >= record.end or (last and reach.position >= record.end):
-                return _Died(life, spent + reach.used)
+            result = run.within(None if endless else budget - spent, record.end)
+            self._note(run, result, spent)
+            if result.whole >= record.end or (last and result.position >= record.end):
+                return _Died(life, spent + result.used)
             if not last:
                 ns = budget + record.lives[life].hang
                 self._forget_pending(begun, ns)
-                return _Died(life, ns, reach.position)
+                return _Died(life, ns, result.position)
             self._wraps += 1
-            if self._seen_before(reach.position, budget - spent - reach.used):
+            if self._seen_before(result.position, budget - spent - result.used):
                 return _Died(life, None)
-            spent += reach.used
-            place, position, life = place + reach.position - position, reach.position, 0
+            spent += result.used
+            place, position, life = place + result.position - position, result.position, 0
         return _Died(life, None)
 
     def _seen_before(self, position: int, left: int) -> bool:
@@ -137,15 +137,15 @@ class _Replay:
         again, self._state = state == self._state, state
         return again
 
-    def _note(self, run: Run, reach: Reach, spent: int) -> None:
+    def _note(self, run: Run, result: BudgetResult, spent: int) -> None:
         """What was saved on the way."""
-        self._usable.append(_Usable(run, spent, run.position, reach.whole, reach.made, run.place == 0))
-        if reach.made is None:
-            self._saves += self._policy.count(run.life, reach.whole) - self._policy.count(run.life, run.position)
-            self._saved += run.done(reach.whole) - run.trained(reach.whole)
+        self._usable.append(_Usable(run, spent, run.position, result.whole, result.made, run.place == 0))
+        if result.made is None:
+            self._saves += self._policy.count(run.life, result.whole) - self._policy.count(run.life, run.position)
+            self._saved += run.done(result.whole) - run.trained(result.whole)
         else:
-            self._saves += len(reach.made)
-            self._saved += sum(run.cost(position) for position, _ in reach.made)
+            self._saves += len(result.made)
+            self._saved += sum(run.cost(position) for position, _ in result.made)
 
     def _forget_pending(self, begun: int, death: int) -> None:
         """Saves of this life that could not be used yet when it died, `death` ns after it began."""

@@ -6,13 +6,13 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from goodput_cli.analysis.advice.replay.policy import Policy
-from goodput_cli.analysis.advice.replay.record import Record
+from goodput_cli.analysis.advice.replay.record import JobRecord
 
 _GUESSES = 8
 
 
 @dataclass(frozen=True)
-class Reach:
+class BudgetResult:
     """How far a budget goes from one position. whole: the last position whose step and save were completed; position:
     where it stands; used: ns. made: of saves that had to wait for each other, the position of each and when (ns of the
     run) it can be used; None where the policy alone says what was saved."""
@@ -26,7 +26,7 @@ class Reach:
 class Run:
     """The clock of one life of the record from a place and a position on."""
 
-    def __init__(self, record: Record, policy: Policy, life: int, place: int, position: int) -> None:
+    def __init__(self, record: JobRecord, policy: Policy, life: int, place: int, position: int) -> None:
         self._record, self._policy, self.life = record, policy, life
         self.place, self.position = place, position
         self._one = record.lives[life]
@@ -55,19 +55,19 @@ class Run:
         """ns of the save at a position."""
         return self._policy.paid(self.life, position) - self._policy.paid(self.life, position - 1)
 
-    def within(self, budget: int | None, end: int) -> Reach:
+    def within(self, budget: int | None, end: int) -> BudgetResult:
         """How far a budget (ns; None: any) goes, at most to the end position."""
         if self._policy.waits:
             return self._within_waiting(budget, end)
         if budget is None:
-            return Reach(end, end, self.done(end))
+            return BudgetResult(end, end, self.done(end))
         whole = self._farthest(budget, end)
         used = self.done(whole) if whole > self.position else 0
         if whole < end:
             step = self.trained(whole + 1) + used - (self.trained(whole) if whole > self.position else 0)
             if step <= budget:
-                return Reach(whole, whole + 1, step)
-        return Reach(whole, whole, used)
+                return BudgetResult(whole, whole + 1, step)
+        return BudgetResult(whole, whole, used)
 
     def _farthest(self, budget: int, end: int) -> int:
         """The last position, at most the end, whose step and save are complete within the budget (ns). Lives are even:
@@ -85,7 +85,7 @@ class Run:
             guess += max(ahead, 1) if taken <= budget else ahead
         return low + bisect_right(range(low + 1, high), budget, key=self.done)
 
-    def _within_waiting(self, budget: int | None, end: int) -> Reach:
+    def _within_waiting(self, budget: int | None, end: int) -> BudgetResult:
         """Save by save: none is made while the one before can not be used yet."""
         most = self.done(end) if budget is None else budget
         made: list[tuple[int, int]] = []
@@ -96,18 +96,18 @@ class Run:
             reached = end if save is None else save
             if self.trained(reached) + paid > most:
                 position = low + bisect_right(range(low + 1, reached), most - paid, key=self.trained)
-                return Reach(position, position, self.trained(position) + paid, made)
+                return BudgetResult(position, position, self.trained(position) + paid, made)
             if save is None:
-                return Reach(end, end, self.trained(end) + paid, made)
+                return BudgetResult(end, end, self.trained(end) + paid, made)
             cost = self.cost(save)
             if self.trained(save) + paid + cost > most:
-                return Reach(save - 1, save, self.trained(save) + paid, made)
+                return BudgetResult(save - 1, save, self.trained(save) + paid, made)
             paid += cost
             ready = self.trained(save) + paid + self._policy.delay(self.life, save)
             made.append((save, ready))
             low = save
             if save == end:
-                return Reach(end, end, self.trained(end) + paid, made)
+                return BudgetResult(end, end, self.trained(end) + paid, made)
 
     def _next_save(self, low: int, end: int) -> int | None:
         """The first position in [low, end] at which the policy saves."""

@@ -15,7 +15,7 @@ from goodput_cli.arrays import I64
 
 
 @dataclass(frozen=True)
-class Ramp:
+class LinearTotal:
     """A total (ns) that grows with a place or position.
 
     at: where its pieces begin, rising, and behind them where the last one ends; a range where each piece is one step.
@@ -41,24 +41,24 @@ class Ramp:
         return total[piece] + (total[piece + 1] - total[piece]) * (place - at[piece]) // width
 
 
-FLAT = Ramp((0,), (0,))
+FLAT = LinearTotal((0,), (0,))
 """Nothing anywhere."""
 
 
-def ramp(first: I64, count: I64, amount: I64, beyond: int = 0) -> Ramp:
+def linear_total(first: I64, count: I64, amount: I64, beyond: int = 0) -> LinearTotal:
     """A total of pieces that touch: `count` steps from `first` on take `amount` (ns) together.
 
     first, count, amount: int64[k]; first[i + 1] == first[i] + count[i], counts above 0.
     """
     if len(first) == 0:
-        return Ramp((0,), (0,), beyond)
+        return LinearTotal((0,), (0,), beyond)
     total = [0, *np.cumsum(amount).tolist()]
     if np.all(count == 1):
-        return Ramp(range(int(first[0]), int(first[0]) + len(first) + 1), total, beyond)
-    return Ramp([*first.tolist(), int(first[-1] + count[-1])], total, beyond)
+        return LinearTotal(range(int(first[0]), int(first[0]) + len(first) + 1), total, beyond)
+    return LinearTotal([*first.tolist(), int(first[-1] + count[-1])], total, beyond)
 
 
-def sparse_ramp(first: I64, stop: I64, amount: I64) -> Ramp:
+def sparse_linear_total(first: I64, stop: I64, amount: I64) -> LinearTotal:
     """The same where most pieces hold nothing and are left out: `amount` (ns) in first <= step < stop, in order."""
     if len(first) == 0:
         return FLAT
@@ -66,11 +66,11 @@ def sparse_ramp(first: I64, stop: I64, amount: I64) -> Ramp:
     before = np.cumsum(amount) - amount
     total = np.column_stack((before, before + amount)).ravel()
     new = np.append(at[1:] != at[:-1], True)
-    return Ramp(at[new].tolist(), total[new].tolist())
+    return LinearTotal(at[new].tolist(), total[new].tolist())
 
 
 @dataclass(frozen=True)
-class Jumps:
+class StepTotal:
     """Amounts (ns) due at positions, which rise. total[i]: of the first i of them."""
 
     at: Sequence[int]
@@ -90,9 +90,9 @@ class Jumps:
         return self.at[place] if place >= 0 and self.at[place] > low else None
 
 
-def jumps(at: I64, amount: I64) -> Jumps:
+def step_total(at: I64, amount: I64) -> StepTotal:
     """at: positions, rising. amount: ns."""
-    return Jumps(at.tolist(), [0, *np.cumsum(amount).tolist()])
+    return StepTotal(at.tolist(), [0, *np.cumsum(amount).tolist()])
 
 
 def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from ....clock import Clock, microseconds
-from ....heartbeat import Heart
+from ....heartbeat import Heartbeat
 from ....lines import LOADING, PHASE, SPARE, STEP, VITAL, stamp
 from ....names import variable
 from ....sinks.cloud_logging import WRITER, known_project
@@ -46,7 +46,7 @@ class GoodputRecorder:
         self.job_name = job_name
         self._cloud_logger: Any = None
         self._writer: Writer | None = None
-        self._heart: Heart | None = None
+        self._heart: Heartbeat | None = None
         self._extra = bool(variable("EXTRA"))
         self._warned: set[str] = set()
         if not logging_enabled:
@@ -157,7 +157,7 @@ class GoodputRecorder:
             self._extra = False
             who = {"pid": os.getpid(), "writer": WRITER}
             writer.write(writer.lines.native("attempt", us, {"run_id": writer.run_id, **who}), VITAL, us)
-            self._heart = Heart(_HEARTBEAT_SECONDS, lambda: 0, lambda: _beat(writer))
+            self._heart = Heartbeat(_HEARTBEAT_SECONDS, lambda: 0, lambda: _beat(writer))
         if kind == STEP:
             line = writer.lines.step(fields["step_count"], us)
         else:

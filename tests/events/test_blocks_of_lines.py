@@ -1,0 +1,67 @@
+"""A log is read in blocks of lines, and those some thousand lines at a time: where they meet makes no difference, and
+no block outlives the next one."""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from goodput_cli.events.columnar import block as block_reading
+from goodput_cli.events.columnar import templates
+from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.columns import Columns
+from goodput_cli.events.columnar.templates import Templates
+from goodput_cli.events.read import read_events
+from goodput_cli.events.schema import COLUMNS, EventTable
+from goodput_cli.sources import files
+from loggen.scenario import Scenario
+from loggen.write import log_bytes
+
+
+def log_file(folder: Path, **scenario: object) -> str:
+    path = folder / "run.jsonl"
+    path.write_bytes(log_bytes(Scenario(lines=1200, seed=3, bad_share=0.01, **scenario))[0])  # type: ignore[arg-type]
+    return str(path)
+
+
+def said(table: EventTable, name: str) -> list[object]:
+    """A column, details and entries as such: their codes depend on the order in which shapes come."""
+    values = {"detail": table.details, "entry": table.entries}.get(name)
+    codes = getattr(table, name).tolist()
+    return codes if values is None else [values[code] if code >= 0 else None for code in codes]
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_lines_are_the_same_wherever_parts_and_blocks_meet(
+    wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = log_file(tmp_path, envelopes=wrapped)
+    whole = read_events([path])
+    monkeypatch.setattr(templates, "_AT_ONCE", 50)
+    monkeypatch.setattr(block_reading, "PIECE", 1000)
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 14)
+    parts = read_events([path])
+    assert parts.diagnostics == whole.diagnostics
+    for name in COLUMNS:
+        assert said(parts.table, name) == said(whole.table, name), name
+
+
+def test_one_block_at_a_time_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 14)
+    made: list[weakref.ref[Block]] = []
+    alive: list[int] = []
+    split = Templates.split
+
+    def watched(known: Templates, block: Block) -> tuple[list[Columns], NDArray[np.int64]]:
+        made.append(weakref.ref(block))
+        alive.append(sum(one() is not None for one in made))
+        return split(known, block)
+
+    monkeypatch.setattr(Templates, "split", watched)
+    assert len(read_events([log_file(tmp_path)]).table) > 1150
+    assert len(made) > 5
+    assert max(alive) == 1
