@@ -96,18 +96,18 @@ def _bare(endpoint: str) -> int:
 
 
 def _source(*, use_cache: bool) -> int:
-    from goodput_cli.sources.base import ReadContext, RecordBatch, Wanted, source_for
+    from goodput_cli.sources.base import ReadContext, RecordBatch, SourceFilter, source_for
 
-    context = ReadContext(lambda _: None, wanted=Wanted("j", use_cache=use_cache))
+    context = ReadContext(lambda _: None, wanted=SourceFilter("j", use_cache=use_cache))
     batches = source_for(URI).read(URI, context)
     return sum(len(batch.records) for batch in batches if isinstance(batch, RecordBatch))
 
 
 def _events() -> int:
     from goodput_cli.events.read import read_events
-    from goodput_cli.sources.base import Wanted
+    from goodput_cli.sources.base import SourceFilter
 
-    return len(read_events([URI], wanted=Wanted("j", use_cache=False)).table)
+    return len(read_events([URI], wanted=SourceFilter("j", use_cache=False)).table)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from goodput_cli.events.documents import document_reader
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import snapshot
-from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, Wanted, source_for
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, SourceFilter, source_for
 from goodput_cli.sources.snapshot import Manifest
 from goodput_cli.vocabulary.text import iso_of_nine_digits
 
@@ -108,12 +108,12 @@ def _before(path: Path, sources: Sequence[str], job_name: str | None, *, update:
     return before
 
 
-def _wanted(before: Manifest | None, wanted: Wanted) -> Wanted:
+def _wanted(before: Manifest | None, wanted: SourceFilter) -> SourceFilter:
     if before is None:
         return wanted
     newest = min(before.newest_ns.values(), default=None)
     known = before.complete and newest is not None
-    return Wanted(
+    return SourceFilter(
         before.job_name,
         before.log_name,
         before.lookback_days,
@@ -175,7 +175,12 @@ def _parsed(parsed: Parsed, source: str, fetched: _Fetched) -> list[bytes]:
 
 
 def _write(
-    path: Path, before: Manifest | None, fetched: _Fetched, sources: Sequence[str], wanted: Wanted, fetched_ns: int
+    path: Path,
+    before: Manifest | None,
+    fetched: _Fetched,
+    sources: Sequence[str],
+    wanted: SourceFilter,
+    fetched_ns: int,
 ) -> Manifest:
     lines, diagnostics, newest = fetched.lines, fetched.diagnostics, _newest_ns(fetched.newest)
     if before is not None:

@@ -16,7 +16,7 @@ from goodput_cli.vocabulary.option import declared, option
 
 if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog
-    from goodput_cli.sources.base import Progress, RawBatch, Wanted
+    from goodput_cli.sources.base import Progress, RawBatch, SourceFilter
 
 Source = str | os.PathLike[str]
 """A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
@@ -97,11 +97,13 @@ class Reading:
     """Takes sentences for the person who waits."""
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> SourceFilter:
         """What to ask of places that can be asked for a part."""
-        from goodput_cli.sources.base import Wanted
+        from goodput_cli.sources.base import SourceFilter
 
-        return Wanted(self.job_name, self.log_name, self.lookback_days, self.use_cache, heartbeats=self.heartbeats)
+        return SourceFilter(
+            self.job_name, self.log_name, self.lookback_days, self.use_cache, heartbeats=self.heartbeats
+        )
 
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
         """Read the logs into one table. Raises SourceError where one cannot be read."""

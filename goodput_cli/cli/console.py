@@ -34,7 +34,7 @@ def prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def say(line: str) -> None:
+def print_message(line: str) -> None:
     """Write a line to standard error, wrapped between words on a terminal. If it cannot be written, nothing is raised:
     the exit code still says how the command ended."""
     if sys.stderr.isatty():
@@ -49,18 +49,18 @@ def _broken(line: str) -> str:
     return "\n".join(wrapped(line, max(width - 1, _NARROWEST), before + "  "))
 
 
-def say_all(lines: Iterable[str]) -> None:
+def print_messages(lines: Iterable[str]) -> None:
     """Lines on standard error."""
     for line in lines:
-        say(line)
+        print_message(line)
 
 
-def tell(sentence: str) -> None:
+def print_safely(sentence: str) -> None:
     """A sentence on standard error that may hold text from outside."""
-    say(safe(sentence))
+    print_message(safe(sentence))
 
 
-def put(content: str | bytes) -> bool:
+def write_output(content: str | bytes) -> bool:
     """Text or bytes on standard output. A reader that has gone away (`| head`) is no error, but False; a full disk is
     one: `GoodputError`."""
     return _write(sys.stdout, content, "standard output")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import click
 
-from goodput_cli.cli.console import prepare_streams, say
+from goodput_cli.cli.console import prepare_streams, print_message
 from goodput_cli.cli.interrupts import INTERRUPTED, WORD
 from goodput_cli.cli.lazy import Elsewhere, LazyGroup
 from goodput_cli.errors import GoodputError, to_install
@@ -63,22 +63,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(goodput.main(args=arguments, prog_name="goodput", standalone_mode=False) or 0)
     except click.exceptions.NoArgsIsHelpError as error:
-        say(error.format_message())
+        print_message(error.format_message())
         return error.exit_code
     except click.UsageError as error:
         _say_wrong_usage(error)
         return error.exit_code
     except click.ClickException as error:
-        say(f"Error: {safe_lines(error.format_message())}")
+        print_message(f"Error: {safe_lines(error.format_message())}")
         return error.exit_code
     except GoodputError as error:
-        say(f"Error: {safe_lines(str(error))}")
+        print_message(f"Error: {safe_lines(str(error))}")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
-        say(WORD)
+        print_message(WORD)
         return INTERRUPTED
     except MemoryError:
-        say("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
+        print_message("Error: not enough memory for this log; analyse a part of it, or use a machine with more.")
         return GoodputError.exit_code
     except ImportError as error:
         return _say_missing(error)
@@ -115,9 +115,9 @@ def goodput() -> None:
 def _say_wrong_usage(error: click.UsageError) -> None:
     """Usage, the way to the help, and the sentence."""
     if error.ctx is not None:
-        say(error.ctx.get_usage())
-        say(f"Try '{error.ctx.command_path} --help' for help.\n")
-    say(f"Error: {safe_lines(error.format_message())}")
+        print_message(error.ctx.get_usage())
+        print_message(f"Try '{error.ctx.command_path} --help' for help.\n")
+    print_message(f"Error: {safe_lines(error.format_message())}")
 
 
 def _say_missing(error: ImportError) -> int:
@@ -125,7 +125,7 @@ def _say_missing(error: ImportError) -> int:
     package = (error.name or "goodput_cli").partition(".")[0]
     if package == "goodput_cli":
         return _say_bug(error)
-    say(
+    print_message(
         f"Error: the package {package}, which goodput needs, is missing or broken; install goodput anew: {to_install()}"
     )
     return GoodputError.exit_code
@@ -135,7 +135,7 @@ def _say_bug(error: Exception) -> int:
     """A sentence instead of a traceback, which is there for those who ask for it."""
     if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
         raise error
-    say(
+    print_message(
         f"Error: something went wrong inside goodput {_version()} ({type(error).__name__}: {safe(str(error))[:300]}). "
         f"This is a bug: please report it with the output of the same command under {DEBUG_VARIABLE}=1."
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from goodput_cli.cli.console import is_terminal, page_of_terminal, put
+from goodput_cli.cli.console import is_terminal, page_of_terminal, write_output
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.report.base import Page, format_of, is_binary
 from goodput_cli.report.whole_file import exists, write_whole
@@ -40,7 +40,7 @@ class Outputs(Generic[Answer]):
         for file in self.files:
             write_whole(file.path, file.renderer(answer, Page()), force=self.force)
         if self.stdout is not None:
-            put(self.stdout(answer, page_of_terminal()))
+            write_output(self.stdout(answer, page_of_terminal()))
 
 
 def plan_outputs(

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.console import say
+from goodput_cli.cli.console import print_message
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import Declared
 
@@ -67,9 +67,9 @@ class GroupedCommand(click.Command):
 
             variables = [one.envvar for one in self.params if isinstance(one.envvar, str)]
             for warning in misread_variables(self.name or "", variables, os.environ):
-                say(warning)
+                print_message(warning)
             for sentence in load_defaults(self, ctx, list(args)):
-                say(sentence)
+                print_message(sentence)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -12,7 +12,7 @@ import click
 
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.api.options import JobOptions
-from goodput_cli.cli.console import say, say_all, tell
+from goodput_cli.cli.console import print_message, print_messages, print_safely
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
@@ -47,7 +47,7 @@ class Session(Generic[Answer]):
     def reading(self, then: str = "accounting") -> Iterator[JobOptions]:
         """The options with what reading needs: standard input, and a line that shows how far it is (and `then`)."""
         with reading_progress(wanted=self.shows_progress, then=then) as progress:
-            yield {**self.options, "stdin": self._stdin(), "progress": progress, "notice": tell}
+            yield {**self.options, "stdin": self._stdin(), "progress": progress, "notice": print_safely}
 
     def analyze(
         self,
@@ -78,7 +78,7 @@ class Session(Generic[Answer]):
         A threshold that failed comes before one that could not be judged, and both before what `--strict` finds.
         """
         self.outputs.write(answer)
-        say_all(remarks(self.volume, diagnostics, cautions, threshold_lines))
+        print_messages(remarks(self.volume, diagnostics, cautions, threshold_lines))
         binding = [threshold.met for threshold in thresholds if threshold.fails]
         if True in binding:
             return ThresholdNotMet.exit_code
@@ -131,5 +131,5 @@ def sources_of(
     if not job:
         context = click.get_current_context()
         raise click.UsageError(f"no SOURCE: {hint}, as in '{context.command_path} run.jsonl'", context)
-    say(f"No SOURCE: looking for the job {safe(job)} in Cloud Logging.")
+    print_message(f"No SOURCE: looking for the job {safe(job)} in Cloud Logging.")
     return [CLOUD_LOGGING]

@@ -10,7 +10,7 @@ from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import ReadContext, Wanted
+from goodput_cli.sources.base import ReadContext, SourceFilter
 from goodput_cli.sources.follow import Follower, follow
 from goodput_cli.vocabulary.zones import AUTO
 
@@ -30,12 +30,12 @@ class LiveLog:
         *,
         once: Sequence[str] = (),
         timezone: str = AUTO,
-        wanted: Wanted | None = None,
+        wanted: SourceFilter | None = None,
         notice: Callable[[str], None] | None = None,
         hints: Hints | None = None,
     ) -> None:
         self._notices: dict[tuple[str, str], Diagnostic] = {}
-        wanted = wanted or Wanted()
+        wanted = wanted or SourceFilter()
         hints = (hints or Hints()).about(wanted.job_name)
         self._context = ReadContext(
             self._report, wanted=wanted, notice=notice, is_log=lambda head: says_something(head, hints)

@@ -11,7 +11,7 @@ from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
 from goodput_cli.gc_pause import garbage_collection_paused
-from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Wanted, source_for
+from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
 
@@ -21,7 +21,7 @@ def read_events(
     timezone: str = AUTO,
     stdin: BinaryIO | None = None,
     progress: Progress | None = None,
-    wanted: Wanted | None = None,
+    wanted: SourceFilter | None = None,
     notice: Callable[[str], None] | None = None,
     hints: Hints | None = None,
 ) -> EventLog:
@@ -37,7 +37,7 @@ def read_events(
     """
     load_zone(timezone)
     notices: list[Diagnostic] = []
-    wanted = wanted or Wanted()
+    wanted = wanted or SourceFilter()
     context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=_is_log(hints))
     batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(batches))

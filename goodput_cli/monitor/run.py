@@ -12,10 +12,10 @@ from goodput_cli.api.watch import Watched
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError, ThresholdNotMet
 from goodput_cli.monitor.health import Health
-from goodput_cli.monitor.outlets import TargetWorker, finish_all
 from goodput_cli.monitor.plan import Plan
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.stop import Stop
+from goodput_cli.monitor.target_workers import TargetWorker, finish_all
 
 
 class Monitor:
@@ -28,7 +28,7 @@ class Monitor:
     def __init__(
         self,
         watch: Callable[[], Watched],
-        outlets: Sequence[TargetWorker],
+        workers: Sequence[TargetWorker],
         plan: Plan,
         *,
         health: Health,
@@ -38,7 +38,7 @@ class Monitor:
     ) -> None:
         self._watch = watch
         self._watched: Watched | None = None
-        self._outlets = outlets
+        self._workers = workers
         self._plan = plan
         self._health = health
         self._stop = stop
@@ -81,8 +81,8 @@ class Monitor:
         """Let go of the log and of the targets."""
         if self._watched is not None:
             self._watched.close()
-        for outlet in self._outlets:
-            outlet.close()
+        for worker in self._workers:
+            worker.close()
 
     def _look(self) -> bool:
         try:
@@ -154,14 +154,14 @@ class Monitor:
 
     def _publish(self, analysis: Analysis) -> None:
         snapshot = self._snapshot(analysis)
-        for outlet in self._outlets:
-            outlet.offer(snapshot)
+        for worker in self._workers:
+            worker.offer(snapshot)
         self._published += 1
 
     def _finish(self, analysis: Analysis) -> tuple[int, Analysis]:
         """Publish the last update, and judge it."""
         self._published += 1
-        left = finish_all(self._outlets, self._snapshot(analysis), self._plan.grace)
+        left = finish_all(self._workers, self._snapshot(analysis), self._plan.grace)
         for name in left:
             self._say(f"{name}: did not take the last update within {self._plan.grace:g} s")
         if left or (self._watched is not None and self._watched.failing):

@@ -69,7 +69,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SourceFilter:
     """What part of a place is wanted, for places that can be asked for a part."""
 
     job_name: str | None = None
@@ -100,7 +100,7 @@ class ReadContext:
     """Counts what has been read; None: nobody watches."""
     seen: set[object] = field(default_factory=set)
     """Identities of what has been read, so that a file named twice is read once."""
-    wanted: Wanted = Wanted()
+    wanted: SourceFilter = SourceFilter()
     """What part of a place is wanted."""
     notice: Callable[[str], None] | None = None
     """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.cli.console import tell
+from goodput_cli.cli.console import print_safely
 from goodput_cli.cli.main import run
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, SourceError
@@ -68,7 +68,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "tensorboard_tag": "loss",
             "exact_run_name": True,
             "heartbeats": False,
-            "notice": tell,
+            "notice": print_safely,
             "stdin": None,
             "progress": None,
         }

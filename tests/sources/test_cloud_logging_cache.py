@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.sources.base import ReadContext, Wanted
+from goodput_cli.sources.base import ReadContext, SourceFilter
 from goodput_cli.sources.cloud_logging.source import CloudLoggingSource
 from tests.support.cloud_logging import LOG, answer, filters, logging_server, read
 from tests.support.logging_server import T0, LoggingServer, entry, steps
@@ -45,8 +45,8 @@ def step(number: int, seconds: float, **more: float) -> dict[str, object]:
     return entry(payload, seconds, f"late-{number}", **more)
 
 
-def entries_read(wanted: Wanted | None = None) -> list[str]:
-    batches = CloudLoggingSource().read(LOG, ReadContext(lambda _: None, wanted=wanted or Wanted("j")))
+def entries_read(wanted: SourceFilter | None = None) -> list[str]:
+    batches = CloudLoggingSource().read(LOG, ReadContext(lambda _: None, wanted=wanted or SourceFilter("j")))
     return [record["insertId"] for batch in batches for record in getattr(batch, "records", ())]
 
 
@@ -111,11 +111,11 @@ def test_no_cache_keeps_and_uses_nothing(server: LoggingServer, cache: Path) -> 
 def test_a_longer_look_back_reads_what_is_missing(server: LoggingServer) -> None:
     server.add(*steps(9000))
     days = (time.time() - T0 - 8000) / 86_400
-    assert 900 < len(entries_read(Wanted("j", lookback_days=days))) < 1100
+    assert 900 < len(entries_read(SourceFilter("j", lookback_days=days))) < 1100
     filters(server)
     assert len(entries_read()) == len(set(entries_read())) == 9001
     assert any("timestamp<" in text and "receive" not in text for text in filters(server))
-    assert 900 < len(entries_read(Wanted("j", lookback_days=days))) < 1100
+    assert 900 < len(entries_read(SourceFilter("j", lookback_days=days))) < 1100
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "foreign"])

@@ -9,7 +9,7 @@ import pytest
 
 from goodput_cli.events.live import LiveLog
 from goodput_cli.sources import follow as following
-from goodput_cli.sources.base import Wanted
+from goodput_cli.sources.base import SourceFilter
 from tests.support.buckets import read_steps
 from tests.support.logging_server import LoggingServer, entry, steps
 
@@ -35,7 +35,7 @@ def line(step: int, seconds: float) -> dict[str, object]:
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: bool) -> None:
     server.add(*steps(20_000))
-    log = LiveLog(["cloud-logging://"], wanted=Wanted(job_name="j", use_cache=use_cache))
+    log = LiveLog(["cloud-logging://"], wanted=SourceFilter(job_name="j", use_cache=use_cache))
     assert look(log) == list(range(20_000))
     first = len(server.requests())
     assert look(log) == list(range(20_000))
@@ -51,7 +51,7 @@ def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: b
 def test_a_fault_is_said_and_the_next_look_goes_on(server: LoggingServer) -> None:
     server.add(*steps(10))
     said: list[str] = []
-    log = LiveLog(["cloud-logging://"], wanted=Wanted(job_name="j", use_cache=False), notice=said.append)
+    log = LiveLog(["cloud-logging://"], wanted=SourceFilter(job_name="j", use_cache=False), notice=said.append)
     assert look(log) == list(range(10))
     server.add(entry(line(10, 11.5), 11.75, "more", received=1e9))
     server.fault("PERMISSION_DENIED")

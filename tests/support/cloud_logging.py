@@ -13,7 +13,7 @@ import pytest
 from goodput_cli.api.analyze import analyze
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import Wanted
+from goodput_cli.sources.base import SourceFilter
 from goodput_cli.sources.cloud_logging import pages
 from tests.support.logging_server import LoggingServer
 
@@ -41,7 +41,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch, *, deadline: float = 10.0) -> None:
 def read(*uris: str, job: str | None = "j", notices: list[str] | None = None, **wanted: Any) -> EventLog:
     """The events of sources; Cloud Logging by default."""
     notice = None if notices is None else notices.append
-    return read_events(uris or (LOG,), wanted=Wanted(job, **wanted), notice=notice)
+    return read_events(uris or (LOG,), wanted=SourceFilter(job, **wanted), notice=notice)
 
 
 def answer(*sources: str, **options: Any) -> tuple[int, dict[str, int], int]:

@@ -6,6 +6,7 @@ Each log has seconds that can be counted by hand. Nobody edits a draft here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -252,6 +253,33 @@ def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_pa
         assert "say what a step looks like" in own.read_text("utf-8")
         with pytest.raises(UsageError, match=r"needs `\[\[rule\]\]` tables"):
             Hints(mapping=(str(own),)).checked()
+
+
+def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
+    from tests.text.support import SAMPLES
+
+    assert "# steps in this log are read without a mapping, as nemo2" in suggest_mapping(
+        str(SAMPLES / "nemo2-crash-and-restart.log")
+    )
+
+
+@pytest.mark.parametrize(
+    "part", ["1:1:1:", "a/b.py:1:1:1", "1,111", "a_", "save ", "INFO - ", "[", '"', "-", "█", "a.a:"]
+)
+def test_numbers_without_end_are_looked_at_once(tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of 600 characters that are all numbers: each column is made whole once, not for each pair of columns."""
+    made: list[str] = []
+    real = re.fullmatch
+
+    def counted(pattern: str, text: str, *flags: int) -> re.Match[str] | None:
+        made.append(text)
+        return real(pattern, text, *flags)
+
+    monkeypatch.setattr(re, "fullmatch", counted)
+    log = tmp_path / "x.log"
+    log.write_text("".join(f"{part * (600 // len(part))} {n}\n" for n in range(20)), encoding="utf-8")
+    assert suggest_mapping(str(log)).startswith('name = "x"')
+    assert len(made) < 20_000
 
 
 OTHERS: dict[str, tuple[Callable[[int], str], tuple[float, float]]] = {

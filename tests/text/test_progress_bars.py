@@ -67,6 +67,15 @@ def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
     assert "no_clock" in codes(analysis)
 
 
+def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) -> None:
+    epochs = ["".join(state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]" for done in range(51))
+              for epoch in range(2)]  # fmt: skip
+    loader = "".join(state(done, 10, done, "Validation DataLoader 0: ") + "  1.00it/s]" for done in range(11))
+    folder = written(tmp_path / "run", a_log=epochs[0] + loader + epochs[1] + "\n")
+    found = seconds(analysed(folder, clock_start="2026-03-01T10:00:00Z"))
+    assert found == {"productive": 200, "EVAL_STEP": 10}
+
+
 def test_other_bars_are_none_of_training(tmp_path: Path) -> None:
     bars = "".join(state(at, 40, at, "Loading checkpoint shards: ") + "  1.00s/it]" for at in range(41))
     bars += "".join(state(at, 900, at) + "  1.00s/it]" for at in range(0, 901, 100))

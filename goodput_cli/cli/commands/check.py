@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.console import put
+from goodput_cli.cli.console import write_output
 from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.outputs import writable
 from goodput_cli.cli.parameters import GroupedCommand, option
@@ -53,7 +53,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
     """
     if suggest or explain is not None:
-        put(_help_with_mappings(line, explain))
+        write_output(_help_with_mappings(line, explain))
         return 0
     session = open_sheet_session(line)
     rejects_file = None if rejects is None else _rejects_file(line, rejects)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from goodput_cli.cli.console import put
+from goodput_cli.cli.console import write_output
 from goodput_cli.cli.doctor import examine
 from goodput_cli.errors import GoodputError
 from goodput_cli.vocabulary.text import safe
@@ -24,5 +24,5 @@ def doctor(online: bool) -> int:
     """
     findings = list(examine(online=online))
     width = max(len(one.what) for one in findings)
-    put("".join(f" {one.state:<7}  {one.what:<{width}}  {safe(one.detail)}\n" for one in findings))
+    write_output("".join(f" {one.state:<7}  {one.what:<{width}}  {safe(one.detail)}\n" for one in findings))
     return GoodputError.exit_code if any(one.state == "broken" for one in findings) else 0

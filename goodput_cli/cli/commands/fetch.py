@@ -6,7 +6,7 @@ from typing import cast
 
 import click
 
-from goodput_cli.cli.console import say, say_all, tell
+from goodput_cli.cli.console import print_message, print_messages, print_safely
 from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import reading_progress
@@ -48,12 +48,12 @@ def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool
     options = cast(FetchOptions, dict(line.library))
     sources = _sources(list(line.sources), options.get("job_name"), update=update)
     with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
-        options |= {"progress": progress, "notice": None if quiet else tell}
+        options |= {"progress": progress, "notice": None if quiet else print_safely}
         manifest = fetch_logs(sources, output, update=update, force=force, **options)
     if not quiet:
         span = f", {manifest.start} to {manifest.end}" if manifest.start else ", no events"
-        say(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
-    say_all(remarks(Verbosity(quiet=quiet, strict=line.strict), manifest.diagnostics))
+        print_message(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
+    print_messages(remarks(Verbosity(quiet=quiet, strict=line.strict), manifest.diagnostics))
     return ProblemsFound.exit_code if line.strict and problems(manifest.diagnostics) else 0
 
 

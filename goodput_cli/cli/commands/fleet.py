@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.console import put
+from goodput_cli.cli.console import write_output
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_session
@@ -67,7 +67,7 @@ def fleet(
     from goodput_cli.fleet.run import fleet_plan, report_on
 
     if plan:
-        put("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
+        write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
     from goodput_cli.fleet.report.sheet import fleet_sheet
     from goodput_cli.fleet.totals.thresholds import evaluate_fleet

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
-from goodput_cli.cli.console import say_all, tell
+from goodput_cli.cli.console import print_messages, print_safely
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
@@ -26,7 +26,7 @@ from goodput_cli.report.messages import threshold_lines
 if TYPE_CHECKING:
     from goodput_cli.api.options import JobOptions
     from goodput_cli.monitor.health import Health
-    from goodput_cli.monitor.outlets import TargetWorker
+    from goodput_cli.monitor.target_workers import TargetWorker
     from goodput_cli.monitor.targets.base import Address
 
 
@@ -97,7 +97,7 @@ def monitor(
     from goodput_cli.monitor.stop import Stop
 
     plan = replace(plan, thresholds=thresholds)
-    options: JobOptions = {**line.library, "notice": tell, "as_of": "now"}
+    options: JobOptions = {**line.library, "notice": print_safely, "as_of": "now"}
     health = Health(plan.interval)
     machine = {
         "location": gcm_location,
@@ -106,18 +106,18 @@ def monitor(
         "cluster": gcm_cluster,
     }
     labels = {name: text for name, text in machine.items() if text}
-    outlets = _open(targets, health, plan.interval, line.library.get("job_name"), labels)
+    workers = _open(targets, health, plan.interval, line.library.get("job_name"), labels)
     stop = Stop(parent, plan.grace)
     raise_again()
     once = Once()
     running = Monitor(
         partial(Watched, sources, once=history, **options),
-        outlets,
+        workers,
         plan,
         health=health,
         stop=stop,
-        tell=lambda diagnostics: say_all(remarks(Verbosity(quiet=quiet), once.new(diagnostics))),
-        say=tell,
+        tell=lambda diagnostics: print_messages(remarks(Verbosity(quiet=quiet), once.new(diagnostics))),
+        say=print_safely,
     )
     try:
         with stop.listening():
@@ -125,9 +125,9 @@ def monitor(
     finally:
         running.close()
     if analysis is not None:
-        say_all(threshold_lines(analysis.thresholds, with_passes=not quiet))
+        print_messages(threshold_lines(analysis.thresholds, with_passes=not quiet))
         if not code and line.strict and problems(analysis.diagnostics):
-            say_all(remarks(Verbosity(quiet=True, strict=quiet), analysis.diagnostics))
+            print_messages(remarks(Verbosity(quiet=True, strict=quiet), analysis.diagnostics))
             return ProblemsFound.exit_code
     return code
 
@@ -136,9 +136,9 @@ def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
 ) -> list[TargetWorker]:
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
-    from goodput_cli.monitor.outlets import TargetWorker
+    from goodput_cli.monitor.target_workers import TargetWorker
     from goodput_cli.monitor.targets.base import MonitorContext, open_target
 
-    place = MonitorContext(health, interval, job_name, labels, tell)
+    place = MonitorContext(health, interval, job_name, labels, print_safely)
     opened = [(address.text, open_target(address, place)) for address in targets]
-    return [TargetWorker(name, target, health, tell) for name, target in opened]
+    return [TargetWorker(name, target, health, print_safely) for name, target in opened]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from goodput_cli.cli.console import tell
+from goodput_cli.cli.console import print_safely
 from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.progress import waiting
@@ -53,7 +53,9 @@ def reconcile(line: CommandLine, timeout: int) -> int:
 
     events = len(analysis.timeline.ordered.original)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.volume.quiet:
-        tell(f"The reference library goes through {events} events one by one; this may take minutes (see --timeout).")
+        print_safely(
+            f"The reference library goes through {events} events one by one; this may take minutes (see --timeout)."
+        )
     with waiting("the reference library computes", wanted=session.shows_progress):
         both = reconcile_job(analysis, timeout / NS_PER_SECOND)
     if isinstance(both, Reconciliation):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.console import page_of_terminal, put, say, say_all
+from goodput_cli.cli.console import page_of_terminal, print_message, print_messages, write_output
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
@@ -83,7 +83,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
             shown += showing(update)
             diagnostics = update.analysis.diagnostics if update.analysis is not None else ()
             if line.strict and problems(diagnostics):
-                say_all(remarks(Verbosity(quiet=True, strict=quiet), diagnostics))
+                print_messages(remarks(Verbosity(quiet=True, strict=quiet), diagnostics))
                 return ProblemsFound.exit_code
             if updates is not None and shown >= updates:
                 break
@@ -108,10 +108,10 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
             waiting = update.waiting
             return False
         text = render(update.analysis, page_of_terminal())
-        if not put(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
+        if not write_output(json.dumps(json.loads(text)) + "\n" if format_ == "json" else text):
             raise _NobodyReads
         written = True
-        say_all(remarks(Verbosity(quiet=quiet), once.new(update.analysis.diagnostics)))
+        print_messages(remarks(Verbosity(quiet=quiet), once.new(update.analysis.diagnostics)))
         return True
 
     yield show
@@ -131,14 +131,14 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
         last = render(analysis, page) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
         findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
         below = [*findings, *map(safe_lines, notices), f"watching {safe(named)}; Ctrl-C ends"]
-        put(_frame(f"{last}\n" + "\n".join(below)))
+        write_output(_frame(f"{last}\n" + "\n".join(below)))
         return True
 
-    put(_ENTER)
+    write_output(_ENTER)
     try:
         yield show
     finally:
-        put(_LEAVE + last)
+        write_output(_LEAVE + last)
 
 
 def _frame(text: str) -> str:
@@ -151,4 +151,4 @@ def _frame(text: str) -> str:
 
 
 def _say_safely(sentence: str) -> None:
-    say(safe_lines(sentence))
+    print_message(safe_lines(sentence))

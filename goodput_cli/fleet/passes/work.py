@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import Document, Progress, Wanted
+from goodput_cli.sources.base import Document, Progress, SourceFilter
 
 Origin = tuple[tuple[str, str], ...]
 """The documents that a job's events are from, in order: URI, and the hash of the bytes as stored."""
@@ -33,7 +33,7 @@ class Task:
     """How every document is read, and what is made of every job."""
 
     timezone: str
-    wanted: Wanted
+    wanted: SourceFilter
     hints: Hints
     names: tuple[str, ...]
     """Globs: only jobs whose names match one of them; all if there is none."""

@@ -12,14 +12,17 @@ from goodput_cli.events.mappings.checked import mappings_in
 from goodput_cli.events.mappings.draft.entries import clock_of, entry_of
 from goodput_cli.events.mappings.draft.records import Row, flat, records_draft
 from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_draft
-from goodput_cli.events.mappings.registry import load_mapping
+from goodput_cli.events.mappings.registry import Mappings, load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, record_of, shown
 from goodput_cli.events.tables import cells
+from goodput_cli.events.text.block import LONGEST
+from goodput_cli.events.text.marks import What
 from goodput_cli.events.text.prefixes import bare
 
-_FIRST, _LAST = 150_000, 50_000
+_FIRST, _LAST = 50_000, 25_000
 """So many lines of the beginning and of the end of a log are looked at."""
+_TRIED = 2_000
 _DELIMITERS = ",\t;|"
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 _FEW = 20
@@ -32,13 +35,22 @@ def suggest(lines: Iterable[str], name: str) -> str:
     draft = _draft(texts)
     rules = _that_read(draft, name)
     parts = [f'name = "{_plain(name)}"', *draft.top]
-    parts += [f"# {note}" for note in draft.notes]
+    parts += [f"# {note}" for note in [*draft.notes, *_read_without(texts)]]
     for rule in rules:
         parts += ["", *_written(rule)]
     if not any(rule.active for rule in rules):
         parts += ["", "# [[rule]]", '# event = "step"', "# line = 'step {step:int} took {each:float}s'"]
     samples = _samples(_made(draft, name, rules), rules) if rules else []
     return "\n".join([*parts, *samples, ""])
+
+
+def _read_without(texts: Sequence[str]) -> Iterable[str]:
+    """That a log needs no mapping, where it needs none."""
+    rules = Mappings().ruleset
+    some = (bare(text[:LONGEST]).text for text in texts if rules.anchors.search(text.encode(errors="replace")))
+    read = {said.format for text in islice(some, _TRIED) for said in rules.read(text)[0] if said.what is What.STEP}
+    if read:
+        yield f"steps in this log are read without a mapping, as {' and '.join(sorted(read))}"
 
 
 def _draft(texts: Sequence[str]) -> Draft:

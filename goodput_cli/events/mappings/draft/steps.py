@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
@@ -36,6 +37,10 @@ class Column:
 
     def whole(self) -> list[int] | None:
         """As whole numbers; None if some are none."""
+        return self._whole
+
+    @cached_property
+    def _whole(self) -> list[int] | None:
         found = [text.replace(",", "") for text in self.texts]
         if not all(re.fullmatch(r"\+?\d{1,15}(?:\.0+)?", text) for text in found):
             return None

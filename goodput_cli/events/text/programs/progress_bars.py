@@ -176,7 +176,7 @@ class _Story:
     evaluations_are_said: bool = False
     """Whether lines say how long evaluations took; else their bars do."""
     other: _Bar | None = None
-    """The last state of a bar without a name, behind a record of training, that is not the one of training."""
+    """The last state of a bar of an evaluation behind a record of training."""
 
 
 def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[Mark]:
@@ -188,13 +188,18 @@ def _told(mark: Mark, counted: set[tuple[str, int]] | None, story: _Story) -> It
         if (bar.name, bar.total) in counted:
             yield from _evaluation(mark, story)
             yield from _record(mark, bar, story)
-        elif not bar.name and counted and story.bar is not None and not story.evaluations_are_said:
+        elif counted and story.bar is not None and not story.evaluations_are_said and _is_of_evaluation(bar):
             story.other = bar
     else:
         if said is not None and said.format == NAME and said.what is What.EVAL:
             story.evaluated += said.took or 0
         story.started |= said is not None and said.what is What.START
         yield mark
+
+
+def _is_of_evaluation(bar: _Bar) -> bool:
+    """The Trainer's has no name, as that of training has none; Lightning's is called by what it loads."""
+    return not bar.name or bar.name.startswith(("Validation", "Evaluat"))
 
 
 def _evaluation(mark: Mark, story: _Story) -> Iterator[Mark]:
@@ -218,6 +223,8 @@ def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
         yield replace(mark, said=Said(NAME, What.START, once=True))
     story.step = 0 if again else story.step
     story.started = False
+    if new:  # a bar that begins anew does not hold what was before it
+        story.evaluated = 0
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step else before
     if step <= story.step:

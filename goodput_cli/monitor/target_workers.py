@@ -112,9 +112,9 @@ class TargetWorker:
             self._target.close()
 
 
-def finish_all(outlets: Sequence[TargetWorker], snapshot: Snapshot, grace: float) -> list[str]:
+def finish_all(workers: Sequence[TargetWorker], snapshot: Snapshot, grace: float) -> list[str]:
     """Give every target the last update, all at once; the names of those that did not take it within `grace` s."""
-    for outlet in outlets:
-        outlet.offer(snapshot, final=True)
+    for worker in workers:
+        worker.offer(snapshot, final=True)
     deadline = time.monotonic() + grace
-    return [outlet.name for outlet in outlets if not outlet.finish(deadline)]
+    return [worker.name for worker in workers if not worker.finish(deadline)]
