@@ -202,7 +202,7 @@ def test_a_document_that_kills_its_worker_is_listed_and_the_others_are_in(
     finally:
         (folder / "logs" / "zz-killer.jsonl").unlink()
         subprocess.run(["rm", "-rf", str(folder / "plugins")], check=True)
-    assert b"zz-killer.jsonl: killed its worker (out of memory?)" in found["json"]
+    assert b'zz-killer.jsonl","reason":"killed its worker (out of memory?)"' in found["json"]
     assert found["csv"] == expected["csv"]
 
 
