@@ -22,9 +22,9 @@ def suggestion(name: str) -> str:
     """What may have been meant, as a question; empty where nothing is like it."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.codes import CODES
-    from goodput_cli.vocabulary.categories import CATEGORIES
+    from goodput_cli.vocabulary.category_names import NAMES
 
-    return did_you_mean(name, (*CODES, *BY_CODE, *CATEGORIES))
+    return did_you_mean(name, (*CODES, *BY_CODE, *NAMES))
 
 
 def _paragraphs(name: str) -> Iterator[str]:

@@ -14,6 +14,10 @@ def title(name: str) -> str:
     return (BY_NAME[name].row.title if name in BY_NAME else "") or name
 
 
+NAMES = (*(one.id for one in Category), *(one.row.title for one in Category if one.row.title))
+"""Every name of a category, full and short."""
+
+
 def full_name(category: str, label: str | None) -> str:
     """A category with its label: `custom_badput_events:LABEL`."""
     return category if label is None else f"{category}:{label}"

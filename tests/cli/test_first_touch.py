@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import goodput_cli
 from goodput_cli.cli.environment import misread_variables
 from goodput_cli.cli.main import COMMANDS, run
 from goodput_cli.errors import SourceError
@@ -174,3 +175,12 @@ def test_every_command_is_listed_with_what_its_help_says() -> None:
     for name, elsewhere in COMMANDS.items():
         help_text = elsewhere.load(name).help or ""
         assert " ".join(help_text.split("\n\n")[0].split()) == elsewhere.summary, name
+
+
+def test_an_insight_without_its_prefix_is_suggested(capsys: Said) -> None:
+    assert run(["analyze", NIGHT, "--fail-if", "older_checkpoint>0"]) == 2
+    assert "did you mean insight:older_checkpoint?" in capsys.readouterr().err
+
+
+def test_disruptions_in_a_session_say_how_many_they_are() -> None:
+    assert repr(goodput_cli.analyze(PRIMER).disruptions) == "<1 disruption; .to_frame() has a row for each>"

@@ -174,6 +174,12 @@ def test_categories_can_be_picked(log: Path, capsys: Output) -> None:
     assert answer_of(capsys, str(log), "--category", "custom:EVAL")["segments"] == []
 
 
+@pytest.mark.parametrize(("typed", "meant"), [("recovry", "recovery"), ("wasted", "wasted_progress_from_disruption")])
+def test_a_category_that_is_mistyped_is_suggested(log: Path, typed: str, meant: str, capsys: Output) -> None:
+    assert run(["timeline", str(log), "--category", typed]) == 2
+    assert f"did you mean {meant}" in capsys.readouterr().err
+
+
 def test_one_label_can_be_picked(tmp_path: Path, capsys: Output) -> None:
     log = Recorder().start(0).steps(0, 9, 10, 10).custom(22, 25, "eval").custom(42, 43, "other").end(110)
     path = str(log.write(tmp_path / "run.jsonl"))

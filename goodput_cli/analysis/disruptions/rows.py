@@ -21,6 +21,7 @@ from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps.text import isos
 from goodput_cli.vocabulary.endings import ENDED, Ended
+from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -217,6 +218,10 @@ class Disruptions(Sequence[Disruption]):
         from goodput_cli.analysis.disruptions.frame import disruption_frame
 
         return disruption_frame(self)
+
+    def __repr__(self) -> str:
+        """For a session: how many there are, and how to see them."""
+        return f"<{plural(len(self), 'disruption')}; .to_frame() has a row for each>"
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(index=False)

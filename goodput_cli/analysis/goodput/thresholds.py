@@ -175,7 +175,8 @@ def split_name(name: str, text: str) -> tuple[str, str | None]:
         return PREFIXES[prefix.lower()], label.strip().upper()
     if name.lower() in MEASURES:
         return name.lower(), None
-    hint = did_you_mean(name, MEASURES, f"names are {', '.join(MEASURES)} and custom:LABEL")
+    known = [*MEASURES, *(f"{INSIGHT}:{code}" for code in BY_CODE)]
+    hint = did_you_mean(name, known, f"names are {', '.join(MEASURES)}, custom:LABEL and {INSIGHT}:CODE")
     raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
 
 

@@ -14,7 +14,7 @@ from goodput_cli.arrays import I64, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
-from goodput_cli.vocabulary.category_names import category_named
+from goodput_cli.vocabulary.category_names import NAMES, category_named
 from goodput_cli.vocabulary.likely import did_you_mean
 
 CUSTOM_PREFIX = "custom:"
@@ -177,7 +177,7 @@ def check_category(name: str) -> str:
     named = category_named(name)
     if named is None:
         known = f"use {', '.join(CATEGORIES)} or {CUSTOM_PREFIX}LABEL"
-        raise UsageError(f"there is no category {name!r}; {did_you_mean(name, CATEGORIES, known)}")
+        raise UsageError(f"there is no category {name!r}; {did_you_mean(name, NAMES, known)}")
     category, label = named
     if category is Category.SLOWDOWN:
         raise UsageError(f"{category.id} is a share of productive segments and has none of its own: see their slowdown")
