@@ -38,20 +38,21 @@ def write_part(path: Path, rows: Sequence[tuple[bytes, RunResult]]) -> None:
 
 
 def read_part(path: Path, wanted: set[bytes]) -> Iterator[tuple[bytes, RunResult]]:
-    """The results of some jobs, one after the other: a part may be larger than what is wanted of it. Raises OSError or
-    ValueError (pyarrow's errors are these) where it is damaged."""
+    """The results of some jobs, one after the other: a part may be larger than what is wanted of it. Parts are small:
+    threads of Arrow would cost memory and gain nothing. Raises OSError or ValueError (pyarrow's errors are these) where
+    it is damaged."""
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
-            keys = file.read_row_group(group, columns=[_KEY]).column(_KEY).to_pylist()
+            keys = file.read_row_group(group, columns=[_KEY], use_threads=False).column(_KEY).to_pylist()
             if not wanted.isdisjoint(keys):
-                table = file.read_row_group(group).combine_chunks()
+                table = file.read_row_group(group, use_threads=False).combine_chunks()
                 yield from ((key, _result(table, row)) for row, key in enumerate(keys) if key in wanted)
 
 
 def read_extents(path: Path, wanted: set[bytes]) -> list[tuple[str, int, int, int]]:
     """Job, number, start and end (ns) of the analysed runs of some jobs in a part. Errors as in `read_part`."""
     with pq.ParquetFile(path) as file:
-        columns = file.read(columns=[_KEY, "job", "run", "start_ns", "end_ns", "reason"]).to_pydict()
+        columns = file.read(columns=[_KEY, "job", "run", "start_ns", "end_ns", "reason"], use_threads=False).to_pydict()
     rows = zip(*columns.values(), strict=True)
     return [(job, run, start, end) for key, job, run, start, end, reason in rows if key in wanted and reason is None]
 
@@ -59,7 +60,7 @@ def read_extents(path: Path, wanted: set[bytes]) -> list[tuple[str, int, int, in
 def part_keys(path: Path) -> list[bytes]:
     """The keys of the jobs in a part. Errors as in `read_part`."""
     with pq.ParquetFile(path) as file:
-        keys: list[bytes] = file.read(columns=[_KEY]).column(_KEY).to_pylist()
+        keys: list[bytes] = file.read(columns=[_KEY], use_threads=False).column(_KEY).to_pylist()
         return keys
 
 
