@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import ends, writer
-from .names import variable
+from .names import TO_INSTALL, variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MonitorProcess:
         self._process: subprocess.Popen[bytes] | None = None
         command = find_command()
         if command is None:
-            say("no monitor is started: there is no command `goodput`; pip install goodput-cli, or name one in "
+            say(f"no monitor is started: there is no command `goodput`; {TO_INSTALL}, or name one in "
                 "GOODPUT_RECORDER_MONITOR")  # fmt: skip
             return
         line = [*command, "monitor", source, "--parent", str(self._owner), *arguments]

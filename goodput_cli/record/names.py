@@ -8,6 +8,8 @@ import sys
 VARIABLE = "GOODPUT_RECORDER_"
 """Variables of the recorder begin with this: _TO, _DIR, _RANK, _EXTRA, _JOB_NAME."""
 FOLDER = "goodput-logs"
+TO_INSTALL = "pip install 'goodput-cli @ URL' with its URL"
+"""How to get what reads the logs: it is on no package index yet."""
 _JOB_VARIABLES = (VARIABLE + "JOB_NAME", "JOB_IDENTIFIER", "SLURM_JOB_NAME", "JOBSET_NAME")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MOST_BYTES = 120

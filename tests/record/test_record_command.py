@@ -96,7 +96,10 @@ def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
     shutil.unpack_archive(wheel, tmp_path / "site", "zip")
     alone = [sys.executable, "-S", "-c", "import sys; sys.path.insert(0, 'site')\n" + WHEEL]
     done = subprocess.run(alone, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment(tmp_path))
-    assert done.stdout == "GoodputCalculator needs goodput-cli beside the recorder: pip install goodput-cli\n"
+    assert (
+        done.stdout
+        == "GoodputCalculator needs goodput-cli beside the recorder: pip install 'goodput-cli @ URL' with its URL\n"
+    )
     assert events(tmp_path / "log.jsonl") == ["attempt", "job_start_time", "job_end_time"]
     command = [sys.executable, "-S", "-c", "import sys; sys.path.insert(0, 'site')\nimport runpy; sys.argv[1:] = "]
     command[-1] += "['job_started', '-j', 'j', '--sink', 'log.jsonl']\nrunpy.run_module('goodput_record')"

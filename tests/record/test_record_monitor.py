@@ -81,7 +81,7 @@ def test_what_keeps_it_from_starting_is_said_and_harms_nothing(monkeypatch: pyte
     assert not Recorder("k", rank=1, warn=said.append).start_monitor("json:m.json")
     assert [sentence.partition(":")[0] for sentence in said] == ["no monitor is started"] * 3
     assert "No such file" in said[0]
-    assert "pip install goodput-cli" in said[1]
+    assert "pip install 'goodput-cli @ URL'" in said[1]
     assert "none is written" in said[2]
 
 

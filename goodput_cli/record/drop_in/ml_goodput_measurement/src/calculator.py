@@ -11,7 +11,7 @@ import io
 import json
 import os
 
-from ....names import default_folder, in_path
+from ....names import TO_INSTALL, default_folder, in_path
 from ....sinks.cloud_logging import known_project
 from ....sinks.targets import split
 from .goodput_utils import BadputType, GoodputType, IntervalMetricType, MetricType
@@ -32,7 +32,7 @@ def analyze(sources: list[str], **options: Any) -> Any:
     try:
         import goodput_cli
     except ImportError:
-        raise ImportError("GoodputCalculator needs goodput-cli beside the recorder: pip install goodput-cli") from None
+        raise ImportError(f"GoodputCalculator needs goodput-cli beside the recorder: {TO_INSTALL}") from None
     try:
         return goodput_cli.analyze(sources, **options)
     except Exception as error:
