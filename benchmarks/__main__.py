@@ -180,27 +180,23 @@ def small(repeat: int) -> Iterator[Row]:
 
 
 def process(repeat: int) -> Iterator[Row]:
-    """What the command does to its process is worth the surprise: processor time without it, and with it."""
+    """What the command does to its process is worth the surprise: without each of these things, and with it."""
     program = "import sys; sys.argv[0] = 'goodput'; import goodput_cli.__main__ as main"
-    options = analyze(SMALL_LOG)[1:]
-    commands = {
-        "with": [sys.executable, "-c", f"{program}; main.main()", *options],
-        "without": [sys.executable, "-c", f"{program}; main._leave = sys.exit; main.main()", *options],
-    }
-    found = compare(commands, repeat)
-    detail = f"26 lines: with {shown(found['with'])}, without {shown(found['without'])}"
-    ratio = found["without"].processor / found["with"].processor
-    yield Row("without ending at once / with", detail, ratio, 1.03, more=True)
     collecting = "import contextlib, goodput_cli.gc_pause as gc; gc.garbage_collection_paused = contextlib.nullcontext"
-    options = analyze(odd_log(200_000))[1:]
-    commands = {
-        "with": [sys.executable, "-c", f"{program}; main.main()", *options],
-        "without": [sys.executable, "-c", f"{collecting}; {program}; main.main()", *options],
-    }
-    found = compare(commands, repeat)
-    detail = f"2x10^5 lines of no known shape: with {shown(found['with'])}, without {shown(found['without'])}"
-    ratio = found["without"].processor / found["with"].processor
-    yield Row("without pausing the collector / with", detail, ratio, 1.03, more=True)
+    keeping = "import goodput_cli.freed_memory as freed; freed.give_back = lambda rows: None"
+    for work, lines, log, without in (
+        ("ending at once", "26 lines", SMALL_LOG, f"{program}; main._leave = sys.exit"),
+        ("pausing the collector", "2x10^5 lines of no known shape", odd_log(200_000), f"{collecting}; {program}"),
+        ("giving back freed memory", "10^6 short lines", short_log(1_000_000), f"{keeping}; {program}"),
+    ):
+        programs = {"with": program, "without": without}
+        options = analyze(log)[1:]
+        found = compare(
+            {name: [sys.executable, "-c", f"{text}; main.main()", *options] for name, text in programs.items()}, repeat
+        )
+        detail = f"{lines}: with {shown(found['with'])}, without {shown(found['without'])}"
+        spent = [one.peak_mb if work.endswith("memory") else one.processor for one in found.values()]
+        yield Row(f"without {work} / with", detail, spent[1] / spent[0], 1.03, more=True)
 
 
 def fleets(jobs: int, repeat: int) -> Iterator[Row]:

@@ -34,3 +34,24 @@ def seconds(analysis: Analysis) -> dict[str, float]:
 def codes(analysis: Analysis) -> set[str]:
     """Codes of what was noticed."""
     return {one.code for one in analysis.diagnostics}
+
+
+NANOGPT = """\
+name = "nanogpt"
+steps = "index"
+
+[[rule]]
+event = "step"
+line = "iter {step:int}: loss {_}, time {each:float}ms"
+each = { unit = "ms" }
+time = "cursor"
+
+[[rule]]
+event = "save"
+line = "saving checkpoint to {_}"
+
+[[sample]]
+line = "iter 100: loss 4.1021, time 251.13ms, mfu 17.20%"
+gives = { event = "step", step = 101, each = 0.25113 }
+"""
+"""A mapping for what nanoGPT prints."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from goodput_cli.errors import NotEnoughData
-from tests.text.support import SAMPLES, analysed, codes, seconds, written
+from tests.text.support import NANOGPT, SAMPLES, analysed, codes, seconds, written
 
 
 def test_nemo_with_a_crash_and_a_restart_by_ft_launcher() -> None:
@@ -115,24 +115,6 @@ def test_history_of_weights_and_biases(tmp_path: Path, ending: str) -> None:
     assert analysis.job.kept_steps == 30
 
 
-NANOGPT = """\
-name = "nanogpt"
-steps = "index"
-
-[[rule]]
-event = "step"
-line = "iter {step:int}: loss {_}, time {each:float}ms"
-each = { unit = "ms" }
-time = "cursor"
-
-[[rule]]
-event = "save"
-line = "saving checkpoint to {_}"
-
-[[sample]]
-line = "iter 100: loss 4.1021, time 251.13ms, mfu 17.20%"
-gives = { event = "step", step = 101, each = 0.25113 }
-"""
 STARTS = """
 [[rule]]
 event = "start"

@@ -10,25 +10,8 @@ import pytest
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.mappings.samples import SampleFailed
+from tests.text.support import NANOGPT
 
-MAPPING = """\
-name = "nanogpt"
-steps = "index"
-
-[[rule]]
-event = "step"
-line = "iter {step:int}: loss {_}, time {each:float}ms"
-each = { unit = "ms" }
-time = "cursor"
-
-[[rule]]
-event = "save"
-line = "saving checkpoint to {_}"
-
-[[sample]]
-line = "iter 100: loss 4.1021, time 251.13ms, mfu 17.20%"
-gives = { event = "step", step = 101, each = 0.25113 }
-"""
 NAME, STEPS, EVENT, UNIT = 'name = "nanogpt"', 'steps = "index"', 'event = "step"\n', 'each = { unit = "ms" }'
 SAVE, CURSOR = 'line = "saving checkpoint to {_}"', 'time = "cursor"'
 MISTAKES = [
@@ -104,9 +87,9 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("was", "becomes", "place", "sentence"), MISTAKES)
 def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: str, sentence: str) -> None:
-    assert was in MAPPING
+    assert was in NANOGPT
     path = tmp_path / "my.toml"
-    path.write_text(MAPPING.replace(was, becomes, 1), encoding="utf-8")
+    path.write_text(NANOGPT.replace(was, becomes, 1), encoding="utf-8")
     with pytest.raises(UsageError) as error:
         Hints(mapping=(str(path),)).checked()
     assert sentence in str(error.value)
@@ -146,7 +129,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> None:
     """A rule that is meant for a sample and that an earlier, wider one shadows, is refused by its own place."""
-    text = MAPPING.replace(SAVE, f"{SAVE}\n[[rule]]\nevent = 'eval'\nregex = 'checkpoint to out for (?P<label>eval)'")
+    text = NANOGPT.replace(SAVE, f"{SAVE}\n[[rule]]\nevent = 'eval'\nregex = 'checkpoint to out for (?P<label>eval)'")
     text += '[[sample]]\nline = "saving checkpoint to out for eval"\ngives = { event = "eval" }\n'
     path = tmp_path / "my.toml"
     path.write_text(text, encoding="utf-8")
