@@ -1,9 +1,9 @@
 """How every chart looks, and what draws it: Vega-Lite specifications as SVG and PNG.
 
-Why Vega-Lite: vl-convert draws SVG and PNG without a browser and without the network, so that a page
-shows its charts also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and
-its pictures need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of
-a log but for the title of a picture that stands alone.
+Why Vega-Lite: vl-convert draws SVG and PNG without a browser and without the network, so that a page shows its charts
+also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and its pictures
+need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of a log but for
+the title of a picture that stands alone.
 """
 
 from __future__ import annotations
