@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,33 @@ def test_a_bad_day_is_summed_up_in_three_lines() -> None:
     assert len(rest) <= 2
 
 
+def crashing(lives: int, at: float, first: int) -> list[str]:
+    """Lives of 20 steps of 60 s from a step on, each saved after its fifth step; each loses 14 steps and is down for
+    120 s: it is up again 1320 s after it began."""
+    log: list[str] = []
+    for begin, step_number in ((at + 1320 * life, first + 5 * life) for life in range(lives)):
+        log += told(start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4))
+    return log
+
+
+def test_what_others_explain_is_said() -> None:
+    """Four starts that die, and three disruptions of which no other insight says anything."""
+    seen = insights(crashing(3, 0, 0), bad_starts(4, 3960), start(9000), steps(15, 100, at=9000, every=60), end(15_000))
+    assert seen["failing_starts"].text.startswith("4 of 8 starts died")
+    assert seen["disruptions"].text.startswith("3 other disruptions (3 silent)")
+
+
+def bad_starts(deaths: int, at: float) -> list[str]:
+    """Starts that die within 20 s, one every 1000 s."""
+    return told(*((start(at + 1000 * i), restore(at + 1000 * i, 20, 14)) for i in range(deaths)))
+
+
+def test_a_window_has_its_own_disruptions() -> None:
+    log = [*crashing(3, 0, 0), *told(start(3960)), *steps(15, 100, at=3960, every=60), *told(end(9960))]
+    assert insights(log)["disruptions"].text.startswith("3 disruptions")
+    assert insights(log, window=(2400, 9960))["disruptions"].text.startswith("2 disruptions")
+
+
 def test_a_silence_at_the_end_is_a_dead_job() -> None:
     seen = insights(start(0), steps(0, 100, at=0), as_of=4600)
     assert seen["dead_job"].seconds == 4600 - 990
@@ -153,22 +181,65 @@ def test_evaluations_beyond_a_tenth() -> None:
     evals = [custom("EVAL_LOSS", at, at + 40) for at in range(200, 2000, 200)]
     seen = insights(start(0), *(step(number, 10 * number) for number in range(200)), *evals, end(2000))
     assert seen["evals"].seconds == 9 * 40
-    assert seen["evals"].text == "EVAL_LOSS held up training 9 times, for 40.0 s each on average"
+    assert seen["evals"].text == "EVAL_LOSS held up training 9 times, 40.0 s on average"
     assert seen["evals"].about.categories == ("custom_badput_events:EVAL_LOSS",)
 
 
 def test_saves_too_rare() -> None:
     """Four lives of 100 steps of 10 s, each saved once in its middle at a cost of 5 s: Young says sqrt(2 x 5 x MTBF),
-    about 100 s, and saves are 500 s apart."""
-    lives = []
-    for life in range(4):
-        at, first = life * 1200, life * 50
-        lives += [start(at), steps(first, 25, at=at), save(at + 250, 5, first + 24), steps(first + 25, 25, at=at + 260),
-                  save(at + 510, 5, first + 49), steps(first + 50, 45, at=at + 520)]  # fmt: skip
-    seen = insights(*lives, start(4800), steps(200, 100, at=4800), end(5800))
-    assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 20 s apart"
-    assert seen["rare_saves"].advice.startswith("save about every 10 steps")
+    about 100 s, and 255 s of training lie between saves."""
+    seen = insights(lives_saved_twice([1200 * life for life in range(4)]), start(4800),
+                    steps(200, 100, at=4800), end(5800))  # fmt: skip
+    assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 15 s apart"
+    assert seen["rare_saves"].advice.startswith("save about every 11 steps")
     assert "wasted" not in seen["disruptions"].text
+
+
+def lives_saved_twice(begins: Sequence[float]) -> list[str]:
+    """Lives of 95 steps of 10 s, each saved behind its 25th and 50th step at a cost of 5 s: 44 are lost, a last one is
+    in flight."""
+    log: list[str] = []
+    for life, at in enumerate(begins):
+        first = life * 50
+        log += told(
+            start(at), steps(first, 25, at=at), save(at + 250, 5, first + 24), steps(first + 25, 25, at=at + 260),
+            save(at + 510, 5, first + 49), steps(first + 50, 45, at=at + 520),
+        )  # fmt: skip
+    return log
+
+
+def test_training_that_rare_saves_lost_is_not_the_outages() -> None:
+    """The third life is followed by two hours of nothing: from 960 s behind its start (its last step) to the next."""
+    seen = insights(lives_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000))
+    assert seen["rare_saves"].seconds == 4 * 44 * 10
+    assert seen["long_outage"].seconds == 10_800 - (2400 + 960)
+    assert "undid" not in seen["long_outage"].text
+
+
+def test_one_save_an_attempt_is_enough_to_call_saves_rare() -> None:
+    """Lives of 100 steps of 10 s, saved once behind the 50th at a cost of 1 s, with an MTBF of about 1000 s: Young says
+    45 s, and 500 s of training lie between saves."""
+    log: list[str] = []
+    for at, first in ((1200 * life, 50 * life) for life in range(4)):
+        log += told(start(at), steps(first, 50, at=at), save(at + 500, 1, first + 49))
+        log += told(steps(first + 50, 50, at=at + 502))
+    seen = insights(log, start(4800), steps(200, 100, at=4800), end(5800))
+    assert seen["rare_saves"].text == "4 failures undid training: saves are 8 min 20 s apart"
+
+
+def test_no_advice_to_save_more_often_where_it_would_not_pay() -> None:
+    """Two deaths with saves at about Young's interval; the same without a save; and with saves of unknown cost."""
+    night = [start(0), steps(0, 100, at=0), start(1200), steps(60, 100, at=1200), start(2400), steps(120, 9, at=2400)]
+    advice = [
+        insights(*night, *blocking, end(2500))["disruptions"].advice
+        for blocking in ([], [save(590, 5, 59), save(1790, 5, 119)])
+    ]
+    assert advice[0] == "save checkpoints, or log them: the log shows no save"
+    assert advice[1] == "save more often: they are 10 min 00 s apart"
+    crash = insights(start(0), steps(0, 40, at=0), save(90, 5, 9), save(195, 5, 19), save(300, 5, 29),
+                     start(420), steps(30, 200, at=420), end(2420))  # fmt: skip
+    assert crash["disruptions"].advice == "saves are frequent enough; see what would gain most"
+    assert shlex.split(crash["disruptions"].command_line("LOG"))[1] == "advise"
 
 
 def test_the_night_of_the_sample_log() -> None:
@@ -288,7 +359,7 @@ def test_a_start_with_several_phases_is_one_start() -> None:
     log = [start(0), *init(0, 30), *prep(30, 100), *steps(0, 10, at=100), end(200)]
     (insight,) = account(*log).analysis.insights
     assert (insight.code, insight.count) == ("startups", 1)
-    assert insight.text == "1 start of initialisation, preparation and first steps"
+    assert insight.text == "1 start-up: initialisation, preparation and first steps"
 
 
 def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
