@@ -58,7 +58,7 @@ def find_failures(failures: Failures) -> Iterator[Candidate]:
     if np.count_nonzero(starts) >= _AGAIN:
         yield _starts_that_die(failures, starts)
         rest &= ~starts
-    policy = save_policy(failures.analysis, np.count_nonzero(rest & _inside(failures.analysis, len(rest))))
+    policy = save_policy(failures.analysis, int(np.count_nonzero(rest & _inside(failures.analysis, len(rest)))))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
         undone = np.flatnonzero(wasted)
