@@ -138,5 +138,5 @@ def amount_text(price: Price | None, ns: int) -> str:
     if price is not None:
         parts.append(f"{number(round(price.hours(ns), 2))} accelerator hours")
         money = price.money(ns)
-        parts += [] if money is None else [f"{money:,.2f}"]
+        parts += [] if money is None else [f"cost {money:,.2f}"]
     return ", ".join(parts)
