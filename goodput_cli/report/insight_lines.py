@@ -43,7 +43,7 @@ def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
     under = max(map(cell_len, heads)) + len(_GAP)
     beside = all(cell_len(command) <= width - under for command in commands)
     yield Text()
-    yield from _titles(analysis, lost, f"{_GAP} ({_LOGS}: the source named)" if _LOGS in commands[0].split() else "", width)
+    yield from _titles(analysis, lost, _what_logs_is(analysis) if _LOGS in commands[0].split() else "", width)
     for insight, head, command in zip(shown, heads, commands, strict=True):
         yield from _insight(insight, head, Text(command, style="cyan"), (width, under if beside else _INDENT), page)
     rest = insights[MOST:]
@@ -92,6 +92,12 @@ def _titles(analysis: Analysis, lost: int, remark: str, width: int) -> Iterator[
     yield title.append(remark, "dim")
     if slow:
         yield Text(" " * len(_LOST) + words)
+
+
+def _what_logs_is(analysis: Analysis) -> str:
+    """What the word stands for that is in the place of names."""
+    options = any(word.startswith("-") and word != "-" for word in analysis.asked)
+    return f"{_GAP} ({_LOGS}: the source{' and options' * options} named)"
 
 
 def _title(analysis: Analysis, lost: int, remark: str) -> Text:

@@ -256,8 +256,10 @@ def test_around_a_step_shows_that_it_hung(tmp_path: Path, capsys: Output) -> Non
     assert run(["timeline", path, "--around", "step:4", "--margin", "15s", "--events", "-q"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if " step" in line and "00:" in line]
     assert [row[1:] for row in rows] == [
-        ["step", "3", "10"], ["10", "min", "00", "s", "step", "hung", "4", "11"], ["step", "(2", "lines)", "5-6", "12-13"],
-    ]  # fmt: skip
+        ["step", "3", "10"],
+        ["10", "min", "00", "s", "step", "hung", "4", "11"],
+        ["step", "(2", "lines)", "5-6", "12-13"],
+    ]
 
 
 def test_a_step_that_only_its_end_tells_hung_before_that_line(tmp_path: Path, capsys: Output) -> None:

@@ -47,7 +47,13 @@ def _category(text: str) -> str:
     Disruptions are numbered from 1 in time order.""",
 )
 @shared_options()
-@option("When", "--around", metavar="TIME|disruption:N|step:N", type=Checked("around", _around), help="Show a neighbourhood.")
+@option(
+    "When",
+    "--around",
+    metavar="TIME|disruption:N|step:N",
+    type=Checked("around", _around),
+    help="Show a neighbourhood.",
+)
 @option("When", "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
 @option("Which", "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
 @option(
