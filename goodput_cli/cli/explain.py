@@ -36,7 +36,7 @@ def _paragraphs(name: str) -> Iterator[str]:
         code = CODES[name]
         yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
         yield f"Effect: {code.effect}"
-        yield f"Do: {code.advice}"
+        yield f"Do: {' '.join(code.advices)}"
     if name in BY_CODE:
         kind = BY_CODE[name]
         yield f"insight {name}, {kind.title}: {kind.meaning}"

@@ -39,8 +39,8 @@ def test_charts_are_as_the_schema_of_vega_lite_says(
 ) -> None:
     made: list[dict[str, Any]] = []
 
-    def draw(spec: dict[str, Any], vl_version: str, allowed_base_urls: list[str]) -> str:
-        made.append(spec)
+    def draw(spec: str, vl_version: str, allowed_base_urls: list[str]) -> str:
+        made.append(json.loads(spec))
         assert (vl_version, allowed_base_urls) == (VERSION, [])
         return "<svg></svg>"
 

@@ -50,7 +50,7 @@ def analyze(
 
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
-    session = open_session(line, load_renderer)
+    session = open_session(line, load_renderer, charts=True)
     analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)
     return session.finish(
         analysis,

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import document
 from goodput_cli.report.sheets.cells import cell_texts, is_left, shown_columns, shown_rows
 from goodput_cli.vocabulary.text import finite
+
+if TYPE_CHECKING:
+    from goodput_cli.report.html.drawing import Drawing
 
 MOST_ROWS = 5000
 """How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""
@@ -44,8 +46,8 @@ class HtmlTable:
     left_out: int
     notes: tuple[str, ...]
     more: tuple[HtmlTable, ...]
-    drawings: tuple[Markup, ...] = ()
-    """The chart as an SVG element, and the same for a phone."""
+    drawings: tuple[Drawing, ...] = ()
+    """The chart, and the same for a phone."""
     words: str = ""
     """What the chart shows, for those who do not see it."""
     ids: tuple[str | None, ...] = ()
@@ -98,10 +100,10 @@ def _width(cell: HtmlCell) -> int:
     return _BAR if cell.share is not None else len(cell.text)
 
 
-def _drawings(chart: Chart) -> tuple[Markup, ...]:
+def _drawings(chart: Chart) -> tuple[Drawing, ...]:
     from goodput_cli.report.html.sheet_charts import inside_a_page  # the chart library takes a second to import
 
-    return tuple(map(Markup, inside_a_page(chart, "chart")))
+    return inside_a_page(chart, "chart")
 
 
 def _head(column: Column) -> str:
