@@ -95,7 +95,7 @@ class Dask:
         return future
 
     def _done(self) -> set[Future]:
-        """The futures that have finished since, after a while perhaps none. Raises GoodputError: the scheduler is gone."""
+        """What has finished since, after a while perhaps nothing. Raises GoodputError: the scheduler is gone."""
         try:
             done = {self._finished.get(timeout=_LOOK_SECONDS)}
             while not self._finished.empty():
