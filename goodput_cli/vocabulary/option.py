@@ -101,7 +101,7 @@ class Declared:
 def _typed(value: Any) -> str:
     """A value that was read, as it was typed."""
     if isinstance(value, float | Fraction):
-        return exact(value)
+        return exact(float(value))
     return str(getattr(value, "text", value))
 
 
