@@ -190,7 +190,7 @@ def diagnostics(analysis: Analysis) -> list[Finding]:
         code = code_texts(one.code)
         places = list(islice(one.where, _MOST_PLACES))
         more = max(one.count, len(one.where)) - len(places)
-        findings.append(Finding(one, places, more if places else 0, code.effect, code.advice))
+        findings.append(Finding(one, places, more if places else 0, code.effect, code.advice_for(analysis.job.formats)))
     return findings
 
 
