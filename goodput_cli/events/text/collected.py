@@ -195,9 +195,10 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
         if one.what is What.STEP and one.step is not None:
             steps.setdefault(one.step, mark.end)
     times = [time for mark in events for time in (mark.time, mark.end)]
-    numbers = frozenset(said(mark).name for mark in events if said(mark).format == scheduler.NAME)
-    own = said(events[0]).job if numbers else own_job
-    return TextFile(name, own, min(times), max(times), steps, numbers)
+    first = said(events[0])
+    by_scheduler = first.format == scheduler.NAME  # then all are: see `allocations`
+    own, number = (first.job, first.name) if by_scheduler else (own_job, "")
+    return TextFile(name, own, min(times), max(times), steps, number)
 
 
 def _own_job(marks: Sequence[Mark], source: str, hints: Hints) -> str:

@@ -14,15 +14,15 @@ _DOWN = (What.STEP, *ENDS)
 
 
 def allocations(marks: Sequence[Mark]) -> list[list[Mark]]:
-    """The marks of one source; allocations by the name of their job, what is no allocation together."""
-    by_job: defaultdict[str, list[Mark]] = defaultdict(list)
+    """The marks of one source; those of each allocation, and what is no allocation together."""
+    by_number: defaultdict[tuple[str, str], list[Mark]] = defaultdict(list)
     others = []
     for mark in marks:
         if said(mark).format == NAME:
-            by_job[said(mark).job].append(mark)
+            by_number[said(mark).job, said(mark).name].append(mark)
         else:
             others.append(mark)
-    return [others, *by_job.values()]
+    return [others, *by_number.values()]
 
 
 def started_by_scheduler(parts: Sequence[list[Mark]]) -> None:
