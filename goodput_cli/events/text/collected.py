@@ -24,7 +24,7 @@ from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.programs import launcher, megatron, mllog, scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
-from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
+from goodput_cli.events.text.programs.scheduler import allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.running import by_elapsed, settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
 from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of
@@ -89,6 +89,7 @@ class Texts:
         for job, parts in by_job.items():
             self.metrics += metrics_of(job, [mark for part in parts for mark in part])
             end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
+            ends_in_their_second(parts)
             started_by_scheduler(parts)
             megatron.late_starts(parts)
             launcher.started_by_launcher(parts, _STARTED_LATE)
