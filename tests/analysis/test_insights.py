@@ -47,6 +47,7 @@ def test_a_kept_step_that_hangs_is_the_stall_of_the_ledger() -> None:
     assert seen["hang"].text == "step 49 hung for 25 min 10 s; a usual one takes 10.0 s"
     assert seen["hang"].seconds == 1500
     assert seen["hang"].about.steps == (49,)
+    assert seen["hang"].command == ("timeline", "--around", "step:49", "--events")
 
 
 def test_a_lost_step_that_hung_is_the_hangs_and_not_the_disruptions() -> None:
@@ -86,7 +87,7 @@ def test_the_night_of_the_sample_log() -> None:
     found = goodput_cli.analyze(NIGHT).insights
     assert [one.code for one in found] == ["older_checkpoint", "hang", "rare_saves", "disruptions", "slow_steps"]
     assert found[1].text.startswith("step 1503 hung")
-    assert found[4].text == "steps 2201 to 2601 took 1.34 x the usual 8.00 s"
+    assert found[4].text == "steps 2201 to 2601 took 1.34 x the usual 8.00 s, counted as goodput"
 
 
 def test_the_first_twenty_lines_answer_three_questions() -> None:
