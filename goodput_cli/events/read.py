@@ -38,13 +38,14 @@ def read_events(
     load_zone(timezone)
     notices: list[Diagnostic] = []
     wanted = wanted or SourceFilter()
-    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=_is_log(hints))
+    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=is_log(hints))
     batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(batches))
     return decode_batches(batches, timezone, context, notices, hints)
 
 
-def _is_log(hints: Hints | None) -> Callable[[bytes], bool]:
+def is_log(hints: Hints | None) -> Callable[[bytes], bool]:
+    """What says whether text that begins like this is a log."""
     return lambda head: says_something(head, hints)
 
 

@@ -74,7 +74,7 @@ def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     """Some rows of a column. A column of one value that takes no memory (see `rows.constant`) stays one."""
     if column.strides == (0,) and len(column):
         size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-        return np.broadcast_to(column[:1].reshape(()), (size,))
+        return np.ndarray((size,), column.dtype, column[:1], 0, (0,))
     chosen: NDArray[Any] = column[rows]
     return chosen
 

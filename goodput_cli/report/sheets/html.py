@@ -21,6 +21,8 @@ MOST_ROWS = 5000
 _NARROW = 36
 """Characters that fit a phone beside each other: rows of wider tables are cards there."""
 _BAR = 8
+_WHOLE = 24
+"""Characters of a text that stay on one line."""
 _TONES = {"worse": "bad", "better": "good"}
 
 
@@ -33,6 +35,12 @@ class HtmlCell:
     share: float | None
     left: bool
     tone: str = ""
+
+    @property
+    def look(self) -> str:
+        """Its classes of the style sheet. What is short is not broken: a range, a file, the name of a job."""
+        names = ("" if self.left else "number", "whole" if len(self.text) <= _WHOLE else "", self.tone)
+        return " ".join(filter(None, names))
 
 
 @dataclass(frozen=True)
