@@ -114,7 +114,7 @@ def test_every_answer_shows_itself(name: str, ask: Callable[[], Any], words: str
 
 
 def test_an_answer_runs_nothing_of_a_log() -> None:
-    shown = goodput_cli.jobs([{"job_name": "<script>\x1b[31m", "job_start_time": 1.7e9}])
+    shown = goodput_cli.jobs([{"job_name": "<script>\x1b[31m", "job_start_time": 1.7e9}])  # type: ignore[list-item]
     assert "<script>" not in shown._repr_html_()
     assert "\x1b" not in repr(shown)
 
