@@ -147,7 +147,8 @@ class Decoder:
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
         measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
-        return EventLog(replace(table, metrics=measured) if measured else table, formats, diagnostics)
+        table = replace(table, metrics=measured) if measured else table
+        return EventLog(table, formats, diagnostics, output.texts.of_files)
 
     def _of_text(
         self, sources: Sequence[str], notes: DiagnosticCollector

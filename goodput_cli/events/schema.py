@@ -245,6 +245,8 @@ class EventLog:
     formats: tuple[tuple[LogFormat, ...], ...] = ()
     """The log formats of each job, sorted, in the order of `table.jobs`."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    has_text: bool = False
+    """Whether files of text or of events gave some of it: what these mean depends on those of the same folder."""
 
     @property
     def format_names(self) -> tuple[tuple[str, ...], ...]:
