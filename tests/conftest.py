@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from goodput_cli.report.html import drawing_process
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: the tests of Ctrl-C need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -52,6 +54,12 @@ def clean_checkout() -> Iterator[None]:
     before = set(os.listdir(CHECKOUT))
     yield
     assert set(os.listdir(CHECKOUT)) - before <= OF_TOOLS
+
+
+@pytest.fixture(autouse=True)
+def charts_are_drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine that draws charts is started once for all tests of a process, not in a process for each."""
+    monkeypatch.setattr(drawing_process, "start", lambda: None)
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def check_log(
         checked = [_checked(job, question) for job in _each(log, jobs_done)]
     _raise_if_all([one.error for one in checked], UsageError)
     names = [one.job for one in checked]
-    findings = [(one.job, diagnostic) for one in checked for diagnostic in one.diagnostics]
+    findings = [(one.job, one.formats, diagnostic) for one in checked for diagnostic in one.diagnostics]
     return report(log.diagnostics, names, findings, sum(one.runs for one in checked), len(log.table))
 
 
@@ -82,6 +82,7 @@ class _Checked:
     """One job, its runs and what is wrong with it; error: why it could not be accounted for."""
 
     job: str
+    formats: tuple[str, ...]
     runs: int
     diagnostics: tuple[Diagnostic, ...]
     error: GoodputError | None = None
@@ -118,14 +119,14 @@ def job_summary(job: EventLog, question: Question) -> JobAnswer:
 
 
 def _checked(job: EventLog, question: Question) -> _Checked:
-    name = job.table.jobs[0]
+    name, formats = job.table.jobs[0], job.format_names[0] if job.formats else ()
     try:
         timeline, _, _ = account_for(in_order(job.table), question, name)
     except GoodputError as error:
         fits = not isinstance(error, UsageError)
         diagnostics = tuple(check_unaccountable(job.table, question.now_ns, str(error))) if fits else ()
-        return _Checked(name, 1, diagnostics, error)
-    return _Checked(name, _runs(job, timeline, question), tuple(check_job(timeline, question.now_ns)))
+        return _Checked(name, formats, 1, diagnostics, error)
+    return _Checked(name, formats, _runs(job, timeline, question), tuple(check_job(timeline, question.now_ns)))
 
 
 def _runs(job: EventLog, timeline: Timeline, question: Question) -> int:

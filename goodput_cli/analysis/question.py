@@ -13,6 +13,7 @@ from goodput_cli.accounting.rules import HOW, WHEN, Method, MethodOptions
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.vocabulary.amounts import bounded, read_length
+from goodput_cli.vocabulary.likely import did_you_mean
 from goodput_cli.vocabulary.option import declared, option
 from goodput_cli.vocabulary.when import Span, When, parse_span, parse_when
 from goodput_cli.vocabulary.zones import AUTO, load_zone
@@ -140,7 +141,8 @@ def make_question(**options: Unpack[QuestionOptions]) -> Question:
     known = {one.keyword: one for one in declared(Question)}
     unknown = options.keys() - known.keys()
     if unknown:
-        raise TypeError(f"there is no argument {', '.join(sorted(unknown))}; there are {', '.join(known)}")
+        meant = did_you_mean(min(unknown), known, "the names are those of the options, as in reference_step_time=8")
+        raise TypeError(f"there is no argument {', '.join(sorted(unknown))}; {meant}")
     values: dict[str, Any] = {
         known[name].name: known[name].value(value) for name, value in options.items() if value is not None
     }

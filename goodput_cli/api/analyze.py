@@ -45,13 +45,13 @@ def analyze(
     Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
     cannot answer it); all are GoodputError.
     """
-    from goodput_cli.analysis.goodput.thresholds import parse_threshold
+    from goodput_cli.analysis.goodput.thresholds import read_threshold
     from goodput_cli.analysis.price import price_of
 
     price = price_of(accelerators, price_per_hour)
     reading, question = split(options)
     named = [thresholds] if isinstance(thresholds, str) else thresholds
-    expressions = [parse_threshold(one) if isinstance(one, str) else one for one in named]
+    expressions = [read_threshold(one) if isinstance(one, str) else one for one in named]
     from goodput_cli.analysis.account import analyze_log
 
     # No name for the log here: its table is large, and is let go once the events are in order.

@@ -6,8 +6,10 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from io import IOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
+from goodput_cli.accounting.rules import HOW
 from goodput_cli.analysis.question import AccountingOptions, Question, make_question
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT, HintOptions, Hints
@@ -123,7 +125,7 @@ class Reading:
 def addresses(sources: Any) -> list[str]:
     """One source or several, as texts. Raises UsageError for anything else."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
-    if not isinstance(named, Iterable) or isinstance(named, bytes | Mapping):
+    if not isinstance(named, Iterable) or isinstance(named, bytes | Mapping | IOBase):
         raise UsageError(f"sources are not {type(sources).__name__}; {_ACCEPTED}")
     return [_address(source) for source in named]
 
@@ -146,13 +148,15 @@ def readable(sources: Any) -> list[str | RawBatch]:
 
 
 def asked(sources: Source | Sequence[Source], reading: Reading, question: Question) -> tuple[str, ...]:
-    """The logs and the job as one types them: `Analysis.asked`."""
+    """The logs, and what chooses the job and how it is measured, as one types them: `Analysis.asked`. Not the window: a
+    command that shows more names its own."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     texts = [os.fspath(source) for source in named if isinstance(source, str | os.PathLike)]
     if not texts:
         return ()
-    job = ("-j", reading.job_name) if reading.job_name else ()
-    return (*texts, *job, *(("--run", question.run) if question.run else ()))
+    values = {**vars(question.method), **vars(question), **vars(reading.hints), **vars(reading)}
+    chosen = [one for one in (*declared(Reading), *declared(Question)) if one.option.group in (WHAT, HOW)]
+    return (*texts, *(word for one in chosen for word in one.words(values[one.name])))
 
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:

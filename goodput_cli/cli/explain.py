@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from textwrap import fill
 
 from goodput_cli.vocabulary.likely import did_you_mean
@@ -18,13 +18,13 @@ def explain(name: str) -> str | None:
     return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
 
 
-def suggestion(name: str) -> str:
-    """What may have been meant, as a question; empty where nothing is like it."""
+def suggestion(name: str, commands: Iterable[str] = ()) -> str:
+    """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
     from goodput_cli.analysis.insights.kinds import BY_CODE
     from goodput_cli.diagnostics.codes import CODES
     from goodput_cli.vocabulary.category_names import NAMES
 
-    return did_you_mean(name, (*CODES, *BY_CODE, *NAMES))
+    return did_you_mean(name, (*commands, *CODES, *BY_CODE, *NAMES))
 
 
 def _paragraphs(name: str) -> Iterator[str]:
@@ -36,7 +36,7 @@ def _paragraphs(name: str) -> Iterator[str]:
         code = CODES[name]
         yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
         yield f"Effect: {code.effect}"
-        yield f"Do: {code.advice}"
+        yield f"Do: {' '.join(code.advices)}"
     if name in BY_CODE:
         kind = BY_CODE[name]
         yield f"insight {name}, {kind.title}: {kind.meaning}"

@@ -31,7 +31,7 @@ class Elsewhere:
 
 
 HELP = "help"
-_LOG = re.compile(r"-|.*://.*|.*[*?].*|.*\.(jsonl?|ndjson|log|gz|zst)", re.DOTALL)
+_LOG = re.compile(r"-|.*://.*|.*[*?].*|.*\.(jsonl?|ndjson|log|out|err|txt|gz|zst)", re.DOTALL)
 """Names that are no command's: standard input, addresses, globs, and the usual endings of logs."""
 
 
@@ -61,9 +61,9 @@ class LazyGroup(click.Group):
         if names and names[0] in self.commands:
             return [names[0], "--help"]
         text = explain(names[0]) if names else ctx.get_help()
-        meant = "" if text else suggestion(names[0])
-        if meant:
-            ctx.fail(f"there is no help on {names[0]!r}; {meant}")
+        if not text and names:
+            topics = "commands, diagnostics, insights and categories have some: `goodput help` lists the commands"
+            ctx.fail(f"there is no help on {names[0]!r}; {suggestion(names[0], self.commands) or topics}")
         if text:
             click.echo(text, color=ctx.color)
             ctx.exit()

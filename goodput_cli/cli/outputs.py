@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import click
+
 from goodput_cli.cli.console import is_terminal, page_of_terminal, write_output
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.report.base import Page, format_of, is_binary
+from goodput_cli.report.base import Page, draws, format_of, is_binary
 from goodput_cli.report.whole_file import exists, write_whole
 
 DEFAULT_FORMAT = "table"
@@ -50,22 +52,33 @@ def plan_outputs(
     load: Callable[[str], AnswerRenderer[Answer]],
     *,
     force: bool,
+    charts: bool = False,
 ) -> Outputs[Answer]:
     """What will be written where: standard output gets the format asked for, or the table if nothing else is asked.
 
     load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
+    charts: whether the answer has one; what draws it is started, if a format shows it.
     `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
     named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
-    files = tuple(OutputFile(Path(path), load(format_of(path))) for path in paths)
-    for file in files:
-        writable(file.path, sources, force)
-    if len({file.path.resolve() for file in files}) < len(files):
+    files = [(Path(path), format_of(path)) for path in paths]
+    if len({writable(path, sources, force).resolve() for path, _ in files}) < len(files):
         raise UsageError("two --output options name the same file")
     name = format_name or (None if files else DEFAULT_FORMAT)
     if name and is_binary(name) and is_terminal():
         raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
-    return Outputs(load(name) if name else None, files, force)
+    if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
+        _start_to_draw()
+    written = tuple(OutputFile(path, load(file_format)) for path, file_format in files)
+    return Outputs(load(name) if name else None, written, force)
+
+
+def _start_to_draw() -> None:
+    """Start what draws charts, until the command ends: while logs are read, nobody waits for it."""
+    from goodput_cli.report.html import drawing_process
+
+    drawing_process.start()
+    click.get_current_context().call_on_close(drawing_process.stop)
 
 
 def writable(path: Path, sources: Sequence[str], force: bool) -> Path:

@@ -13,6 +13,17 @@ from goodput_cli.cli.console import print_message
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import Declared
 
+_OTHER_NAMES = {
+    "--from": ("--since", "--after", "--begin"),
+    "--to": ("--until", "--before", "--end"),
+    "--job-name": ("--job", "--name"),
+    "--fail-under": ("--threshold", "--min-goodput", "--fail-below"),
+    "--timezone": ("--tz", "--utc"),
+    "--format": ("--json", "--csv", "--html", "--markdown"),
+    "--reference-step-time": ("--step-time", "--ideal-step-time"),
+    "--output": ("--out", "--report"),
+}
+"""What other tools call the same: nothing in the spelling leads from one to the other."""
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
@@ -61,6 +72,17 @@ class GroupedCommand(click.Command):
                 param.envvar = environment_name(f"goodput-{self.name}", param)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return self._parsed(ctx, args)
+        except click.NoSuchOption as error:
+            name, known = error.option_name, {one for param in self.params for one in param.opts}
+            meant = next((ours for ours, theirs in _OTHER_NAMES.items() if name in theirs and ours in known), None)
+            if meant is None:
+                raise
+            message = f"No such option {name!r}. Did you mean {meant!r}?"
+            raise click.NoSuchOption(name, message, ctx=ctx) from error
+
+    def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             from goodput_cli.cli.environment import misread_variables
             from goodput_cli.cli.settings import load_defaults

@@ -44,10 +44,9 @@ def remarks(
 
     thresholds: the lines of them, called with whether those that passed are said too.
     """
-    if volume.quiet:
-        yield from strict_lines(diagnostics) if volume.strict else ()
-    else:
+    if not volume.quiet:
         yield from diagnostic_lines(diagnostics, every_place=volume.verbose)
         yield from explaining_line(diagnostics)
         yield from cautions
+    yield from strict_lines(diagnostics, quiet=volume.quiet) if volume.strict else ()
     yield from thresholds(not volume.quiet)

@@ -95,18 +95,23 @@ class Session(Generic[Answer]):
 
 
 def open_session(
-    line: CommandLine, load: Callable[[str], AnswerRenderer[Answer]], jobs: Sequence[str] = ()
+    line: CommandLine,
+    load: Callable[[str], AnswerRenderer[Answer]],
+    jobs: Sequence[str] = (),
+    *,
+    charts: bool = False,
 ) -> Session[Answer]:
     """A session from a command line; nothing is read yet, but where to write is checked.
 
     load: from a format's name to the function that writes the command's answer in it.
     jobs: those named, in comparisons.
+    charts: whether the answer has one.
     """
     output = line.output
     sources = sources_of(line, jobs)
     return Session(
         sources=sources,
-        outputs=plan_outputs(output.format_, output.output, sources, load, force=output.force),
+        outputs=plan_outputs(output.format_, output.output, sources, load, force=output.force, charts=charts),
         options=line.library,
         volume=Verbosity(output.quiet, output.verbose, line.strict),
         shows_progress=not (output.no_progress or output.quiet),
@@ -115,7 +120,7 @@ def open_session(
 
 def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:
     """A session of a command that answers with a `Sheet`. offers: what it has beside its rows."""
-    return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs)
+    return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs, charts="chart" in offers)
 
 
 def sources_of(

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -120,15 +121,18 @@ class _Fleet:
         from goodput_cli.fleet.passes.engine import open_engine
         from goodput_cli.fleet.passes.plan import Plan, run_passes
         from goodput_cli.fleet.passes.work import Local, Task
+        from goodput_cli.fleet.store.store import write_results
 
         asked, reading, remembers = self._asked, self._asked.reading, self._folder is not None
         question = asked.of_each_job
         reader = asked.reader(code_version() if remembers else "")
-        work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, str(store.folder), remembers)
         known = store.documents(documents, reader) if remembers else {}
-        task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work)
         size = sum(one.size or 0 for one in documents if one.uri not in known)
         with open_engine(self._workers, documents=len(documents) - len(known), size=size, store=store.folder) as engine:
+            written = partial(write_results, store.folder, lasting=remembers)
+            put = store.hold if engine.here and not remembers else written
+            work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
+            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work)
             plan = Plan(
                 task,
                 engine,

@@ -77,6 +77,8 @@ class OutputFormat:
     """What a sheet must have for it; None: any sheet will do."""
     fleet: Callable[..., str | bytes] | str | None = None
     """Writes what `fleet` answers, a `FleetSheet`, where that is more than a table. None: as `sheet` does."""
+    draws: bool = False
+    """Whether our charts are drawn for it, where an answer has one."""
 
 
 def _own(
@@ -86,12 +88,13 @@ def _own(
     binary: bool = False,
     needs: Offer | None = None,
     fleet: str | None = None,
+    draws: bool = False,
 ) -> OutputFormat:
     of_analysis, of_sheet = (
         module and f"goodput_cli.report.{folder}.{module}:render"
         for folder, module in (("formats", analysis), ("sheets", sheet))
     )
-    return OutputFormat(of_analysis, of_sheet, endings, binary, needs, fleet and f"goodput_cli.report.{fleet}")
+    return OutputFormat(of_analysis, of_sheet, endings, binary, needs, fleet and f"goodput_cli.report.{fleet}", draws)
 
 
 _BUILT_IN = {
@@ -99,9 +102,9 @@ _BUILT_IN = {
     "json": _own("json", "json", "json"),
     "csv": _own("csv", "csv", "csv"),
     "markdown": _own("markdown", "markdown", "md", "markdown"),
-    "html": _own("html", "html", "html", "htm", fleet="html.fleet:render"),
-    "svg": _own("svg", "svg", "svg", needs="chart"),
-    "png": _own("png", "png", "png", binary=True, needs="chart"),
+    "html": _own("html", "html", "html", "htm", fleet="html.fleet:render", draws=True),
+    "svg": _own("svg", "svg", "svg", needs="chart", draws=True),
+    "png": _own("png", "png", "png", binary=True, needs="chart", draws=True),
     "junit": _own("junit", "junit", "xml", needs="published"),
     "openmetrics": _own("openmetrics", "openmetrics", "prom", "om", needs="published"),
     "parquet": _own(
@@ -144,6 +147,11 @@ def format_of(path: str) -> str:
 def is_binary(name: str) -> bool:
     """Whether the format writes bytes. Errors as in `load_renderer`."""
     return _format(name).binary
+
+
+def draws(name: str) -> bool:
+    """Whether the format shows our charts. Errors as in `load_renderer`."""
+    return _format(name).draws
 
 
 def load_renderer(name: str) -> Renderer:

@@ -43,7 +43,7 @@ def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
     under = max(map(cell_len, heads)) + len(_GAP)
     beside = all(cell_len(command) <= width - under for command in commands)
     yield Text()
-    yield _title(analysis, lost, f"{_GAP} ({_LOGS}: the source named)" if _LOGS in commands[0].split() else "")
+    yield from _titles(analysis, lost, _what_logs_is(analysis) if _LOGS in commands[0].split() else "", width)
     for insight, head, command in zip(shown, heads, commands, strict=True):
         yield from _insight(insight, head, Text(command, style="cyan"), (width, under if beside else _INDENT), page)
     rest = insights[MOST:]
@@ -79,6 +79,25 @@ def _most_lost(analysis: Analysis, lost: int, width: int, page: Page) -> Iterato
         return
     short = command if cell_len(command) <= width - _INDENT else f"goodput {name} {_LOGS}"
     yield from (Text(said), Text(" " * _INDENT + short, style="cyan"))
+
+
+def _titles(analysis: Analysis, lost: int, remark: str, width: int) -> Iterator[Text]:
+    """What was lost; and what was slow though it counts as goodput, or an insight of it would seem to be more than all
+    that was lost."""
+    slow = max(one.in_goodput_ns for one in analysis.insights)  # of two kinds that may be the same time
+    title, words = _title(analysis, lost, ""), f"and {duration(slow)} counted as goodput"
+    if slow and title.cell_len + len(", " + words + remark) <= width:
+        yield title.append(f", {words}").append(remark, "dim")
+        return
+    yield title.append(remark, "dim")
+    if slow:
+        yield Text(" " * len(_LOST) + words)
+
+
+def _what_logs_is(analysis: Analysis) -> str:
+    """What the word stands for that is in the place of names."""
+    options = any(word.startswith("-") and word != "-" for word in analysis.asked)
+    return f"{_GAP} ({_LOGS}: the source{' and options' * options} named)"
 
 
 def _title(analysis: Analysis, lost: int, remark: str) -> Text:
@@ -138,5 +157,5 @@ def amount_text(price: Price | None, ns: int) -> str:
     if price is not None:
         parts.append(f"{number(round(price.hours(ns), 2))} accelerator hours")
         money = price.money(ns)
-        parts += [] if money is None else [f"{money:,.2f}"]
+        parts += [] if money is None else [f"cost {money:,.2f}"]
     return ", ".join(parts)

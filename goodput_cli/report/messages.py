@@ -42,11 +42,12 @@ def places_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
     return ", ".join(shown)
 
 
-def strict_lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
-    """Why `--strict` fails a run whose diagnostics are kept quiet; nothing where it does not."""
+def strict_lines(diagnostics: Iterable[Diagnostic], *, quiet: bool) -> Iterator[str]:
+    """Why `--strict` fails a run; nothing where it does not. quiet: whether the diagnostics are not said."""
     codes = dict.fromkeys(diagnostic.code for diagnostic in worst_first(problems(diagnostics)))
     if codes:
-        yield f"--strict: something looks wrong: {', '.join(codes)} (the same without --quiet says more)"
+        more = " (the same without --quiet says more)" if quiet else ""
+        yield f"--strict: something looks wrong: {', '.join(codes)}{more}"
 
 
 def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:

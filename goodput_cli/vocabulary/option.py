@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from fractions import Fraction
 from typing import Any
 
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.text import exact
 
 _KEY = "option"
 
@@ -83,6 +85,24 @@ class Declared:
         if isinstance(value, bool):
             return "on" if value != self.option.negative else "off"
         return f"{value:g}" if isinstance(value, float) else str(value)
+
+    def words(self, value: Any) -> Iterator[str]:
+        """What one types for the value of the field; nothing for the default."""
+        if value == self.default:
+            return
+        name = min(self.names, key=len)
+        if isinstance(value, bool):
+            yield name
+            return
+        for each in value if self.several else (value,):
+            yield from (name, _typed(each))
+
+
+def _typed(value: Any) -> str:
+    """A value that was read, as it was typed."""
+    if isinstance(value, float | Fraction):
+        return exact(float(value))
+    return str(getattr(value, "text", value))
 
 
 def option(default: Any, group: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click calls it

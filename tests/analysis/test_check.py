@@ -13,6 +13,7 @@ from goodput_cli.analysis.question import make_question
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS
 from goodput_cli.events.read import read_events
 from tests.strategies import any_logs
 from tests.support.checking import FINE, checked, codes, hosts, lines_of, renamed, the, written
@@ -70,6 +71,15 @@ def test_a_log_without_checkpoints_says_so() -> None:
     found = the(checked([line for line in lines if "checkpoint_manager" not in line]), "no_checkpoint_events")
     assert "unknown, not 0" in found.effect
     assert found.count == 1
+    assert found.advice.startswith("Turn on Orbax")  # as for other logs of the recorder
+
+
+def test_advice_fits_the_log_that_was_read() -> None:
+    code = CODES["no_checkpoint_events"]
+    assert code.advice_for(("launcher", "megatron")).startswith("Megatron prints them")
+    assert code.advice_for(("a-plug-in",)) == code.advice
+    known = {*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS}
+    assert {name for one in CODES.values() for names in one.of_formats for name in names.split()} <= known
 
 
 def test_saves_without_their_duration() -> None:

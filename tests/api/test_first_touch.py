@@ -122,12 +122,18 @@ def test_records_and_files_are_merged(tmp_path: Path) -> None:
         (b"run.jsonl", "sources are not bytes"),
         ([NIGHT, 5], "a source is not int"),
         ({"job_name": "x"}, "sources are not dict"),
+        (io.StringIO("{}"), "sources are not StringIO; name a log file"),
         ([{"job_name": object()}], "record 1 is no event"),
     ],
 )
 def test_wrong_types_are_answered_by_a_sentence(sources: Any, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         goodput_cli.analyze(sources)
+
+
+def test_an_argument_that_is_mistyped_is_suggested() -> None:
+    with pytest.raises(TypeError, match="no argument reference_step; did you mean reference_step_time"):
+        goodput_cli.analyze(NIGHT, reference_step=8)  # type: ignore[call-arg]
 
 
 def test_one_threshold_need_not_be_a_list() -> None:

@@ -35,7 +35,7 @@ def test_the_sample_night(capsys: Output) -> None:
 @pytest.mark.parametrize(
     ("log", "sentence"),
     [
-        ("11-no-saves", "the log shows no save; log them"),
+        ("11-no-saves", "the log shows no save: let the program log them"),
         ("09-two-failures", "KEEP SAVING EVERY 60 STEPS"),
         ("04-outage", "2 failures say too little; log more failures, or give --mtbf"),
         ("02-no-failure", "no failure was seen: not more often than every 50 steps"),

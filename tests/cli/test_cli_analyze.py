@@ -177,6 +177,8 @@ def test_strict_says_why_it_fails_even_when_diagnostics_are_quiet(library: Libra
     )
     assert run("analyze run.jsonl -q".split()) == 0
     assert capsys.readouterr().err == ""
+    assert run("analyze run.jsonl --strict".split()) == 5
+    assert f"--strict: something looks wrong: {', '.join(found)}\n" in capsys.readouterr().err
 
 
 def test_strict_comes_after_thresholds(library: Library) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
+from goodput_cli.api.options import asked, split
 from goodput_cli.cli.environment import misread_variables
 from goodput_cli.cli.main import COMMANDS, run
 from goodput_cli.errors import SourceError
@@ -70,7 +71,40 @@ def test_help_on_nothing(capsys: Said) -> None:
     assert run(["help", "opn_interval"]) == 2
     assert "did you mean open_interval" in capsys.readouterr().err
     assert run(["help", "xyzzy"]) == 2
-    assert "No such command 'xyzzy'" in capsys.readouterr().err
+    assert "there is no help on 'xyzzy'; commands, diagnostics" in capsys.readouterr().err
+    assert run(["help", "analize"]) == 2
+    assert "did you mean analyze?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "ours"),
+    [("--since", "--from"), ("--until", "--to"), ("--json", "--format"), ("--min-goodput", "--fail-under")],
+)
+def test_an_option_as_other_tools_name_it(typed: str, ours: str, capsys: Said) -> None:
+    assert run([NIGHT, typed, "1"]) == 2
+    assert f"No such option '{typed}'. Did you mean '{ours}'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("expression", ["goodput<0.8", "goodput<=0.85", "goodput<8000"])
+def test_an_expression_that_never_fails_is_refused_as_fail_under_is(expression: str, capsys: Said) -> None:
+    for command in ("analyze", "fleet"):
+        assert run([command, NIGHT, "--fail-if", expression]) == 2
+        assert "did you mean 8" in capsys.readouterr().err
+    assert run(["analyze", PRIMER, "-q", "--fail-if", "goodput<0.8%"]) == 0
+    assert run(["fleet", NIGHT, "--fail-under", "0.8"]) == 2
+
+
+def test_suggested_commands_keep_what_chooses_and_measures_the_job() -> None:
+    """Without the mapping the command would find no events, and with another reference another answer."""
+    options = {
+        "job_name": "j", "mapping": ["own.toml"], "year": 2025, "run": "last", "async_saves": True, "stall_factor": 3,
+        "exclude": "-2h/-1h", "reference_step_time": 2.5, "data_loading": "overlapped", "start": "-1h",
+    }  # fmt: skip
+    words = asked("run.log", *split(options))
+    assert " ".join(words) == (
+        "run.log -j j --mapping own.toml --year 2025 --run last --reference-step-time 2.5 --async-saves "
+        "--stall-factor 3 --exclude -2h/-1h"
+    )
 
 
 def test_diagnostics_say_where_they_are_explained(capsys: Said) -> None:

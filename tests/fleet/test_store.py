@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from goodput_cli.cli.main import run
+from goodput_cli.fleet.store import store as store_module
 from tests.support.fleets import fleet, put, training
 
 Output = pytest.CaptureFixture[str]
@@ -55,3 +58,29 @@ def test_a_store_of_another_version_is_refused(capsys: Output) -> None:
     Path("store/format.json").write_text('{"format": 99}')
     assert run(["fleet", "a.jsonl", "--store", "store"]) == 1
     assert "another version" in capsys.readouterr().err
+
+
+def test_results_that_are_too_many_for_memory_are_written_down_and_say_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("two").mkdir()
+    for name in ("a", "b"):
+        put(Path(f"two/{name}.jsonl"), training(name, 1, 0.5))
+    plain = fleet("two", "--workers", "1")
+    written: list[str] = []
+    write = store_module.write_results
+
+    def noted(folder: Path, rows: Sequence[store_module.Row], *, lasting: bool) -> None:
+        written.extend(result.job for _, result in rows)
+        write(folder, rows, lasting=lasting)
+
+    monkeypatch.setattr(store_module, "write_results", noted)
+    monkeypatch.setattr(store_module, "_MOST_HELD", 0)
+    assert fleet("two", "--workers", "1") == plain
+    assert written == ["a", "b"]
+
+
+def test_a_name_that_is_no_text_is_shown_alike_from_memory_and_from_a_store() -> None:
+    Path("named").mkdir()
+    put(Path(os.fsdecode(b"named/a\xff.jsonl")), training("a", 1, 0.5))
+    assert fleet("named", "--workers", "1") == fleet("named", "--workers", "1", "--store", "store")

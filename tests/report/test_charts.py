@@ -13,6 +13,7 @@ import vl_convert
 from altair.vegalite.v6.schema.core import load_schema
 
 from goodput_cli.cli.main import run
+from goodput_cli.report.html.columns import _labels
 from goodput_cli.report.html.vegalite import VERSION, texts
 
 ROOT = Path(__file__).parent.parent.parent
@@ -39,8 +40,8 @@ def test_charts_are_as_the_schema_of_vega_lite_says(
 ) -> None:
     made: list[dict[str, Any]] = []
 
-    def draw(spec: dict[str, Any], vl_version: str, allowed_base_urls: list[str]) -> str:
-        made.append(spec)
+    def draw(spec: str, vl_version: str, allowed_base_urls: list[str]) -> str:
+        made.append(json.loads(spec))
         assert (vl_version, allowed_base_urls) == (VERSION, [])
         return "<svg></svg>"
 
@@ -61,3 +62,9 @@ def test_words_stay_words_in_expressions(word: str) -> None:
     inside = texts([word]).removeprefix("['").removesuffix("']")
     assert "'" not in inside
     assert json.loads(f'"{inside}"') == word
+
+
+def test_numbers_of_disruptions_stay_inside_the_picture() -> None:
+    """One that would run out of it on a phone joins the one before."""
+    assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4]) == ["1", "2", "3", "4"]
+    assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4], larger=4.5) == ["1\N{EN DASH}4", "", "", ""]

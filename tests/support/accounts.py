@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from goodput_cli import analyze
+from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.results import Analysis
 from tests.support.story import SECOND, Lines, instant, ns, told
 
@@ -115,3 +116,8 @@ def ledger(custom: Mapping[str, float] | None = None, /, **seconds: float) -> di
     """What `Account.seconds` is expected to be: `CATEGORY` has the names; custom events go by their label."""
     labels = {f"custom_badput_events:{label}": amount for label, amount in (custom or {}).items()}
     return {CATEGORY.get(name, name): amount for name, amount in seconds.items()} | labels
+
+
+def insights(*events: Lines, **options: Any) -> dict[str, Insight]:
+    """The insights of a story, by code."""
+    return {one.code: one for one in account(*events, **options).analysis.insights}

@@ -51,7 +51,7 @@ def code_sections() -> str:
     """A heading for each diagnostic code, with what the registry says of it."""
     return "\n".join(
         f"### {name}\n\n{_wrapped(f'**{_severities(code)}** · {code.meaning}')}\n"
-        f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped(f'- *Do:* {code.advice}', '  ')}\n"
+        f"{_wrapped(f'- *Effect:* {code.effect}', '  ')}\n{_wrapped('- *Do:* ' + ' '.join(code.advices), '  ')}\n"
         for name, code in CODES.items()
     )
 

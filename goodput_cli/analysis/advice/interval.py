@@ -174,7 +174,7 @@ def _nothing(exposure: Exposure, verdict: Verdict, reason: str, say: str) -> Int
 def _refused(record: JobRecord) -> tuple[str, str] | None:
     """Why no interval can be advised: a code, and what to log."""
     if record.every is None:
-        return "no_saves", "the log shows no save; log them: Orbax' structured log, or `checkpoint_saved`"
+        return "no_saves", "the log shows no save: let the program log them (`goodput help no_checkpoint_events`)"
     if record.cost is None:
         return "save_cost_unknown", (
             "no line says how long a save blocks; log `step_finished` before `checkpoint_saved`, or give --save-seconds"

@@ -83,18 +83,19 @@ def check_unaccountable(table: EventTable, now_ns: int, reason: str) -> Iterator
 def report(
     reading: Iterable[Diagnostic],
     names: Sequence[str],
-    of_jobs: Iterable[tuple[str, Diagnostic]],
+    of_jobs: Iterable[tuple[str, Sequence[str], Diagnostic]],
     runs: int,
     events: int,
 ) -> CheckReport:
-    """All findings in order. reading: what was noticed while reading; names: of the jobs checked."""
-    of_logs = [_finding(diagnostic, None) for diagnostic in merge([*reading, *check_names(names)])]
-    every = [*of_logs, *(_finding(diagnostic, job) for job, diagnostic in of_jobs)]
+    """All findings in order. reading: what was noticed while reading; names: of the jobs checked. of_jobs: what was
+    noticed in each, with its name and those of its log formats."""
+    of_logs = [_finding(diagnostic, None, ()) for diagnostic in merge([*reading, *check_names(names)])]
+    every = [*of_logs, *(_finding(diagnostic, job, formats) for job, formats, diagnostic in of_jobs)]
     every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
     return CheckReport(len(names), runs, events, tuple(worst_first(every)))
 
 
-def _finding(diagnostic: Diagnostic, job: str | None) -> Finding:
+def _finding(diagnostic: Diagnostic, job: str | None, formats: Sequence[str]) -> Finding:
     texts = code_texts(diagnostic.code)
     return Finding(
         diagnostic.code,
@@ -104,5 +105,5 @@ def _finding(diagnostic: Diagnostic, job: str | None) -> Finding:
         diagnostic.message,
         diagnostic.where,
         texts.effect,
-        texts.advice,
+        texts.advice_for(formats),
     )

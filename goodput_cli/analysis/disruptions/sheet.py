@@ -141,7 +141,7 @@ def _notes(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
         )
     one_source = len(analysis.table.sources) == 1
     for row in rows[:_MOST_EVIDENCE]:
-        yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}: {_evidence(row, one_source)}"
+        yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, one_source)}"
     if len(rows) > _MOST_EVIDENCE:
         yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
     if rows and one_source:
@@ -164,4 +164,4 @@ def _evidence(row: Disruption, one_source: bool) -> str:
         if place is not None:
             line = place.rpartition(":")[2]
             shown.append(f"{words} {line if one_source and line.isdigit() else place}")
-    return ", ".join(shown)
+    return f"{'lines' if one_source else 'evidence'}: {', '.join(shown)}"

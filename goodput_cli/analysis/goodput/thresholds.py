@@ -75,17 +75,25 @@ def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
     return ThresholdExpression(text.strip(), name, label, match[2], limit, "s" if unit in UNIT_SECONDS else unit, fails)
 
 
+def read_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
+    """An expression as a person wrote it. `UsageError` also for one on goodput that was probably meant otherwise."""
+    parsed = parse_threshold(text, fails=fails)
+    if parsed.name == "goodput" and parsed.unit == "%" and "%" not in text and parsed.comparison in ("<", "<="):
+        check_percentage(text[text.index(parsed.comparison) + len(parsed.comparison) :].strip())
+    return parsed
+
+
 def parse_fail_under(text: str) -> ThresholdExpression:
     """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
     number = text.strip().removesuffix("%").strip()
     if not re.fullmatch(NUMBER, number):
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
     if "%" not in text:
-        _check_percentage(number)
+        check_percentage(number)
     return parse_threshold(f"goodput<{number}")
 
 
-def _check_percentage(number: str) -> None:
+def check_percentage(number: str) -> None:
     """`UsageError` for a percentage that was probably meant as a share, or lacks its point: such a gate never fails, or
     always. With its sign, `0.8%`, it is meant."""
     percent = Fraction(number)

@@ -25,6 +25,8 @@ class InsightPart(Part):
     """what to do"""
     seconds: Amount
     ns: Count
+    seconds_in_goodput: Amount
+    """of seconds: what counts as goodput all the same, since it is training that was kept, though slow"""
     percent: Amount
     """of the window without exclusions"""
     start: Instant
@@ -57,6 +59,7 @@ def insight_part(insight: Insight) -> InsightPart:
         advice=insight.advice,
         seconds=insight.seconds,
         ns=insight.ns,
+        seconds_in_goodput=insight.in_goodput_ns / 1e9,
         percent=insight.percent,
         start=iso(insight.start_ns),
         end=iso(insight.end_ns),

@@ -7,25 +7,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodput_cli.analysis.advice.formulas import young
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.passages import DisruptionCosts, Older
-from goodput_cli.analysis.measures import MEASURES
+from goodput_cli.analysis.insights.saves import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
-from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.endings import ENDED
-from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, number, plural
+from goodput_cli.vocabulary.text import clock, duration, plural
 
 _SHORT_NS = 60 * 10**9
 _AGAIN = 3
 _FAR_LONGER = 3
-_FAR = 2.0
-"""Intervals of saves that differ from the best one by this factor are too long or too short."""
-_LEAST_FAILURES = 3
 _MOST_NAMED = 3
 _MOST_ROWS = 5
 _MOST_ABOUT = 100
@@ -64,15 +58,19 @@ def find_failures(failures: Failures) -> Iterator[Candidate]:
     if np.count_nonzero(starts) >= _AGAIN:
         yield _starts_that_die(failures, starts)
         rest &= ~starts
+    policy = save_policy(failures.analysis, int(np.count_nonzero(rest & _inside(failures.analysis, len(rest)))))
+    wasted = np.where(rest, failures.wasted, 0)
+    if policy is not None and policy.too_rare:
+        undone = np.flatnonzero(wasted)
+        yield rare_saves(failures.analysis, policy, int(wasted.sum()), len(undone), _about(failures, undone))
+        wasted = np.zeros_like(wasted)
+    elif policy is not None and policy.too_frequent:
+        yield frequent_saves(failures.analysis, policy)
     outage = _long_outage(failures, rest)
     if outage is not None:
-        yield _outage(failures, outage)
+        yield _outage(failures, outage, int(wasted[outage]))
         rest[outage] = False
-    saves = _saves(failures, np.where(failures.passages.unplanned & ~starts, failures.wasted, 0))
-    if saves is not None:
-        yield saves
-    too_rare = saves is not None and saves.code == "rare_saves"
-    yield from _disruptions(failures, rest, too_rare)
+    yield from _disruptions(failures, rest, wasted, policy)
 
 
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
@@ -174,77 +172,47 @@ def _long_outage(failures: Failures, rest: Mask) -> int | None:
     return longest
 
 
-def _outage(failures: Failures, ended: int) -> Candidate:
+def _outage(failures: Failures, ended: int, wasted: int) -> Candidate:
+    """wasted: lost training (ns) that the disruption took back, and that no other insight has."""
     timeline = failures.analysis.timeline
     begin, end = int(timeline.sign_of_life[ended]), int(timeline.attempts.up[ended + 1])
     disruption = _number(failures.analysis, ended)
-    text = f"nothing ran for {duration(max(end - begin, 0))} behind disruption {disruption}, {_between(begin, end)}"
+    text = f"nothing ran for {duration(max(end - begin, 0))} after disruption {disruption}, {_between(begin, end)}"
+    text += f"; it also undid {duration(wasted)} of training" if wasted else ""
     return Candidate(
-        "long_outage", int(failures.lost[ended]), text, begin, end, 1,
+        "long_outage", int(failures.down[ended]) + wasted, text, begin, end, 1,
         _ending_rows(failures, np.array([ended])), About((disruption,)),
         options=("--around", f"disruption:{disruption}"), command="timeline",
     )  # fmt: skip
 
 
-def _saves(failures: Failures, wasted: I64) -> Candidate | None:
-    """Saves that are twice as far apart as Young's formula says, or half as far."""
-    analysis = failures.analysis
-    saves, reliability = analysis.saves, analysis.reliability
-    cost = MEASURES["saves.time"].of(summary_of(analysis))
-    if saves is None or saves.interval_seconds is None or not cost or reliability is None:
-        return None
-    if reliability.mtbf_seconds is None or reliability.disruptions < _LEAST_FAILURES:
-        return None
-    best = young(float(cost), reliability.mtbf_seconds)
-    factor = saves.interval_seconds / best
-    apart = duration_of_seconds(saves.interval_seconds)
-    every = _steps_apart(failures, factor)
-    advice = f"save about every {f'{every} steps' if every else duration_of_seconds(best)}"
-    window = analysis.window
-    if factor > _FAR:
-        text = f"{plural(_count(wasted), 'failure')} undid training: saves are {apart} apart"
-        return Candidate("rare_saves", int(wasted.sum()), text, window.start_ns, window.end_ns, _count(wasted),
-                     about=_about(failures, np.flatnonzero(wasted)), advice=advice)  # fmt: skip
-    if factor < 1 / _FAR:
-        ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id)
-        text = f"{number(saves.count)} saves of {duration(round(float(cost) * 1e9))}, {apart} apart"
-        return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, saves.count,
-                     about=About(categories=(Category.SAVE.id,)), advice=advice)  # fmt: skip
-    return None
-
-
-def _count(amounts: I64) -> int:
-    return int(np.count_nonzero(amounts))
-
-
-def _steps_apart(failures: Failures, factor: float) -> str | None:
-    """Today's steps between saves over the factor, to one digit; None where saves name too few steps."""
-    table = failures.analysis.timeline.table
-    saves = (table.kind == Kind.SAVE) | (table.kind == Kind.SAVED)
-    apart = np.diff(np.unique(table.step[saves]))
-    if len(apart) == 0:
-        return None
-    best = float(np.median(apart)) / factor
-    return number(int(float(f"{best:.1g}"))) if best >= 1 else None
-
-
-def _disruptions(failures: Failures, rest: Mask, wasted_is_explained: bool) -> Iterator[Candidate]:
-    which = np.flatnonzero(rest)
+def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy | None) -> Iterator[Candidate]:
+    """rest: disruptions that no other insight has. wasted: by attempt, the training they took back (ns)."""
+    analysis, timeline = failures.analysis, failures.analysis.timeline
+    here = _inside(analysis, len(rest))
+    which = np.flatnonzero(rest & (here | (failures.down + wasted > 0)))
     if len(which) == 0:
         return
-    analysis, timeline = failures.analysis, failures.analysis.timeline
-    amounts = failures.down[which] + (0 if wasted_is_explained else failures.wasted[which])
+    amounts = failures.down[which] + wasted[which]
     worst = int(which[np.argmax(amounts)])
-    down, wasted = int(failures.down[which].sum()), 0 if wasted_is_explained else int(failures.wasted[which].sum())
-    text = f"{plural(len(which), 'disruption')} ({_causes(analysis, which)})"
-    if wasted:
-        text += f": {duration(down)} down, {duration(wasted)} lost"
+    down, lost = int(failures.down[which].sum()), int(wasted[which].sum())
+    all_of_them = len(which) == np.count_nonzero(here & failures.passages.unplanned)
+    text = f"{plural(len(which), 'disruption' if all_of_them else 'other disruption')} ({_causes(analysis, which)})"
+    if lost:
+        text += f": {duration(down)} down, {duration(lost)} lost"
+    advice = "detect failures sooner, and restart automatically" if down > lost else lost_training(analysis, policy)
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
-        _about(failures, which),
-        advice="notice deaths sooner, and restart without a person" if down > wasted else "save more often",
+        _about(failures, which), advice=advice, command=None if down > lost else "advise",
     )  # fmt: skip
+
+
+def _inside(analysis: Analysis, attempts: int) -> Mask:
+    """Which attempts ended in a disruption that the window has."""
+    inside = np.zeros(attempts, dtype=bool)
+    inside[analysis.timeline.disruptions[analysis.disruptions.column("number") - 1]] = True
+    return inside
 
 
 def _causes(analysis: Analysis, which: Rows) -> str:

@@ -59,6 +59,7 @@ def _made(analysis: Analysis, candidate: Candidate) -> Insight:
     return Insight(
         code=candidate.code,
         ns=candidate.ns,
+        in_goodput_ns=candidate.in_goodput_ns,
         percent=100 * candidate.ns / analysis.window.counted_ns,
         text=candidate.text,
         advice=candidate.advice or kind.advice,

@@ -23,12 +23,14 @@ class Hangs:
     attempt: Rows
     """From 0."""
     number: I64
-    """Its step."""
+    """Its step as the engine counts: in logs of the ends of steps, how many were done before."""
+    step: I64
+    """Its step, or the first of those that one record stands for, as the log counts them."""
     start: I64
     end: I64
     """ns."""
     row: Rows
-    """Of the line that begins it."""
+    """Of the line that names it: that begins it, or, in logs of the ends of steps, that ends it."""
     ns: I64
     """What it took beyond a usual step, by the ledger."""
     lost: I64
@@ -46,7 +48,7 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     place = _long_steps(timeline, within) if factor > 0 else np.zeros(0, dtype=np.intp)
     if records is None or len(place) == 0:
         none = np.zeros(0, dtype=np.int64)
-        return Hangs(none, none, none, none, none, none, none, none)
+        return Hangs(none, none, none, none, none, none, none, none, none)
     attempt, number, start, end = (
         records.owner[place],
         records.number[place],
@@ -54,7 +56,8 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
         records.time[place + 1],
     )
     expected = np.rint(usual[attempt] * (records.number[place + 1] - number)).astype(np.int64)
-    row = records.rows[place]
+    ends = int(timeline.attempts.step_ends)
+    row, named = records.rows[place], records.rows[place + ends]
     amounts = timeline.ledger.between(start, end, (*_KEPT, Category.WASTED))
     nothing = np.zeros(len(place), dtype=np.int64)
     wasted = amounts.pop((Category.WASTED, -1), nothing)
@@ -63,8 +66,9 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     hung = np.flatnonzero(kept + wasted > factor * expected)
     beyond = (kept + wasted - expected)[hung]
     lost = np.minimum(wasted[hung], beyond)
+    number = number[hung].astype(np.int64)
     return Hangs(
-        attempt[hung], number[hung].astype(np.int64), start[hung], end[hung], row[hung], beyond, lost, expected[hung]
+        attempt[hung], number, number + ends, start[hung], end[hung], named[hung], beyond, lost, expected[hung]
     )
 
 

@@ -48,6 +48,8 @@ class Candidate:
     """That command, if it is not the kind's."""
     advice: str | None = None
     """What to do, if not what the kind says."""
+    in_goodput_ns: int = 0
+    """The part of `ns` that counts as goodput all the same: training that was kept, though it was slow."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Insight:
     """One of `kinds.KINDS`."""
     ns: int
     """What it cost."""
+    in_goodput_ns: int
+    """The part of it that counts as goodput all the same: training that was kept, though it was slow."""
     percent: float
     """Of the window without what is excluded."""
     text: str

@@ -49,8 +49,8 @@ KINDS = (
     ),
     InsightKind(
         "long_outage", "nothing ran for long",
-        "One downtime that is longer than three times the median of the others.",
-        "find out who had to be woken: spares and an automatic restart end such outages", "disruptions", 2,
+        "One downtime that is longer than three times the median of the others, and the training it took back.",
+        "see what it waited for; an automatic restart and spare nodes end such outages", "disruptions", 2,
         "ours: three times the usual is no longer luck",
     ),
     InsightKind(
@@ -74,7 +74,7 @@ KINDS = (
         "hang", "steps that hang",
         "Steps that took more than --stall-factor usual ones without a line that says why: what is beyond a usual "
         "step, be the step kept or lost.",
-        "look at what all ranks did then, and set a watchdog", "timeline", 0.5, "accounting §5: --stall-factor",
+        "see what the ranks did then, and set a watchdog", "timeline", 0.5, "accounting §5: --stall-factor",
         ("steps.count",),
     ),
     InsightKind(
@@ -124,8 +124,8 @@ KINDS = (
     ),
     InsightKind(
         "undetermined", "lost training or downtime, nobody can tell",
-        "Time before deaths that no line dates: lost progress or restart.",
-        "log job_terminated or job_crashed, or each step", "check", 1, _STATED,
+        "Time before disruptions of which no line says when they began: lost training or restart.",
+        "log how each attempt ends, or each step", "check", 1, _STATED,
     ),
     InsightKind(
         "unexplained", "time that no line explains", "Time in `other`.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,8 +11,9 @@ from goodput_cli.accounting.columns import among, of_kind
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis, CategoryTime
 from goodput_cli.arrays import I64, Rows
+from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.vocabulary.categories import BY_NAME, Category, is_eval
-from goodput_cli.vocabulary.text import duration, plural
+from goodput_cli.vocabulary.text import duration, number, plural
 
 _MOST_ROWS = 5
 _DEAD_NS = 600 * 10**9
@@ -23,11 +25,11 @@ _SHARES: dict[str, tuple[Category, ...]] = {
     "undetermined": (Category.UNDETERMINED,),
 }
 _WORDS = {
-    "startups": ("start", "of initialisation, preparation and first steps"),
-    "restores": ("restore", "of a checkpoint"),
-    "queued": ("wait", "in the queue"),
-    "elastic": ("wait", "for slices"),
-    "undetermined": ("death", "that no line dates: lost training or downtime"),
+    "startups": "start-up{s}{each}: initialisation, preparation and first steps",
+    "restores": "checkpoint restore{s}{each}",
+    "queued": "wait{s} in the queue{each}",
+    "elastic": "wait{s} for slices{each}",
+    "undetermined": "disruption{s} that no line dates: lost training or downtime",
 }
 _ONCE_AN_ATTEMPT = ("startups", "elastic")
 
@@ -46,12 +48,19 @@ def find_shares(analysis: Analysis) -> Iterator[Candidate]:
 def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate:
     segments = _segments(analysis, [BY_NAME[row.category] for row in rows])
     inferred = code == "restores" and analysis.timeline.records is None
-    thing, of = _WORDS[code]
     count = _how_many(analysis, segments, by_attempt=code in _ONCE_AN_ATTEMPT)
-    text = f"{plural(count, thing)} {of}"
+    ns = sum(row.ns for row in rows)
+    text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
     options = () if code == "undetermined" else ("--category", max(rows, key=lambda row: row.ns).category)
-    return _found(analysis, code, sum(row.ns for row in rows), text + inferred * ", start-up included",
-                  segments, rows, options, count)  # fmt: skip
+    found = _found(analysis, code, ns, text + inferred * ", start-up included",
+                   segments, rows, options, count)  # fmt: skip
+    return replace(found, advice=_to_date_ends(analysis)) if code == "undetermined" else found
+
+
+def _to_date_ends(analysis: Analysis) -> str:
+    """What to log so that it is known when attempts end, which logs of each format say in their own way."""
+    advice = CODES["undetermined_time"].advice_for(analysis.job.formats)
+    return f"{advice[0].lower()}{advice[1:].rstrip('.')}"
 
 
 def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
@@ -60,8 +69,7 @@ def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
     labels = np.array(analysis.timeline.table.labels, dtype=object)
     segments = segments[labels[analysis.timeline.segments.label(segments)] == row.label]
     count = _how_many(analysis, segments)
-    each = duration(row.ns // count)
-    text = f"{row.label} held up training {_times(count)}, for {each} each on average"
+    text = f"{row.label} held up training {_times(count)}{_each(row.ns, count)}"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
@@ -85,8 +93,8 @@ def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
     if len(segments) == 0:
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]
-    text = f"no line explains this time, {_times(len(segments))}"
-    text += f"; not recorded: {', '.join(missing[:2])} …" if len(missing) > 2 else ""
+    text = f"no line explains this time, in {plural(len(segments), 'place')}"
+    text += f"; not recorded: {', '.join(missing[:2])} and {len(missing) - 2} more" if len(missing) > 2 else ""
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
     yield Candidate("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
@@ -150,6 +158,11 @@ def _rows(analysis: Analysis, segments: Rows) -> tuple[int, ...]:
     """The line that begins each of the first segments."""
     rows, _ = analysis.timeline.segments.evidence(segments[:_MOST_ROWS])
     return tuple(row for row in rows.tolist() if row >= 0)
+
+
+def _each(ns: int, count: int) -> str:
+    """How long each of several things took."""
+    return f", {duration(ns // count)} on average" if count > 1 else ""
 
 
 def _times(count: int) -> str:

@@ -12,11 +12,14 @@ from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import changes_level, slow_regimes
 from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_time_parts, timed_steps
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
-from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso_to_the_second, percent, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, percent, plural
 
 _MOST_ROWS = 5
 _HALF = 0.5
+_WITHIN = ", counted as goodput"
+"""What is said of a cost that is no badput, since the training was kept."""
 
 
 def find_hang(hangs: Hangs) -> Iterator[Candidate]:
@@ -25,7 +28,7 @@ def find_hang(hangs: Hangs) -> Iterator[Candidate]:
     if count == 0:
         return
     worst = int(np.argmax(hangs.ns))
-    step, start = int(hangs.number[worst]), int(hangs.start[worst])
+    step, start = int(hangs.step[worst]), int(hangs.start[worst])
     took, usual = duration(int(hangs.end[worst]) - start), duration(int(hangs.usual[worst]))
     text = f"step {step} hung for {took}; a usual one takes {usual}"
     if count > 1:
@@ -33,14 +36,9 @@ def find_hang(hangs: Hangs) -> Iterator[Candidate]:
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
     yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
-        tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.number[largest].tolist())),
-        options=("--around", _minute(start)),
+        tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.step[largest].tolist())),
+        options=("--around", f"{STEP_PREFIX}{step}", "--events"),
     )  # fmt: skip
-
-
-def _minute(ns: int) -> str:
-    """`2026-01-31T10:07Z`."""
-    return f"{iso_to_the_second(ns)[:16]}Z"
 
 
 def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
@@ -69,10 +67,11 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     if len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
+    lost = lost_in_regimes(timeline, steps, regimes)
     yield Candidate(
-        "slow_steps", lost_in_regimes(timeline, steps, regimes), text, regimes[0].start_ns, regimes[-1].end_ns,
+        "slow_steps", lost, f"{text}{_WITHIN}", regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(int(steps.row[row]) for row in rows[:_MOST_ROWS]),
-        About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])),
+        About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])), in_goodput_ns=lost,
     )  # fmt: skip
 
 
@@ -83,10 +82,11 @@ def find_input_bound(analysis: Analysis) -> Iterator[Candidate]:
     inside = sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED)
     training = analysis.goodput.ns
     if training and inside > _HALF * training:
-        text = f"data was loaded during {percent(100 * inside / training, 0)} of training, which may wait for it"
+        share = percent(100 * inside / training, 0)
+        text = f"data was loaded during {share} of training, which may wait for it{_WITHIN}"
         yield Candidate("input_bound", outside + inside, text, window.start_ns, window.end_ns,
                     about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
-                    options=("--category", Category.DATA_LOADING_SYNC.id))  # fmt: skip
+                    options=("--category", Category.DATA_LOADING_SYNC.id), in_goodput_ns=inside)  # fmt: skip
     elif outside:
         text = "no step was in flight while data was loaded"
         yield Candidate("input_bound", outside, text, window.start_ns, window.end_ns,

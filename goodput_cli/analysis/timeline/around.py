@@ -1,38 +1,65 @@
-"""The neighbourhood of an incident: of an instant, or of a disruption."""
+"""The neighbourhood of an incident: of an instant, of a disruption, or of a step."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+
+import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import Anchors, When, parse_when
 from goodput_cli.vocabulary.zones import load_zone
 
 DISRUPTION_PREFIX = "disruption:"
-_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+STEP_PREFIX = "step:"
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 
-def parse_around(text: str) -> int | When:
-    """`disruption:3` as its number (from 1, in time order), or a time. `UsageError` for anything else."""
+@dataclass(frozen=True)
+class StepNumber:
+    """A step, as the log counts them."""
+
+    number: int
+
+
+Around = int | StepNumber | When
+"""The number of a disruption, a step, or a time."""
+
+
+def parse_around(text: str) -> Around:
+    """`disruption:3` as its number (from 1, in time order), `step:1503`, or a time. `UsageError` for anything else."""
     plain = text.strip().lower()
-    if not plain.startswith(DISRUPTION_PREFIX):
-        return parse_when(text)
-    number = plain.removeprefix(DISRUPTION_PREFIX)
+    prefix = next((one for one in (DISRUPTION_PREFIX, STEP_PREFIX) if plain.startswith(one)), None)
+    if prefix is None:
+        try:
+            return parse_when(text)
+        except UsageError as error:
+            raise UsageError(f"{error}, {DISRUPTION_PREFIX}3 or {STEP_PREFIX}1503") from error
+    number = plain.removeprefix(prefix)
+    if prefix == STEP_PREFIX:
+        if not _NUMBER.fullmatch(number):
+            raise UsageError(f"{text!r} names no step; write its number, as in {STEP_PREFIX}1503")
+        return StepNumber(int(number))
     if not _NUMBER.fullmatch(number) or int(number) == 0:
         raise UsageError(f"{text!r}: disruptions are numbered from 1, as in disruption:3")
     return int(number)
 
 
-def neighbourhood(timeline: Timeline, what: int | When, margin: int, timezone: str, now_ns: int) -> tuple[int, int]:
+def neighbourhood(timeline: Timeline, what: Around, margin: int, timezone: str, now_ns: int) -> tuple[int, int]:
     """The window [start, end) (ns) around `what`, `margin` ns on either side, cut to the job window.
 
-    A disruption reaches from the last sign of life to the instant at which the old progress was regained.
-    `UsageError`: no such disruption; `NotEnoughData`: an instant outside the job.
+    A disruption reaches from the last sign of life to the instant at which the old progress was regained. A step is
+    the time in which it took longest, if it was trained several times.
+    `UsageError`: no such disruption or step; `NotEnoughData`: an instant outside the job, or no step times.
     """
     if isinstance(what, int):
         start, end = _disruption(timeline, what)
+    elif isinstance(what, StepNumber):
+        start, end = _step(timeline, what.number)
     else:
         starts = timeline.attempts.begin.tolist()
         anchors = Anchors(timeline.start, timeline.end, starts, now_ns, load_zone(timezone))
@@ -46,8 +73,26 @@ def neighbourhood(timeline: Timeline, what: int | When, margin: int, timezone: s
 def _disruption(timeline: Timeline, number: int) -> tuple[int, int]:
     disruptions = find_disruptions(timeline, timeline.start, timeline.end)
     if number > len(disruptions):
-        how_many = f"{len(disruptions)} disruption{'s' if len(disruptions) != 1 else ''}"
-        raise UsageError(f"there is no disruption {number}: the job has {how_many}")
+        raise UsageError(f"there is no disruption {number}: the job has {plural(len(disruptions), 'disruption')}")
     row = disruptions[number - 1]
     down = row.last_sign_of_life_ns
     return down, timeline.end if row.regained_after_ns is None else down + row.regained_after_ns
+
+
+def _step(timeline: Timeline, number: int) -> tuple[int, int]:
+    """From the record that begins the step to the next one of its attempt: where not every step is logged, the records
+    around it."""
+    records = timeline.records
+    if records is None or len(records.number) == 0:
+        raise NotEnoughData("the log times no steps: name a time or a disruption")
+    ends = int(timeline.attempts.step_ends)  # such logs count the steps that are done
+    done = number - ends
+    begin, stop = records.number, np.append(records.number[1:], records.number[-1] + 1)
+    same = np.append(records.owner[1:] == records.owner[:-1], False)
+    held = np.flatnonzero((begin <= done) & np.where(same, done < stop, done == begin))
+    if len(held) == 0:
+        first, last = int(begin.min()) + ends, int(begin.max())
+        raise UsageError(f"there is no step {number}: the log has steps {first} to {last}")
+    took = np.where(same[held], np.append(records.time[1:], 0)[held] - records.time[held], 0)
+    place = int(held[np.argmax(took)])
+    return int(records.time[place]), int(records.time[place] + took.max())

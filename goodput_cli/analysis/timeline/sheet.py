@@ -11,6 +11,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
+from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
@@ -141,8 +142,11 @@ def _steps(first: int | None, last: int | None) -> str | None:
     return str(first) if last <= first else f"{first}-{last}"
 
 
-def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow:
-    """An event as a row (or `count` alike ones, from `row` to `last`): indented under the segment that holds it."""
+def _event_cells(table: EventTable, row: int, last: int, count: int, hung: int | None = None) -> TimedRow:
+    """An event as a row (or `count` alike ones, from `row` to `last`): indented under the segment that holds it.
+
+    hung: how long (ns) the step took that it names, where that is no usual time.
+    """
     edge = Edge(table.edge[row])
     start, end, rank = int(table.time[row]), int(table.end[row]), int(table.rank[row])
     step, last_step = (None if table.step[one] == NO_STEP else int(table.step[one]) for one in (row, last))
@@ -151,12 +155,13 @@ def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow
     words += f" {label}" if label else ""
     words += f" rank {rank}" if rank >= 0 and count == 1 else ""
     words += f" ({count} lines)" if count > 1 else ""
+    words += "" if hung is None else ", it hung" if edge == Edge.END else " hung"
     interval = edge == Edge.INTERVAL
     places = list(dict.fromkeys((table.where(row), table.where(last))))
     return start, (
         start,
         end if interval else None,
-        end - start if interval else "",
+        end - start if interval else "" if hung is None else hung,
         None,
         label,
         words,
@@ -173,16 +178,21 @@ def _event_cells(table: EventTable, row: int, last: int, count: int) -> TimedRow
 
 
 def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
-    """Events for people: steps of one attempt that follow each other are one row."""
+    """Events for people: steps of one attempt that follow each other are one row, and one that hung has its own."""
     table = timeline.table
     if len(events) == 0:
         return
     kind, owner = table.kind[events], timeline.attempts.of_row[events]
-    heads = run_heads(kind) | run_heads(owner) | (kind != Kind.STEP)
+    hangs = find_hangs(timeline, (timeline.start, timeline.end))
+    hung = dict(zip(hangs.row.tolist(), (hangs.end - hangs.start).tolist(), strict=True))
+    alone = np.isin(events, hangs.row)
+    heads = run_heads(kind) | run_heads(owner) | (kind != Kind.STEP) | alone
+    heads[1:] |= alone[:-1]
     first = np.flatnonzero(heads)
     last = np.append(first[1:], len(events)) - 1
     for head, tail in zip(first.tolist(), last.tolist(), strict=True):
-        yield _event_cells(table, int(events[head]), int(events[tail]), tail - head + 1)
+        row = int(events[head])
+        yield _event_cells(table, row, int(events[tail]), tail - head + 1, hung.get(row))
 
 
 def _interleaved(segments: Iterable[TimedRow], events: Iterable[TimedRow]) -> list[tuple[Cell, ...]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, read_threshold
 from goodput_cli.cli.cost_options import cost_options
 from goodput_cli.cli.options import CommandLine, shared_options, threshold_options, window_options
 from goodput_cli.cli.parameters import GroupedCommand
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @shared_options()
 @window_options
 @cost_options
-@threshold_options(parse_threshold, parse_fail_under)
+@threshold_options(read_threshold, parse_fail_under)
 def analyze(
     line: CommandLine,
     window: tuple[int, ...],
@@ -50,7 +50,7 @@ def analyze(
 
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
-    session = open_session(line, load_renderer)
+    session = open_session(line, load_renderer, charts=True)
     analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)
     return session.finish(
         analysis,

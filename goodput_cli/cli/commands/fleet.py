@@ -61,7 +61,7 @@ def fleet(
 
     SOURCE is as for analyze; documents are read one by one, on several processors if that pays.
     """
-    session = open_session(line, load_fleet_renderer)
+    session = open_session(line, load_fleet_renderer, charts=True)
     from goodput_cli.api.options import split
     from goodput_cli.fleet.question import FleetQuestion
     from goodput_cli.fleet.run import fleet_plan, report_on

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, read_threshold
 from goodput_cli.cli.console import print_messages, print_safely
 from goodput_cli.cli.interrupts import raise_again
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
@@ -68,7 +68,7 @@ def _target(text: str) -> Address:
     MONITOR, "--parent", metavar="PID", type=int, hidden=True, help="End when this process is not the parent any more."
 )
 @option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
-@threshold_options(parse_threshold, parse_fail_under)
+@threshold_options(read_threshold, parse_fail_under)
 def monitor(
     line: CommandLine,
     targets: tuple[Address, ...],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,7 +12,9 @@ from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.when import When
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.timeline.around import Around
 
 _MARGIN_NS = 600 * 10**9
 
@@ -35,6 +38,7 @@ def _category(text: str) -> str:
       goodput timeline run.jsonl
       goodput timeline run.jsonl --from -2h --min-duration 30s
       goodput timeline run.jsonl --around disruption:3 --events
+      goodput timeline run.jsonl --around step:1503 --events --margin 2m
       goodput timeline run.jsonl --category step_stall --category custom:EVAL_STEP
       goodput timeline run.jsonl --format json | jq '.segments[0]'
 
@@ -43,7 +47,13 @@ def _category(text: str) -> str:
     Disruptions are numbered from 1 in time order.""",
 )
 @shared_options()
-@option("When", "--around", metavar="TIME|disruption:N", type=Checked("around", _around), help="Show a neighbourhood.")
+@option(
+    "When",
+    "--around",
+    metavar="TIME|disruption:N|step:N",
+    type=Checked("around", _around),
+    help="Show a neighbourhood.",
+)
 @option("When", "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
 @option("Which", "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
 @option(
@@ -58,7 +68,7 @@ def _category(text: str) -> str:
 @option("Which", "--events", is_flag=True, help="Show the events of the log between the segments.")
 def timeline(
     line: CommandLine,
-    around: int | When | None,
+    around: Around | None,
     margin: int | None,
     min_duration: int | None,
     category: tuple[str, ...],

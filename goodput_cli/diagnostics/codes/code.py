@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 Severity = Literal["error", "warning", "info"]
@@ -24,3 +25,16 @@ class Code:
     """What to do about it."""
     mild: Severity | None = None
     """How grave its mild cases are, where it has some: the meaning says which."""
+    of_formats: Mapping[str, str] = field(default_factory=dict)
+    """What to do about it in logs of some formats, by a name or several with spaces between: the first that a job has
+    counts."""
+
+    @property
+    def advices(self) -> tuple[str, ...]:
+        """All advice, a sentence or more each."""
+        return self.advice, *(f"Of {names.replace(' ', ', ')}: {advice}" for names, advice in self.of_formats.items())
+
+    def advice_for(self, formats: Iterable[str]) -> str:
+        """What to do about it, for a job whose log has these formats."""
+        has = set(formats)
+        return next((advice for names, advice in self.of_formats.items() if has & set(names.split())), self.advice)

@@ -46,6 +46,10 @@ CLOCKS: dict[str, Code] = {
     ),
 }
 
+_PROGRAMS = "megatron megatron-progress launcher torchtitan nemo2 deepspeed dlrover progress-bars mllog one-logger"
+"""Formats of what trainers and launchers print."""
+_LAUNCHER = "Add the lines of the launcher (torchrun, Slurm) or `sacct -P`: they say how a process ended."
+
 COVERAGE: dict[str, Code] = {
     "job_without_duration": Code(
         "warning",
@@ -64,24 +68,34 @@ COVERAGE: dict[str, Code] = {
         "Attempts that another one follows ended without a line that says so.",
         "Downtime begins at the last sign of life, which may be earlier than the death.",
         "Log job_terminated or job_crashed on the way out; a killed process cannot.",
+        of_formats={_PROGRAMS: _LAUNCHER},
     ),
     "undetermined_time": Code(
         "warning",
         "A checkpoint log does not say when attempts died.",
         "Lost progress and restart cannot be told apart: the time is disruption_undetermined.",
         "Log job_terminated or job_crashed, or step_finished more often.",
+        of_formats={_PROGRAMS: _LAUNCHER},
     ),
     "no_checkpoint_events": Code(
         "warning",
         "The log holds no event of a save or a restore.",
         "Checkpoint badput is unknown, not 0: blocking saves hide in productive, and what is at risk is unknown.",
-        "Turn on Orbax' structured checkpoint log, or add its log to the sources.",
+        "Log saves and restores, or add the log that has them to the sources; a mapping reads lines of your own.",
+        of_formats={
+            "megatron": "Megatron prints them where --save and --load are given; if it saved, add rank 0's output.",
+            "resiliency": "Log checkpoint_saved and checkpoint_loaded.",
+            "goodput": "Record them with `checkpoint_save` and `checkpoint_restore` of the recorder.",
+            "recorder mldiagnostics maxtext": "Turn on Orbax' structured checkpoint log, or add it to the sources.",
+            "tensorboard wandb": "Such files hold none: add the output (stdout) of the job to the sources.",
+        },
     ),
     "save_time_unknown": Code(
         "info",
         "Saves are logged, but not how long they blocked.",
         "Save badput is unknown, not 0: it hides in productive.",
         "Log step_finished beside checkpoint_saved, or use Orbax' structured log.",
+        of_formats={_PROGRAMS: "Print the line of a save when it begins and when it ends, or how long it took."},
     ),
     "log_gap": Code(
         "warning",

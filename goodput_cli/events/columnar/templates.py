@@ -137,8 +137,8 @@ class Templates:
     MOST = 32
     TRIES = 12
     """How many templates may be learnt, or looked for in vain, in one block."""
-    FEW = 16
-    """So few lines are not worth another template."""
+    FEW = 256
+    """So few lines are parsed sooner than a template of theirs is learnt and tried: small logs come by the thousand."""
 
     def __init__(self) -> None:
         self._known: list[Template] = []
@@ -148,7 +148,7 @@ class Templates:
         rest = np.arange(len(block), dtype=np.int64)
         found: list[tuple[Template, Columns]] = []
         for template in self._known:
-            if len(rest) == 0:
+            if len(rest) < self.FEW:
                 break
             rest = _try(template, block, rest, found)
         odd: list[int] = []

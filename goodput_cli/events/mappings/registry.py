@@ -26,7 +26,7 @@ SHIPPED_OF_RECORDS = ("one-logger", "wandb")
 """Mappings of JSON objects and rows of tables."""
 RESERVED = (
     "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
-    "resiliency", "orbax", "native",
+    "resiliency", "orbax", "native", "goodput", "progress-bars",
 )  # fmt: skip
 """Names of formats that are no mappings."""
 _MOST_BYTES = 1 << 20

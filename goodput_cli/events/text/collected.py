@@ -36,6 +36,8 @@ from goodput_cli.vocabulary.zones import load_zone
 if TYPE_CHECKING:
     from goodput_cli.events.hints import Hints
 
+_Part = tuple[int, list[Mark]]
+"""A source, and what it says of one allocation."""
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
 
@@ -52,60 +54,70 @@ class Texts:
         self, names: Sequence[str], hints: Hints, output: Output, jobs: Interner[str]
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources."""
+        sources = self._without_runs(names, hints, output.notes)
+        parts, run_lines = self._parts(sources, names, hints, output)
+        named = _named(parts, sources, names, hints, output.notes)
+        runs = self._runs(hints, jobs.values(), output.notes, run_lines)
+        by_job: defaultdict[str, list[_Part]] = defaultdict(list)
+        for part, job in zip(parts, named, strict=True):
+            by_job[job].append(part)
+        for job, of_job in by_job.items():
+            self._put_together(job, of_job, output.notes)
         builder = RowBuilder()
         formats: defaultdict[str, set[str]] = defaultdict(set)
-        events: list[tuple[int, list[Mark]]] = []
-        lines: list[tuple[int, Mark]] = []  # of runs of ML Diagnostics, which they do not name
-        sources = dict(self._sources)
+        for (code, marks), job in zip(parts, named, strict=True):
+            add_rows(builder, code, jobs.code(job), marks, output, names[code])
+            formats[job] |= {said(mark).format for mark in marks}
+        for code, job, marks in runs:
+            add_rows(builder, code, jobs.code(job), marks, output, names[code])
+            formats[job].add(RUNS)
+        return builder, formats
+
+    def _parts(
+        self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: Hints, output: Output
+    ) -> tuple[list[_Part], list[tuple[int, Mark]]]:
+        """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
+        do not name them."""
         zones = _zones(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
-        for code, marks in self._of_event_files(names, hints, output.notes).items():
-            sources[code] = replace(sources[code], marks=marks)
-        sources = {
-            code: replace(source, marks=[mark for mark in source.marks if not _is_run(mark)])
-            for code, source in sources.items()
-        }
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.marks)}
+        parts: list[_Part] = []
+        run_lines: list[tuple[int, Mark]] = []
         for code, source in completed(sources, names).items():
-            if any(mark.entry >= 0 for mark in source.marks):  # entries come in any order
-                source.marks.sort(key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-            source.marks = as_records(settled(source.marks), stem_of(names[code]) in trainers)
-            if hints.mapping and hints.mappings.has_own_clock(_formats(source.marks)):
-                source.marks = [mark for mark in source.marks if mark.said is not None]
+            source.marks = _settled(source.marks, stem_of(names[code]) in trainers, hints)
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
-            lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
+            run_lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
             meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
-            events += [(code, part) for part in allocations(meaning) if part]
-        own = {code: _own_job(sources[code].marks, names[code], hints) for code, _ in events}
-        files = [_file(names[code], part, own[code]) for code, part in events]
-        named = name_jobs(files, hints.job_name)
-        note_jobs(named, [names[code] for code, _ in events], output.notes, [code for code, _ in events])
-        by_job: defaultdict[str, list[list[Mark]]] = defaultdict(list)
-        for (_, part), job in zip(events, named.jobs, strict=True):
-            by_job[job].append(part)
-        runs = self._runs(hints, jobs.values(), output.notes, lines)
-        for job, parts in by_job.items():
-            self.metrics += metrics_of(job, [mark for part in parts for mark in part])
-            end_with_time(sorted((mark for part in parts for mark in part), key=lambda mark: (mark.time, mark.line)))
-            started_by_scheduler(parts)
-            megatron.late_starts(parts)
-            launcher.started_by_launcher(parts, _STARTED_LATE)
-            launcher.began_before(parts)
-            launcher.outlive(parts)
-            one_start_each(parts)
-            if may_lose_tails(parts):
-                code = next(code for code, part in events if part is parts[0])
-                output.notes.add("tail_may_be_lost", "event files end up to 2 min before their writers died", code, [1])
-        for (code, part), job in zip(events, named.jobs, strict=True):
-            add_rows(builder, code, jobs.code(job), part, output, names[code])
-            formats[job] |= {said(mark).format for mark in part}
-        for code, job, part in runs:
-            add_rows(builder, code, jobs.code(job), part, output, names[code])
-            formats[job].add(RUNS)
-        return builder, formats
+            parts += [(code, part) for part in allocations(meaning) if part]
+        return parts, run_lines
+
+    def _without_runs(
+        self, names: Sequence[str], hints: Hints, notes: DiagnosticCollector
+    ) -> dict[int, CollectedSource]:
+        """All sources with the marks of their text and event files."""
+        of_event_files = self._of_event_files(names, hints, notes)
+        return {
+            code: replace(source, marks=[one for one in of_event_files.get(code, source.marks) if not _is_run(one)])
+            for code, source in self._sources.items()
+        }
+
+    def _put_together(self, job: str, parts: Sequence[_Part], notes: DiagnosticCollector) -> None:
+        """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
+        marks = [marks for _, marks in parts]
+        self.metrics += metrics_of(job, [mark for part in marks for mark in part])
+        end_with_time(sorted((mark for part in marks for mark in part), key=lambda mark: (mark.time, mark.line)))
+        started_by_scheduler(marks)
+        megatron.late_starts(marks)
+        launcher.started_by_launcher(marks, _STARTED_LATE)
+        launcher.began_before(marks)
+        launcher.outlive(marks)
+        one_start_each(marks)
+        if may_lose_tails(marks):
+            message = "event files end up to 2 min before their writers died"
+            notes.add("tail_may_be_lost", message, parts[0][0], [1])
 
     def _runs(
         self, hints: Hints, jobs: Sequence[str], notes: DiagnosticCollector, lines: Sequence[tuple[int, Mark]]
@@ -180,6 +192,15 @@ class Texts:
         return replace(placed, naive=()) if said_zone else placed
 
 
+def _settled(marks: list[Mark], of_trainer: bool, hints: Hints) -> list[Mark]:
+    """The marks of a text in the order in which things were, without those of which better ones tell."""
+    if any(mark.entry >= 0 for mark in marks):  # entries come in any order
+        marks = sorted(marks, key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
+    marks = as_records(settled(marks), of_trainer)
+    own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(marks))
+    return [mark for mark in marks if mark.said is not None] if own_clock else marks
+
+
 def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[str, FoundZone]:
     """The zone of each folder, where a collector's times stand beside those of its lines."""
     marks: defaultdict[str, list[Mark]] = defaultdict(list)
@@ -187,6 +208,21 @@ def _zones(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict
         marks[folder_of(names[code])] += [mark for mark in source.marks if mark.local is not None]
     found = {folder: FoundZone(of_folder) for folder, of_folder in marks.items() if of_folder}
     return {folder: zone for folder, zone in found.items() if zone}
+
+
+def _named(
+    parts: Sequence[_Part],
+    sources: Mapping[int, CollectedSource],
+    names: Sequence[str],
+    hints: Hints,
+    notes: DiagnosticCollector,
+) -> Sequence[str]:
+    """The job of each part."""
+    codes = [code for code, _ in parts]
+    own = {code: _own_job(sources[code].marks, names[code], hints) for code in codes}
+    named = name_jobs([_file(names[code], marks, own[code]) for code, marks in parts], hints.job_name)
+    note_jobs(named, [names[code] for code in codes], notes, codes)
+    return named.jobs
 
 
 def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:

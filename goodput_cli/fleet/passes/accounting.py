@@ -4,7 +4,7 @@ were made of."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -17,9 +17,7 @@ from goodput_cli.analysis.question import Question
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
 from goodput_cli.events.schema import EventLog
 from goodput_cli.fleet.passes.work import Origin
-from goodput_cli.fleet.store.parts import KEY_BYTES
-from goodput_cli.fleet.store.results import AsOf, RunResult, Runs, account_runs
-from goodput_cli.fleet.store.store import write_results
+from goodput_cli.fleet.store.results import KEY_BYTES, AsOf, RunResult, Runs, account_runs
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,8 @@ class AccountRuns:
     as_of: AsOf | None
     reader: str
     """How its documents were read: a hash of the options for that and of this code."""
-    folder: str
-    """Of the store."""
-    lasting: bool
-    """Whether the store is there for more than this one run: then what is in it outlives a crash of the machine."""
+    put: Callable[[Sequence[tuple[bytes, RunResult]]], None]
+    """Puts results into the store, each with the key of its job."""
 
     def account(self, job: EventLog, origin: Origin, /) -> tuple[bytes, list[RunResult]]:
         documents = tuple(dict.fromkeys(uri for uri, _ in origin))
@@ -42,9 +38,7 @@ class AccountRuns:
         return self.key(job.table.jobs[0], origin, int(job.table.end.max())), results
 
     def keep(self, answers: Sequence[Any], /) -> Sequence[bytes]:
-        write_results(
-            Path(self.folder), [(key, result) for key, results in answers for result in results], lasting=self.lasting
-        )
+        self.put([(key, result) for key, results in answers for result in results])
         return [key for key, _ in answers]
 
     def key(self, job: str, origin: Origin, last_event_ns: int) -> bytes:

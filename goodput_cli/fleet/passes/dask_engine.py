@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from distributed import Client, Future, KilledWorker, wait
+from distributed import Client, Future, KilledWorker
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.fleet.passes.work import Failed
@@ -48,6 +49,7 @@ class Dask:
         self._patience = patience
         self._start_again = start_again
         self._alone_since: float | None = None
+        self._finished: SimpleQueue[Future] = SimpleQueue()
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
@@ -62,7 +64,7 @@ class Dask:
                     window[self._submit(task, batch)] = batch
                 if not window:
                     break
-                for future in self._done(window):
+                for future in self._done().intersection(window):
                     batch = window.pop(future)
                     result = self._result(future)
                     if isinstance(result, Failed):
@@ -82,25 +84,28 @@ class Dask:
     def _alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | Failed:
         """A task of one item, with nothing else under way: if its worker dies, this item did it."""
         future = self._submit(task, [item])
-        for _ in iter(lambda: self._done({future: [item]}), [future]):
+        while future not in self._done():
             pass
         result: Result | Failed = self._result(future)
         return result
 
     def _submit(self, task: Callable[[Sequence[Item]], Result], batch: list[Item]) -> Future:
-        return self._client.submit(task, batch, pure=False, key=f"goodput-{uuid4().hex}")
+        future = self._client.submit(task, batch, pure=False, key=f"goodput-{uuid4().hex}")
+        future.add_done_callback(self._finished.put)  # `distributed.wait` asks every future again, each time
+        return future
 
-    def _done(self, window: dict[Future, list[Item]]) -> list[Future]:
-        """The futures that are finished, after a while perhaps none. Raises GoodputError: the scheduler is gone."""
+    def _done(self) -> set[Future]:
+        """What has finished since, after a while perhaps nothing. Raises GoodputError: the scheduler is gone."""
         try:
-            return list(wait(list(window), timeout=_LOOK_SECONDS, return_when="FIRST_COMPLETED").done)
-        except TimeoutError:
+            done = {self._finished.get(timeout=_LOOK_SECONDS)}
+            while not self._finished.empty():
+                done.add(self._finished.get())
+            return done
+        except Empty:
             if self._client.status != "running":
                 raise self._gone() from None
             self._look_for_workers()
-            return []
-        except CancelledError as error:
-            raise self._gone() from error
+            return set()
 
     def _look_for_workers(self) -> None:
         """Raises GoodputError where there has been none for too long."""

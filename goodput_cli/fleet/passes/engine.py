@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -109,11 +108,15 @@ def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> 
 
 
 def worker_count(workers: Workers, documents: int, size: int) -> int:
-    """How many processes do the work; 1 is this one."""
+    """How many processes do the work; 1 is this one. No more than the processors that this one may use, in a container
+    too."""
     if workers.workers is not None:
         return workers.workers
-    pays = expected_seconds(documents, size) >= _LEAST_SECONDS and find_spec("distributed") is not None
-    return min(len(os.sched_getaffinity(0)), _MOST_WORKERS) if pays else 1
+    if expected_seconds(documents, size) < _LEAST_SECONDS or not find_spec("distributed"):
+        return 1
+    from dask.system import CPU_COUNT
+
+    return int(min(CPU_COUNT, _MOST_WORKERS))
 
 
 def expected_seconds(documents: int, size: int) -> float:

@@ -21,6 +21,9 @@ from goodput_cli.fleet.passes.dask_engine import Dask
 _PATIENCE_SECONDS = 60.0
 """How long a worker that died may take to be there again. A cluster of somebody else may have to wait for its
 machines."""
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""As dask has it, but for memory that is freed: it is not given back at once, to be asked for again by the next line.
+That were ten times as many page faults."""
 _QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
 """What is cleared away after workers that were left in a hurry is nobody's warning."""
 
@@ -32,7 +35,10 @@ def local_cluster(count: int, memory: int) -> Iterator[Dask]:
     They speak on loopback, encrypted with a key that nobody else has: whoever can speak to a dask scheduler can run
     code.
     """
-    with tempfile.TemporaryDirectory(prefix="goodput-") as folder, dask.config.set({"temporary-directory": folder}):
+    with (
+        tempfile.TemporaryDirectory(prefix="goodput-") as folder,
+        dask.config.set({"temporary-directory": folder, "distributed.nanny.pre-spawn-environ": _ENVIRONMENT}),
+    ):
         strangers = set(multiprocessing.active_children())
         started: list[Any] = []
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from goodput_cli.fleet.passes.pieces import SharedJob, Split
 from goodput_cli.sources.base import Document
 from goodput_cli.sources.endings import PACKED_ENDINGS
@@ -39,5 +37,8 @@ def name_of(item: Item) -> str:
 
 
 def of_this_machine() -> int:
-    """Bytes of memory that there are."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """The memory that this process may have (bytes): that of the machine, or less where a container or a limit says so.
+    Asked only where dask is."""
+    from distributed.system import MEMORY_LIMIT
+
+    return int(MEMORY_LIMIT)

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goodput_cli.fleet.store import arrow
-from goodput_cli.fleet.store.results import RunDisruption, RunResult, Spans
+from goodput_cli.fleet.store.results import KEY_BYTES, RunDisruption, RunResult, Spans
 from goodput_cli.vocabulary.categories import CATEGORIES
 
-KEY_BYTES = 16
 _KEY = "key"
 _PLAIN: dict[str, Callable[[Sequence[Any]], Any]] = {
     "str": arrow.texts, "str | None": arrow.texts, "int": arrow.maybe, "int | None": arrow.maybe,

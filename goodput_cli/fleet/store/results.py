@@ -32,8 +32,11 @@ from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import EventLog, EventTable
 from goodput_cli.vocabulary.endings import ENDED
+from goodput_cli.vocabulary.text import well_formed
 from goodput_cli.vocabulary.when import When
 
+KEY_BYTES = 16
+"""Of what names the results of a job."""
 Runs = Literal["each", "all", "last"]
 _NOTHING: I64 = np.zeros(0, dtype=np.int64)
 
@@ -104,6 +107,12 @@ class RunResult:
     """When fewer slices were active than there are: start and end."""
     disruptions: tuple[RunDisruption, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        intervals = len(self.up[0]) + len(self.partial[0])
+        return 3000 + 40 * len(self.spans.start) + 16 * intervals + 500 * len(self.disruptions)
+
 
 @dataclass(frozen=True)
 class AsOf:
@@ -156,17 +165,18 @@ def _account(
         ordered = pick_run(ordered, str(number))
     table = ordered.table
     first, last = int(table.time.min()), int(table.end.max())
-    bare = RunResult(name, number, count, first, last, last, len(table), documents, job.format_names[0])
+    shown = tuple(map(well_formed, documents))  # names of files are bytes, and the store holds texts
+    bare = RunResult(name, number, count, first, last, last, len(table), shown, job.format_names[0])
     try:
         asked = question if as_of is None else as_of.of(question, last)
         timeline, _, _ = account_for(ordered, asked, name)
         return _result(bare, timeline)
     except GoodputError as error:
-        return replace(bare, reason=str(error))
+        return replace(bare, reason=well_formed(str(error)))
     except (MemoryError, KeyboardInterrupt):
         raise
     except Exception as error:  # one job must not take thousands along
-        return replace(bare, reason=f"internal error: {type(error).__name__}: {error}")
+        return replace(bare, reason=well_formed(f"internal error: {type(error).__name__}: {error}"))
 
 
 def _result(bare: RunResult, timeline: Timeline) -> RunResult:
@@ -239,4 +249,5 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     columns = (at, wasted, down, restart, wasted + down + restart)
     named = [ENDED[code] for code in ended[dead].tolist()]
     values = (one.tolist() for one in columns)
-    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, table.places(rows)))
+    evidence = (None if place is None else well_formed(place) for place in table.places(rows))
+    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, evidence))

@@ -16,22 +16,17 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError
-from goodput_cli.fleet.passes.work import DocumentRow, JobPart
-from goodput_cli.fleet.store import arrow
-from goodput_cli.fleet.store.parts import part_keys, read_extents, read_part, write_part
+from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.store.results import RunResult
 from goodput_cli.sources.base import Document
-from goodput_cli.vocabulary.text import well_formed
 
 FORMAT = 1
 _FORMAT_FILE, _DOCUMENTS, _RESULTS, _UNFINISHED = "format.json", "documents", "results", "tmp-"
@@ -39,8 +34,11 @@ _DAY_SECONDS = 86_400
 _RACY_NS = 2 * 10**9
 """A file that was written so shortly before it was read may have been written again within the same tick."""
 _ROWS = 4096
-_COLUMNS = ("uri", "version", "reader", "about")
-"""Of the rows of documents; `about` is JSON."""
+_MOST_HELD = 24 << 20
+"""So much (bytes) of results waits in memory before it is written down."""
+
+Row = tuple[bytes, RunResult]
+"""A result with the key of its job."""
 
 
 @dataclass
@@ -52,6 +50,8 @@ class Store:
     """Parts that cannot be read: what they held is made anew."""
     known: set[bytes] = field(default_factory=set)
     """Keys of the jobs whose results were there when it was opened."""
+    _held: list[Row] = field(default_factory=list)
+    _held_bytes: int = 0
 
     @classmethod
     def open(cls, folder: Path) -> Store:
@@ -60,7 +60,7 @@ class Store:
             _make(folder)
             store = cls(folder)
             for path in store.parts():
-                store.known.update(store.readable(path, part_keys, []))
+                store.known.update(store.readable(path, _parts().part_keys, []))
             return store
         except OSError as error:
             raise GoodputError(f"{folder}: the store cannot be used: {error.strerror or error}") from error
@@ -85,37 +85,50 @@ class Store:
 
     def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
         """By URI, what is known of documents that have not changed. reader: what a row must have been read with."""
+        from goodput_cli.fleet.store.documents import document_row, read_documents
+
         wanted = {one.uri: one for one in listed if one.version}
         rows: dict[str, DocumentRow] = {}
         for path in sorted((self.folder / _DOCUMENTS).glob("*.parquet")):
-            for row in self.readable(path, _read_rows, []):
+            for row in self.readable(path, read_documents, []):
                 document = wanted.get(row["uri"])
                 if document is not None and row["reader"] == reader and _same(document, row):
-                    rows[document.uri] = _document_row(document, row)
+                    rows[document.uri] = document_row(document, row)
         return rows
 
     def add_documents(self, rows: Sequence[DocumentRow], reader: str, read_ns: int) -> None:
         """Remember documents that were read. read_ns: an instant before that."""
-        whole = [row for row in rows if row.problem is None and row.document.version and _is_text(row.document.uri)]
+        from goodput_cli.fleet.store.documents import has_name, write_documents
+
+        whole = [row for row in rows if row.problem is None and has_name(row.document)]
         if whole:
-            listed = [(row.document.uri, row.document.version, reader, _about(row, read_ns)) for row in whole]
-            _write(self.folder, _DOCUMENTS, lambda path: _write_rows(path, listed))
+            _write(self.folder, _DOCUMENTS, lambda path: write_documents(path, whole, reader, read_ns))
+
+    def hold(self, rows: Sequence[Row]) -> None:
+        """Take results that nobody else is to see: they wait in memory, where that is enough."""
+        self._held += rows
+        self._held_bytes += sum(result.size for _, result in rows)
+        if self._held_bytes > _MOST_HELD:
+            write_results(self.folder, self._held, lasting=False)
+            self._held, self._held_bytes = [], 0
 
     def extents(self, keys: Mapping[bytes, Any]) -> list[tuple[str, int, int, int]]:
         """Job, number, start and end (ns) of the analysed runs of these jobs, in any order."""
         wanted = set(keys)
-        rows: list[tuple[str, int, int, int]] = []
+        held = (result for key, result in self._held if key in wanted and result.reason is None)
+        rows = [(one.job, one.run, one.start_ns, one.end_ns) for one in held]
         for path in self.parts():
-            rows += self.readable(path, lambda path: read_extents(path, wanted), [])
+            rows += self.readable(path, lambda path: _parts().read_extents(path, wanted), [])
         return rows
 
-    def results(self, keys: Mapping[bytes, Any]) -> Iterator[tuple[bytes, RunResult]]:
+    def results(self, keys: Mapping[bytes, Any]) -> Iterator[Row]:
         """The results of the runs of these jobs, in any order, each once. Raises GoodputError where two parts say
         different things of one job: that is a bug."""
         seen: dict[tuple[bytes, int], tuple[int, ...]] = {}
         wanted = set(keys)
+        yield from ((key, result) for key, result in self._held if key in wanted)
         for path in self.parts():
-            for key, result in self.readable(path, lambda path: list(read_part(path, wanted)), []):
+            for key, result in self.readable(path, lambda path: list(_parts().read_part(path, wanted)), []):
                 same = _fingerprint(result)
                 before = seen.setdefault((key, result.run), same)
                 if before is same:
@@ -127,11 +140,19 @@ class Store:
                     )
 
 
-def write_results(folder: Path, rows: Sequence[tuple[bytes, RunResult]], *, lasting: bool = True) -> None:
-    """Put results into a store, each with the key of its job. lasting: not only for this process."""
+def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) -> None:
+    """Put results into a store. lasting: it is there for more than this one run, and outlives a crash of the
+    machine."""
     for first in range(0, len(rows), _ROWS):
         some = rows[first : first + _ROWS]
-        _write(folder, _RESULTS, lambda path, some=some: write_part(path, some), lasting)  # type: ignore[misc]
+        _write(folder, _RESULTS, lambda path, some=some: _parts().write_part(path, some), lasting)  # type: ignore[misc]
+
+
+def _parts() -> ModuleType:
+    """How parts are written and read; few fleets in one process have some, and Arrow takes 60 MB."""
+    from goodput_cli.fleet.store import parts
+
+    return parts
 
 
 def _make(folder: Path) -> None:
@@ -169,45 +190,9 @@ def _replace(folder: Path, target: Path, write: Callable[[Path], object], lastin
         temporary.unlink(missing_ok=True)
 
 
-def _is_text(uri: str) -> bool:
-    """Whether Parquet can hold it: names of files are bytes, and not all of them are UTF-8."""
-    return well_formed(uri) == uri
-
-
-def _write_rows(path: Path, rows: Sequence[tuple[str, ...]]) -> None:
-    columns = (arrow.texts(column) for column in zip(*rows, strict=True))
-    pq.write_table(pa.table(dict(zip(_COLUMNS, columns, strict=True))), path, compression="zstd")
-
-
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    with pq.ParquetFile(path) as file:
-        rows = file.read(columns=list(_COLUMNS)).to_pylist()
-    return [{**row, "about": json.loads(row["about"])} for row in rows]
-
-
-def _about(row: DocumentRow, read_ns: int) -> str:
-    """What a row of a document holds besides its name."""
-    about = asdict(replace(row, document=Document("", "")))
-    del about["document"], about["problem"]
-    return json.dumps({**about, "read_ns": read_ns})
-
-
 def _same(document: Document, row: Mapping[str, Any]) -> bool:
     settled = document.written_ns is None or row["about"]["read_ns"] - document.written_ns >= _RACY_NS
     return settled and bool(row["version"] == document.version)
-
-
-def _document_row(document: Document, row: Mapping[str, Any]) -> DocumentRow:
-    about = row["about"]
-    of_source, of_lines = (
-        tuple(Diagnostic(**{**one, "where": tuple(one["where"])}) for one in about[name])
-        for name in ("of_source", "of_lines")
-    )
-    parts = tuple(JobPart(**part) for part in about["jobs"])
-    return DocumentRow(
-        document, about["digest"], about["bytes"], about["lines"], parts, tuple(about["other_jobs"]), None, of_source,
-        of_lines,
-    )  # fmt: skip
 
 
 def _fingerprint(result: RunResult) -> tuple[int, ...]:

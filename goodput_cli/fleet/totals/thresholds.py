@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from goodput_cli.analysis.goodput.thresholds import (
     DEFAULT_UNITS,
     ThresholdExpression,
+    check_percentage,
     telling_float,
 )
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES
@@ -101,6 +102,8 @@ def parse_fleet_threshold(text: str, *, fails: bool = True) -> FleetThreshold:
     unit = (match[4] or "").lower() or DEFAULT_UNITS[kind]  # type: ignore[index]
     if unit not in _UNITS[kind]:
         raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; write {', '.join(_UNITS[kind]) or 'a number'}")
+    if name == "goodput" and not match[4] and match[2] in ("<", "<="):
+        check_percentage(match[3])
     limit = Fraction(match[3]) * UNIT_SECONDS.get(unit, 1)
     shown = "s" if unit in UNIT_SECONDS else unit
     dims = tuple(part.strip().lower() for part in every[1].split(",")) if every else ()
@@ -114,7 +117,10 @@ def parse_fleet_fail_under(text: str) -> FleetThreshold:
     number = text.strip().removesuffix("%").strip()
     if not re.fullmatch(NUMBER, number):
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
-    return parse_fleet_threshold(f"goodput<{number}")
+    if "%" not in text:
+        check_percentage(number)
+    parsed = parse_fleet_threshold(f"goodput<{number}%")
+    return replace(parsed, expression=replace(parsed.expression, text=f"goodput<{number}"))
 
 
 def evaluate_fleet(thresholds: Sequence[FleetThreshold], report: FleetReport) -> tuple[Threshold, ...]:

@@ -66,6 +66,7 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
         beside=list(facts.beside_ledger(analysis)),
         not_recorded=analysis.not_recorded,
         figures={figure.name: figure for figure in shown},
+        has_steps=len(picture.curve) > 0,
         downsampled=picture.downsampled,
         columns=MOVING_COLUMNS,
         rolling=rolling_windows(analysis),

@@ -25,7 +25,9 @@ WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
 _RULES = 25
 """How many disruptions are drawn with strong lines; more of them are fainter, so that the chart can still be seen."""
-_LANE = 17
+_FAINTEST = 0.05
+_LANE, _STEPS = 17, 220
+"""How high a lane is, and step against clock: at 1280 x 900 it ends where the first screen does."""
 _STATES = ("kept training", "lost training")
 KEPT_COLOUR = Category.PRODUCTIVE.look.colour
 LOST_COLOUR = Category.WASTED.look.colour
@@ -118,7 +120,8 @@ def shades(columns: ChartColumns, slow: Sequence[Spec]) -> list[Spec]:
 def time_axis(columns: ChartColumns, *, labels: bool = True) -> Spec:
     """The time axis, in UTC."""
     words = _clock(columns.start_ns / 1e6, columns.end_ns / 1e6)
-    axis = {"title": None, "grid": True, "tickCount": 9, "labelOverlap": True, "labelExpr": words}
+    axis = {"title": None, "grid": True, "tickCount": 9, "labelOverlap": True, "labelSeparation": 8,
+            "labelExpr": words}  # fmt: skip
     return field("t", "T", axis={**axis, "labels": labels, "ticks": labels}, scale={"type": "utc", "nice": False})
 
 
@@ -137,19 +140,24 @@ def _steps_panel(columns: ChartColumns) -> Spec:
     line = {"strokeWidth": 2.5, "clip": True, "strokeJoin": "round"}
     look = _line_look("state", _STATES, [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]])
     fall = {"strokeWidth": 1, "strokeDash": [1, 3], "color": INK, "opacity": 0.8, "clip": True}
+    state = calculated(state=f"{texts(_STATES)}[datum.lost]")
     number = {"align": "left", "baseline": "top", "dx": 3, "dy": 3, "fontSize": 12, "fontWeight": "bold", "color": INK}
     layers = [
         _disruption_rules(columns, labels=False),
         marks("falls", "line", fall, x=x, y=y),
-        marks("curve", "line", line, calculated(state=f"{texts(_STATES)}[datum.lost]"), x=x, y=y, **look),
+        *(
+            marks("curve", "line", line, [*only(f"datum.lost == {lost}"), *state], x=x, y=y, **look)
+            for lost in (1, 0)  # where a dot holds both, what was kept is seen: a lane shows what was lost
+            if lost in columns.tables["curve"]["lost"]
+        ),
         marks("disruptions", "text", {**number, "clip": True}, only("datum.text != ''"),
               x=x, y={"value": 0}, text=field("text", "N")),
     ]  # fmt: skip
-    return panel("steps", columns, layers, 280, labels=False)
+    return panel("steps", columns, layers, _STEPS, labels=False)
 
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
-    opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), 0.12))
+    opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), _FAINTEST))
     look = {"strokeWidth": 1, "color": INK, "opacity": opacity, "clip": True}
     return marks("disruptions", "rule", look, x=time_axis(columns, labels=labels))
 

@@ -188,6 +188,10 @@ def _labels(places: list[float], first: list[int], last: list[int], larger: floa
         fits = place >= places[shown] + _room(texts[shown]) * larger and place + _room(own) * larger <= 1 + _BETWEEN
         shown = row if row == 0 or fits else shown
         texts[shown] = _label(first[shown], last[row])
+    labelled = [row for row, text in enumerate(texts) if text]
+    while len(labelled) > 1 and places[labelled[-1]] + _room(texts[labelled[-1]]) * larger > 1 + _BETWEEN:
+        texts[labelled.pop()] = ""  # it grew out of the picture
+        texts[labelled[-1]] = _label(first[labelled[-1]], last[-1])
     return texts
 
 

@@ -1,20 +1,22 @@
 """How every chart looks, and what draws it: Vega-Lite specifications as SVG and PNG.
 
-Why Vega-Lite: vl-convert draws SVG and PNG in this process, without a browser and without the network, so that a page
-shows its charts also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and
-its pictures need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of
-a log but for the title of a picture that stands alone.
+Why Vega-Lite: vl-convert draws SVG and PNG without a browser and without the network, so that a page shows its charts
+also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and its pictures
+need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of a log but for
+the title of a picture that stands alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import vl_convert
+import orjson
 
 from goodput_cli.report.html.columns import ChartColumns
+from goodput_cli.report.html.drawing_process import begin_to_draw
 from goodput_cli.report.html.library import library
 from goodput_cli.report.html.vegalite import VERSION, Spec, whole
 
@@ -53,23 +55,38 @@ def finished(chart: Spec, zoomed: Sequence[str] = ()) -> Spec:
     return whole(chart, _CONFIG, zoomed)
 
 
-def drawn(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:
-    """A chart as SVG text. columns: the data, of charts that name theirs. background: a colour; None for none."""
-    filled = _filled(spec, columns, background)
-    svg: str = vl_convert.vegalite_to_svg(filled, vl_version=VERSION, allowed_base_urls=[])
-    return svg
+@dataclass(frozen=True)
+class Drawing:
+    """A chart as an SVG element of a page: it is being drawn until a template shows it.
+
+    svg: waits for what vl-convert drew. name: of the chart; ids in the element begin with it, and so are its own.
+    finish: what is done to the element last.
+    """
+
+    svg: Callable[[], bytes]
+    name: str
+    finish: Callable[[str], str] = str
+
+    def __html__(self) -> str:
+        """The element, as Jinja shows it."""
+        svg = re.sub(r"(\d\.\d\d)\d+", r"\1", self.svg().decode())  # a hundredth of a dot is fine enough
+        numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
+
+        def own(match: re.Match[str]) -> str:
+            return f"{match[1]}{self.name}-clip{numbers.setdefault(match[2], str(len(numbers)))}"
+
+        return self.finish(re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg))
 
 
-def drawn_inside(spec: Spec, columns: ChartColumns | None, name: str) -> str:
-    """A chart as an SVG element of a page. name: of the chart; ids in the element begin with it, and so are its own."""
+def drawing(spec: Spec, columns: ChartColumns | None, name: str, finish: Callable[[str], str] = str) -> Drawing:
+    """Begins to draw a chart for a page. columns: the data, of charts that name theirs. The others as in `Drawing`."""
     roomy = {"padding": _ROOM, **spec} if columns is None else spec
-    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", drawn(roomy, columns))  # a hundredth of a dot is fine enough
-    numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
+    return Drawing(begin_to_draw("svg", _filled(roomy, columns)), name, finish)
 
-    def own(match: re.Match[str]) -> str:
-        return f"{match[1]}{name}-clip{numbers.setdefault(match[2], str(len(numbers)))}"
 
-    return re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg)
+def drawn(spec: Spec, columns: ChartColumns | None, background: str) -> str:
+    """A chart that stands alone as SVG text. background: a colour."""
+    return begin_to_draw("svg", _filled(spec, columns, background))().decode()
 
 
 def narrowed(spec: Spec) -> Spec:
@@ -90,9 +107,7 @@ def _narrow(name: str, value: Any) -> Any:
 
 def painted(spec: Spec, columns: ChartColumns | None) -> bytes:
     """A chart as PNG, two dots a unit, on white."""
-    filled = _filled(spec, columns, "#ffffff")
-    png: bytes = vl_convert.vegalite_to_png(filled, vl_version=VERSION, scale=2, allowed_base_urls=[])
-    return png
+    return begin_to_draw("png", _filled(spec, columns, "#ffffff"))()
 
 
 def moving_library() -> str:
@@ -100,10 +115,22 @@ def moving_library() -> str:
     return library(VERSION)
 
 
-def _filled(spec: Spec, columns: ChartColumns | None, background: str | None) -> Spec:
-    """The specification with its data."""
-    named = {} if columns is None else {name: columns.rows(name) for name in columns.tables}
-    return {**spec, "datasets": named, **({"background": background, "padding": 16} if background else {})}
+def _filled(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:
+    """The specification with its data, as JSON."""
+    named = {} if columns is None else {name: columns.rows(name) for name in columns.tables if name in set(_data(spec))}
+    alone = {"background": background, "padding": 16} if background else {}
+    return orjson.dumps({**spec, "datasets": named, **alone}, option=orjson.OPT_SERIALIZE_NUMPY).decode()
+
+
+def _data(part: Any) -> Iterator[str]:
+    """The names of the tables that a specification shows."""
+    if isinstance(part, dict):
+        if isinstance(data := part.get("data"), dict) and "name" in data:
+            yield data["name"]
+        part = list(part.values())
+    if isinstance(part, list):
+        for inner in part:
+            yield from _data(inner)
 
 
 def left_axis(title: str | None = None, **changes: Any) -> Spec:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.metric_lines import DRAWN
@@ -17,7 +15,7 @@ from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import StepReport
 from goodput_cli.report.html.charts import goodput_chart, main_chart, step_time_chart
 from goodput_cli.report.html.columns import ChartColumns, chart_columns
-from goodput_cli.report.html.drawing import drawn_inside
+from goodput_cli.report.html.drawing import Drawing, drawing
 from goodput_cli.report.html.metric_chart import metric_chart
 from goodput_cli.report.html.vegalite import Spec
 from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
@@ -29,10 +27,10 @@ _LONGEST_TITLE = 80
 
 @dataclass(frozen=True)
 class Figure:
-    """name: an id in the page. drawing: an SVG element. words: what it shows, for those who do not see it."""
+    """name: an id in the page. drawing: as an SVG element. words: what it shows, for those who do not see it."""
 
     name: str
-    drawing: Markup
+    drawing: Drawing
     words: str
     spec: Spec
 
@@ -51,7 +49,7 @@ def figures(
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
         made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
-    return [Figure(name, Markup(drawn_inside(spec, coarse, name)), words, spec) for name, words, spec in made]
+    return [Figure(name, drawing(spec, coarse, name), words, spec) for name, words, spec in made]
 
 
 def standing_alone(analysis: Analysis) -> tuple[ChartColumns, tuple[str, str]]:

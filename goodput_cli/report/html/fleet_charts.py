@@ -7,20 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from markupsafe import Markup
-
 from goodput_cli.fleet.report.fill import category_name
 from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.report.rows import RunLine
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
-from goodput_cli.report.html.drawing import INK, drawn_inside, finished, narrowed
+from goodput_cli.report.html.drawing import INK, Drawing, drawing, finished, narrowed
 from goodput_cli.report.html.vegalite import Spec, field, independent, layered, marks, only, sum_of
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import percent, safe, shorten
 
-Drawings = tuple[Markup, ...]
+Drawings = tuple[Drawing, ...]
 _WIDTH = 820
 _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
 _GOOD = Category.PRODUCTIVE.look.colour
@@ -209,5 +207,8 @@ def _drawn(chart: Spec, name: str) -> Drawings:
     """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label, as its
     title too."""
     spec, name = finished(chart), f"fleet-{name}"
-    drawn = drawn_inside(spec, None, name), drawn_inside(narrowed(spec), None, f"{name}-narrow")
-    return tuple(Markup(_LABELLED.sub(r"<path \1><title>\2</title></path>", one)) for one in drawn)
+    return drawing(spec, None, name, _titled), drawing(narrowed(spec), None, f"{name}-narrow", _titled)
+
+
+def _titled(svg: str) -> str:
+    return _LABELLED.sub(r"<path \1><title>\2</title></path>", svg)

@@ -72,8 +72,8 @@ def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:
     """As `goodput timeline` shows them, without what is the same in all rows."""
     window = (analysis.window.start_ns, analysis.window.end_ns)
     sheet = timeline_sheet(analysis, rows, window, None, filtered=False)
-    return replace(sheet, columns=tuple(map(_without_name, sheet.columns)))
+    return replace(sheet, columns=tuple(map(_without_category, sheet.columns)))
 
 
-def _without_name(column: Column) -> Column:
-    return replace(column, audience=column.audience & ~Audience.PEOPLE) if column.name == "what" else column
+def _without_category(column: Column) -> Column:
+    return replace(column, audience=column.audience & ~Audience.PEOPLE) if column.name == "category" else column

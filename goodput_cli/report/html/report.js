@@ -4,6 +4,7 @@
 (() => {
   const STEP = 0.01; // how far an arrow key moves the cursor, in parts of what is shown
   const NARROW = 620; // below this width (px) titles of lanes get less room
+  const ROOMY = 960; // below this width there is no room for all numbers of disruptions
   const data = JSON.parse(document.getElementById("data").textContent);
   const tables = data.tables;
   const charts = []; // {figure, holder, view, cursor, tip}
@@ -39,7 +40,7 @@
       if (made.height) made.width = Math.max(width - left - 14, 120);
       return made;
     };
-    const disruptions = datasets.disruptions.map((row) => (narrow ? { ...row, text: row.few } : row));
+    const disruptions = datasets.disruptions.map((row) => (width < ROOMY ? { ...row, text: row.few } : row));
     return { ...fit(spec), datasets: { ...datasets, disruptions }, autosize: { type: "pad", contains: "padding" } };
   }
 

@@ -7,6 +7,7 @@ from itertools import islice
 
 from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling.sheet import rolling_sheet
@@ -18,7 +19,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.html.disruptions import MOST_ROWS
 from goodput_cli.report.html.proof import Link, Proof, insight_links, threshold_target
-from goodput_cli.report.insight_lines import amount_text, cost_text
+from goodput_cli.report.insight_lines import amount_text
 from goodput_cli.report.sheets.html import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import Category, Look
 from goodput_cli.vocabulary.definitions import DEFINITIONS
@@ -89,7 +90,7 @@ def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
             f"insight-{one.code}",
             duration(one.ns),
             percent(one.percent),
-            cost_text(one),
+            _cost(one),
             one.text,
             f"{one.advice[:1].upper()}{one.advice[1:]}.",
             one.command_line(),
@@ -98,6 +99,14 @@ def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
         )
         for one in analysis.insights
     ]
+
+
+def _cost(insight: Insight) -> str:
+    """Money where the price is known, else accelerator hours; empty where neither is."""
+    if insight.cost is not None:
+        return f"cost {insight.cost:,.2f}"
+    hours = insight.accelerator_hours
+    return "" if hours is None else f"{number(round(hours, 2))} accelerator h"
 
 
 def lost(analysis: Analysis) -> tuple[str, str]:
@@ -181,7 +190,7 @@ def diagnostics(analysis: Analysis) -> list[Finding]:
         code = code_texts(one.code)
         places = list(islice(one.where, _MOST_PLACES))
         more = max(one.count, len(one.where)) - len(places)
-        findings.append(Finding(one, places, more if places else 0, code.effect, code.advice))
+        findings.append(Finding(one, places, more if places else 0, code.effect, code.advice_for(analysis.job.formats)))
     return findings
 
 

@@ -10,7 +10,7 @@ from goodput_cli.analysis.compare.chart import ChangeChart
 from goodput_cli.analysis.sheet import Chart, Sheet
 from goodput_cli.errors import UsageError
 from goodput_cli.report.html.change_chart import change_spec
-from goodput_cli.report.html.drawing import drawn, drawn_inside, narrowed, painted
+from goodput_cli.report.html.drawing import Drawing, drawing, drawn, narrowed, painted
 from goodput_cli.report.html.interval_chart import interval_spec
 from goodput_cli.report.html.vegalite import Spec
 
@@ -20,10 +20,10 @@ _SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {
 }
 
 
-def inside_a_page(chart: Chart, name: str) -> tuple[str, str]:
-    """A chart as an SVG element of a page, and the same for a phone. name: as in `drawn_inside`."""
+def inside_a_page(chart: Chart, name: str) -> tuple[Drawing, Drawing]:
+    """A chart as an SVG element of a page, and the same for a phone. name: as in `Drawing`."""
     spec = _specification(chart)
-    return drawn_inside(spec, None, name), drawn_inside(narrowed(spec), None, f"{name}-narrow")
+    return drawing(spec, None, name), drawing(narrowed(spec), None, f"{name}-narrow")
 
 
 def drawn_alone(sheet: Sheet) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-
-from markupsafe import Markup
+from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
 from goodput_cli.report.base import Page
@@ -14,11 +13,16 @@ from goodput_cli.report.html.page import document
 from goodput_cli.report.sheets.cells import cell_texts, is_left, shown_columns, shown_rows
 from goodput_cli.vocabulary.text import finite
 
+if TYPE_CHECKING:
+    from goodput_cli.report.html.drawing import Drawing
+
 MOST_ROWS = 5000
 """How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""
 _NARROW = 36
 """Characters that fit a phone beside each other: rows of wider tables are cards there."""
 _BAR = 8
+_WHOLE = 24
+"""Characters of a text that stay on one line."""
 _TONES = {"worse": "bad", "better": "good"}
 
 
@@ -32,6 +36,12 @@ class HtmlCell:
     left: bool
     tone: str = ""
 
+    @property
+    def look(self) -> str:
+        """Its classes of the style sheet. What is short is not broken: a range, a file, the name of a job."""
+        names = ("" if self.left else "number", "whole" if len(self.text) <= _WHOLE else "", self.tone)
+        return " ".join(filter(None, names))
+
 
 @dataclass(frozen=True)
 class HtmlTable:
@@ -44,8 +54,8 @@ class HtmlTable:
     left_out: int
     notes: tuple[str, ...]
     more: tuple[HtmlTable, ...]
-    drawings: tuple[Markup, ...] = ()
-    """The chart as an SVG element, and the same for a phone."""
+    drawings: tuple[Drawing, ...] = ()
+    """The chart, and the same for a phone."""
     words: str = ""
     """What the chart shows, for those who do not see it."""
     ids: tuple[str | None, ...] = ()
@@ -98,10 +108,10 @@ def _width(cell: HtmlCell) -> int:
     return _BAR if cell.share is not None else len(cell.text)
 
 
-def _drawings(chart: Chart) -> tuple[Markup, ...]:
+def _drawings(chart: Chart) -> tuple[Drawing, ...]:
     from goodput_cli.report.html.sheet_charts import inside_a_page  # the chart library takes a second to import
 
-    return tuple(map(Markup, inside_a_page(chart, "chart")))
+    return inside_a_page(chart, "chart")
 
 
 def _head(column: Column) -> str:

@@ -1,0 +1,163 @@
+"""Insights of failures: what each kind has, in seconds that were worked out by hand, and what it advises."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from goodput_cli.report.base import Page
+from goodput_cli.report.formats.table import render as table
+from tests.support.accounts import account, insights
+from tests.support.story import end, restore, save, start, steps, told
+
+PAGE = Page()
+
+
+def saves(first: int, last: int, *, every: int, at: float = 60) -> list[str]:
+    """A save of a second behind each `every`-th step, of steps that take `at` seconds from 0 on."""
+    return told(*(save((number + 1) * at, 1, number) for number in range(first, last + 1, every)))
+
+
+def test_a_healthy_run_has_none() -> None:
+    assert insights(start(0), steps(0, 200, at=20, every=60), saves(9, 190, every=10), end(12_020)) == {}
+
+
+def test_an_older_checkpoint_costs_what_the_newest_would_have_kept() -> None:
+    """Steps of 60 s, saved every tenth; the job dies in step 38, after the save of step 29, and restores step 9. Steps
+    10 to 29 are trained again: 1200 s. Steps 30 to 37 were lost in any case."""
+    seen = insights(
+        start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
+        start(2400), restore(2400, 10, 9), steps(10, 60, at=2430, every=60), end(6030),
+    )  # fmt: skip
+    older = seen["older_checkpoint"]
+    assert older.seconds == 20 * 60
+    assert older.text == "restored step 9, though 19 and 29 were saved"
+    assert older.percent == 100 * 1200 / 6030
+    assert [place.rpartition(":")[2] for place in older.evidence] == ["45", "43"]  # the restore, and the save of 29
+    assert seen["disruptions"].seconds == 8 * 60 + 120  # steps 30 to 37, and from step 38 to the next start
+    assert older.about.disruptions == seen["disruptions"].about.disruptions == (1,)
+
+
+def test_the_newest_checkpoint_is_no_insight() -> None:
+    seen = insights(
+        start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
+        start(2400), restore(2400, 10, 29), steps(30, 60, at=2430, every=60), end(6030),
+    )  # fmt: skip
+    assert "older_checkpoint" not in seen
+
+
+def test_a_checkpoint_that_was_given_up_before_is_not_missed_again() -> None:
+    """Step 9 is restored though 19 and 29 were saved; the next attempt dies and restores its own newest, step 19."""
+    seen = insights(
+        start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
+        start(2400), restore(2400, 10, 9), steps(10, 15, at=2430, every=60), save(3030, 1, 19),
+        start(3600), restore(3600, 10, 19), steps(20, 60, at=3630, every=60), end(7230),
+    )  # fmt: skip
+    assert seen["older_checkpoint"].count == 1
+
+
+def bad_day(deaths: int) -> list[str]:
+    """Ten hours in which a job starts again and again: it dies 20 s after each start, before a first step."""
+    apart = 36_000 // deaths
+    lives = [(start(3600 + i * apart), restore(3600 + i * apart, 20, 59)) for i in range(deaths)]
+    return told(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
+
+
+def test_starts_that_die_again_and_again_are_one_insight() -> None:
+    seen = insights(bad_day(68), end(45_600))
+    again = seen["failing_starts"]
+    assert (again.count, again.text) == (68, "68 of 70 starts died within 20.0 s, 01:00 to 11:00 UTC")
+    assert list(seen) == ["failing_starts"]
+    assert again.about.disruptions == tuple(range(2, 70))  # the first one ended an hour of training
+    assert 0.97 * 36_000 - 68 * 20 <= again.seconds <= 36_000
+
+
+def test_a_bad_day_is_summed_up_in_three_lines() -> None:
+    analysis = account(bad_day(68), end(45_600)).analysis
+    first, *rest = table(analysis, PAGE).split(" LOST ")[1].split("\n\n")[0].splitlines()[1:]
+    assert "68 of 70 starts died within 20.0 s" in first
+    assert len(rest) <= 2
+
+
+def crashing(lives: int, at: float, first: int) -> list[str]:
+    """Lives of 20 steps of 60 s from a step on, each saved after its fifth step; each loses 14 steps and is down for
+    120 s: it is up again 1320 s after it began."""
+    log: list[str] = []
+    for begin, step_number in ((at + 1320 * life, first + 5 * life) for life in range(lives)):
+        log += told(start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4))
+    return log
+
+
+def test_what_others_explain_is_said() -> None:
+    """Four starts that die, and three disruptions of which no other insight says anything."""
+    seen = insights(crashing(3, 0, 0), bad_starts(4, 3960), start(9000), steps(15, 100, at=9000, every=60), end(15_000))
+    assert seen["failing_starts"].text.startswith("4 of 8 starts died")
+    assert seen["disruptions"].text.startswith("3 other disruptions (3 silent)")
+
+
+def bad_starts(deaths: int, at: float) -> list[str]:
+    """Starts that die within 20 s, one every 1000 s."""
+    return told(*((start(at + 1000 * i), restore(at + 1000 * i, 20, 14)) for i in range(deaths)))
+
+
+def test_a_window_has_its_own_disruptions() -> None:
+    log = [*crashing(3, 0, 0), *told(start(3960)), *steps(15, 100, at=3960, every=60), *told(end(9960))]
+    assert insights(log)["disruptions"].text.startswith("3 disruptions")
+    assert insights(log, window=(2400, 9960))["disruptions"].text.startswith("2 disruptions")
+
+
+def test_saves_too_rare() -> None:
+    """Four lives of 100 steps of 10 s, each saved once in its middle at a cost of 5 s: Young says sqrt(2 x 5 x MTBF),
+    about 100 s, and 255 s of training lie between saves."""
+    seen = insights(lives_saved_twice([1200 * life for life in range(4)]), start(4800),
+                    steps(200, 100, at=4800), end(5800))  # fmt: skip
+    assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 15 s apart"
+    assert seen["rare_saves"].advice.startswith("save about every 11 steps")
+    assert "wasted" not in seen["disruptions"].text
+
+
+def lives_saved_twice(begins: Sequence[float]) -> list[str]:
+    """Lives of 95 steps of 10 s, each saved behind its 25th and 50th step at a cost of 5 s: 44 are lost, a last one is
+    in flight."""
+    log: list[str] = []
+    for life, at in enumerate(begins):
+        first = life * 50
+        log += told(
+            start(at), steps(first, 25, at=at), save(at + 250, 5, first + 24), steps(first + 25, 25, at=at + 260),
+            save(at + 510, 5, first + 49), steps(first + 50, 45, at=at + 520),
+        )  # fmt: skip
+    return log
+
+
+def test_training_that_rare_saves_lost_is_not_the_outages() -> None:
+    """The third life is followed by two hours of nothing: from 960 s behind its start (its last step) to the next."""
+    seen = insights(lives_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000))
+    assert seen["rare_saves"].seconds == 4 * 44 * 10
+    assert seen["long_outage"].seconds == 10_800 - (2400 + 960)
+    assert "undid" not in seen["long_outage"].text
+
+
+def test_one_save_an_attempt_is_enough_to_call_saves_rare() -> None:
+    """Lives of 100 steps of 10 s, saved once behind the 50th at a cost of 1 s, with an MTBF of about 1000 s: Young says
+    45 s, and 500 s of training lie between saves."""
+    log: list[str] = []
+    for at, first in ((1200 * life, 50 * life) for life in range(4)):
+        log += told(start(at), steps(first, 50, at=at), save(at + 500, 1, first + 49))
+        log += told(steps(first + 50, 50, at=at + 502))
+    seen = insights(log, start(4800), steps(200, 100, at=4800), end(5800))
+    assert seen["rare_saves"].text == "4 failures undid training: saves are 8 min 20 s apart"
+
+
+def test_no_advice_to_save_more_often_where_it_would_not_pay() -> None:
+    """Two deaths with saves at about Young's interval; the same without a save; and with saves of unknown cost."""
+    night = [start(0), steps(0, 100, at=0), start(1200), steps(60, 100, at=1200), start(2400), steps(120, 9, at=2400)]
+    advice = [
+        insights(*night, *blocking, end(2500))["disruptions"].advice
+        for blocking in ([], [save(590, 5, 59), save(1790, 5, 119)])
+    ]
+    assert advice[0] == "save checkpoints, or log them: the log shows no save"
+    assert advice[1] == "save more often: they are 10 min 00 s apart"
+    crash = insights(start(0), steps(0, 40, at=0), save(90, 5, 9), save(195, 5, 19), save(300, 5, 29),
+                     start(420), steps(30, 200, at=420), end(2420))  # fmt: skip
+    assert crash["disruptions"].advice == "saves are frequent enough; see what would gain most"
+    assert shlex.split(crash["disruptions"].command_line("LOG"))[1] == "advise"

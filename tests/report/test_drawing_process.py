@@ -1,0 +1,74 @@
+"""Charts are drawn in a process of their own while logs are read: the same charts, and nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from goodput_cli.report.html import drawing_process
+from tests.support.waiting import LONG_ENOUGH, until
+
+START = drawing_process.start  # before the tests' set-up takes its place
+SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
+CHART = """{"data": {"values": [{"x": 3}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}"""
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    START()
+    assert drawing_process._started is not None
+    yield
+    drawing_process.stop()
+
+
+@pytest.mark.usefixtures("started")
+def test_charts_are_the_same_and_those_that_fail_are_drawn_here() -> None:
+    broken = drawing_process.begin_to_draw("svg", '{"mark": 1}')
+    svg, png = (drawing_process.begin_to_draw(kind, CHART) for kind in ("svg", "png"))
+    assert png() == drawing_process.draw("png", CHART)
+    assert svg() == drawing_process.draw("svg", CHART)
+    with pytest.raises(ValueError, match="conversion failed"):
+        broken()
+    assert drawing_process._started is not None
+    drawing_process._started._process.kill()  # as a system does that is short of memory
+    assert drawing_process.begin_to_draw("svg", CHART)() == drawing_process.draw("svg", CHART)
+
+
+def test_only_answers_with_charts_start_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(drawing_process, "start", lambda: calls.append("started"))
+    Path("there.html").touch()
+    for arguments in ("analyze -o a.json", "analyze -o there.html", "steps -o steps.html", "analyze --format csv"):
+        run([*arguments.split(), str(SAMPLE), "-q"])
+    assert calls == []
+    run(["analyze", str(SAMPLE), "-q", "-o", "a.html", "-o", "a.svg"])
+    assert calls == ["started"]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or (os.cpu_count() or 1) < 2, reason="looks into /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_stays_behind(folder: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "goodput_cli", "analyze", "-", "-q", "-o", "page.html"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        until(lambda: children.read_text().split())
+        (child,) = children.read_text().split()
+        process.send_signal(number)
+        process.wait(LONG_ENOUGH)
+        until(lambda: not _runs(child))
+
+
+def _runs(process: str) -> bool:
+    """A process that ended and that nobody asked about runs no more."""
+    try:
+        return " (zombie)" not in Path(f"/proc/{process}/status").read_text()
+    except FileNotFoundError:
+        return False
