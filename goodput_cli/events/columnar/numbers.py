@@ -46,7 +46,8 @@ class Numerals:
         if self.fraction is None:
             good = self.whole < MAX_SECONDS
             return np.where(good, self.whole, 0) * NS_PER_SECOND, good
-        return self.whole * NS_PER_SECOND + _microseconds(self.whole, self.fraction) * _NS_PER_US, np.ones(len(self.whole), bool)
+        ns = self.whole * NS_PER_SECOND + _microseconds(self.whole, self.fraction) * _NS_PER_US
+        return ns, np.ones(len(ns), bool)
 
 
 def joined_numerals(parts: Sequence[Numerals]) -> Numerals:
