@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import codes_in, distinct, positions, search
+from goodput_cli.accounting.columns import clipped, codes_in, distinct, positions, search
 from goodput_cli.accounting.segments import Segments
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.vocabulary.categories import Category
@@ -120,8 +120,7 @@ class Ledger:
 
         only: the categories that are wanted, if not all. With productive comes `training_slowdown`, and the other way.
         """
-        start = np.clip(start, self.start, self.end)
-        end = np.clip(end, self.start, self.end)
+        start, end = clipped(start, self.start, self.end), clipped(end, self.start, self.end)
         nothing = np.zeros(len(start), dtype=np.int64)
         time = np.concatenate((start, end))
         segment = self._at(time)

@@ -149,7 +149,8 @@ class Decoder:
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
         measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
-        return EventLog(replace(table, metrics=measured) if measured else table, formats, diagnostics)
+        table = replace(table, metrics=measured) if measured else table
+        return EventLog(table, formats, diagnostics, output.texts.of_files)
 
     def _of_text(
         self, sources: Sequence[str], notes: DiagnosticCollector
@@ -223,15 +224,17 @@ class Decoder:
                 continue
             self._note_unknown_keys(named, log_format)
             used = log_format.translate(named, self._output)
-            self._unrecognised(named, np.flatnonzero(~used))
+            if not used.all():
+                self._unrecognised(named, np.flatnonzero(~used))
 
     def _with_jobs(self, records: Records, log_format: Format) -> Records:
         """The records that name their job, with its code; the others are reported."""
         traits = self._recogniser.traits(log_format)
         names = traits.job_names(records)
-        if isinstance(names, str) and names:
-            self._seen(names, log_format)
-            return replace(records, origin=replace(records.origin, job=constant(len(records), self._jobs.code(names))))
+        same = names if isinstance(names, str) else _same_name(names)
+        if same:
+            self._seen(same, log_format)
+            return records.of_job(constant(len(records), self._jobs.code(same)))
         if set(map(type, names)) != {str} or "" in names:
             self._report_nameless(records, names, traits.job_key)
             named = [at for at, name in enumerate(names) if isinstance(name, str) and name]
@@ -241,7 +244,7 @@ class Decoder:
             self._seen(name, log_format)
         if not names:
             return records
-        return replace(records, origin=replace(records.origin, job=self._jobs.codes(names)))
+        return records.of_job(self._jobs.codes(names))
 
     def _seen(self, job: str, log_format: Format) -> None:
         traits, name = self._recogniser.traits(log_format), log_format.name
@@ -268,6 +271,12 @@ class Decoder:
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         self._output.report(*self._stray, records, list(places))
+
+
+def _same_name(names: Sequence[Any]) -> str:
+    """The name that all have; empty where there is none."""
+    first = names[0] if names else ""
+    return first if isinstance(first, str) and names.count(first) == len(names) else ""
 
 
 def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:

@@ -22,6 +22,9 @@ _DEFAULTS: dict[str, int] = {
 _NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8, "detail": np.int16}
 """Columns that are narrower as long as that is enough."""
 
+_Added = NDArray[Any] | int | None
+"""What was added of a column: a value a row, one for all, or of `end` none, where it is `time`."""
+
 
 @dataclass(frozen=True)
 class Origin:
@@ -47,7 +50,7 @@ class RowBuilder:
 
     def __init__(self) -> None:
         self._order: list[I64] = []
-        self._block: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
+        self._block: dict[str, list[_Added]] = {name: [] for name in COLUMNS}
         self._done = {name: GrowingColumn(dtype, _NARROW.get(name)) for name, dtype in COLUMNS.items() if name != "end"}
         self._lasting = GrowingColumn(np.int64), GrowingColumn(np.int64)  # rows with an end of their own, and it
 
@@ -78,7 +81,7 @@ class RowBuilder:
         every = size == len(kept)
         self._order.append(origin.order if every else origin.order[kept])
         for name, value in values.items():
-            self._block[name].append(_column(name, value, kept, size, every))
+            self._block[name].append(_added(name, value, kept, every))
 
     def end_block(self) -> None:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
@@ -95,9 +98,7 @@ class RowBuilder:
         for pieces in self._block.values():
             pieces.clear()
 
-    def _append_ends(
-        self, ends: NDArray[Any] | None, times: list[NDArray[Any] | None], arrival: NDArray[np.intp] | None
-    ) -> None:
+    def _append_ends(self, ends: NDArray[Any] | None, times: list[_Added], arrival: NDArray[np.intp] | None) -> None:
         if ends is None:
             return
         time = _joined("time", times, times, arrival)
@@ -129,41 +130,40 @@ def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
 
 
 def _joined(
-    name: str, pieces: list[NDArray[Any] | None], times: list[NDArray[Any] | None], arrival: NDArray[np.intp] | None
+    name: str, pieces: list[_Added], times: list[_Added], arrival: NDArray[np.intp] | None
 ) -> NDArray[Any] | None:
-    """One column of a block. None: `end`, where it is `time` in all rows."""
+    """One column of a block, a constant one if all rows hold the same value. None: `end`, where it is `time` in all
+    rows."""
     if all(piece is None for piece in pieces):
         return None
-    whole = _concatenated(name, [_own(*pair) for pair in zip(pieces, times, strict=True)])
-    if arrival is None or is_constant(whole):
-        return whole
-    return whole[arrival]
+    values = {piece if isinstance(piece, int) else _only_value(piece) for piece in pieces}
+    if len(values) == 1 and None not in values:
+        return constant(sum(map(_length, times)), values.pop() or 0, COLUMNS[name])
+    filled = [_filled(name, *pair) for pair in zip(pieces, times, strict=True)]
+    whole = filled[0] if len(filled) == 1 else np.concatenate(filled)
+    return whole if arrival is None else whole[arrival]
 
 
-def _own(end: NDArray[Any] | None, time: NDArray[Any] | None) -> NDArray[Any]:
-    chosen = time if end is None else end
-    assert chosen is not None
-    return chosen
+def _length(time: _Added) -> int:
+    assert isinstance(time, np.ndarray)
+    return len(time)
 
 
-def _concatenated(name: str, pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Pieces of a column behind one another; a constant one if all hold the same value."""
-    if not pieces:
-        return np.empty(0, dtype=COLUMNS[name])
-    if len(pieces) == 1:
-        return pieces[0]
-    if all(is_constant(piece) for piece in pieces) and len({int(piece[0]) for piece in pieces if len(piece)}) == 1:
-        return constant(sum(map(len, pieces)), int(pieces[0][0]), COLUMNS[name])
-    return np.concatenate(pieces)
+def _only_value(piece: NDArray[Any] | None) -> int | None:
+    """The value of a constant piece; None of any other."""
+    return int(piece[0]) if piece is not None and is_constant(piece) else None
 
 
-def _column(name: str, value: Any, kept: Mask, size: int, every: bool) -> NDArray[Any] | None:
+def _filled(name: str, piece: _Added, time: _Added) -> NDArray[Any]:
+    chosen = time if piece is None else piece
+    return constant(_length(time), chosen, COLUMNS[name]) if isinstance(chosen, int) else np.asarray(chosen)
+
+
+def _added(name: str, value: Any, kept: Mask, every: bool) -> _Added:
     if value is None:
-        if name == "end":
-            return None
-        value = _DEFAULTS[name]
+        return _DEFAULTS.get(name)
     if not isinstance(value, np.ndarray):
-        return constant(size, int(value), COLUMNS[name])
+        return int(value)
     chosen = value if every else taken(value, kept)
     return chosen.astype(COLUMNS[name], copy=False)
 

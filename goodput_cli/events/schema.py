@@ -77,7 +77,7 @@ def taken(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
     """Some rows of a column. A column of one value that takes no memory (see `rows.constant`) stays one."""
     if column.strides == (0,) and len(column):
         size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-        return np.broadcast_to(column[:1].reshape(()), (size,))
+        return np.ndarray((size,), column.dtype, column[:1], 0, (0,))
     chosen: NDArray[Any] = column[rows]
     return chosen
 
@@ -250,6 +250,8 @@ class EventLog:
     formats: tuple[tuple[LogFormat, ...], ...] = ()
     """The log formats of each job, sorted, in the order of `table.jobs`."""
     diagnostics: tuple[Diagnostic, ...] = ()
+    has_text: bool = False
+    """Whether files of text or of events gave some of it: what these mean depends on those of the same folder."""
 
     @property
     def format_names(self) -> tuple[tuple[str, ...], ...]:

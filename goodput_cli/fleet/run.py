@@ -122,17 +122,23 @@ class _Fleet:
         from goodput_cli.fleet.passes.plan import Plan, run_passes
         from goodput_cli.fleet.passes.work import Local, Task
         from goodput_cli.fleet.store.store import write_results
+        from goodput_cli.sources.base import FILE_SCHEME, scheme_of
 
         asked, reading, remembers = self._asked, self._asked.reading, self._folder is not None
         question = asked.of_each_job
         reader = asked.reader(code_version() if remembers else "")
         known = store.documents(documents, reader) if remembers else {}
         size = sum(one.size or 0 for one in documents if one.uri not in known)
-        with open_engine(self._workers, documents=len(documents) - len(known), size=size, store=store.folder) as engine:
+        log = next((one.uri for one in documents if one.apart and scheme_of(one.uri) == FILE_SCHEME), None)
+        with open_engine(
+            self._workers, documents=len(documents) - len(known), size=size, store=store.folder,
+            log=None if log is None else os.path.abspath(log),
+        ) as engine:  # fmt: skip
             written = partial(write_results, store.folder, lasting=remembers)
             put = store.hold if engine.here and not remembers else written
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
-            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work)
+            folder = os.getcwd() if self._workers.scheduler is not None else ""
+            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder)
             plan = Plan(
                 task,
                 engine,
@@ -140,6 +146,7 @@ class _Fleet:
                 str(store.folder),
                 self._apart,
                 lambda job, origin, last: key if (key := work.key(job, origin, last)) in store.known else None,
+                (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
             )
             return run_passes(plan, documents, known)
@@ -148,9 +155,9 @@ class _Fleet:
         """What tells two jobs of one name apart, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
-                return self._inventory.labels.cluster_of(document.uri)
+                return self._inventory.labels.cluster_of(document.place)
             case "source-folder":
-                return document.uri.rpartition("/")[0]
+                return document.place.rpartition("/")[0]
             case _:
                 return ""
 
@@ -169,7 +176,7 @@ class _Fleet:
         extents = store.extents(keys)
         if not extents:
             raise self._nothing(outcome, store, keys)
-        allocations = JoinedAllocations(inventory.allocations)
+        allocations = JoinedAllocations(inventory.allocations, until=max(extent[3] for extent in extents))
         for extent in extents:
             allocations.expect(*extent)
         calendar = Calendar(*asked.window(extents), asked.zone)
@@ -220,7 +227,8 @@ class _Fleet:
             *labels.diagnostics(),
             *store.diagnostics(),
         )
+        documents = sum(len(row.document.parts) or 1 for row in outcome.rows)
         return report_of(
-            fleet, documents=len(outcome.rows), unreadable=(*unread, *empty, *lost),
+            fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
         )  # fmt: skip

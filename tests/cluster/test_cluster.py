@@ -87,7 +87,8 @@ def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> N
 
 @pytest.fixture
 def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Somebody's scheduler with two workers without nannies."""
+    """Somebody's scheduler with two workers without nannies, in another folder than that of the command."""
+    (folder / "elsewhere").mkdir(exist_ok=True)
     address = f"tcp://127.0.0.1:{free_port()}"
     dask = [sys.executable, "-m", "distributed.cli"]
     common = {"cwd": folder, "env": environment(folder), "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
@@ -98,7 +99,7 @@ def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     workers = [
         subprocess.Popen(
             [*dask[:2], "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
-            **common,
+            **{**common, "cwd": folder / "elsewhere"},
         )  # type: ignore[call-overload]
         for _ in range(2)
     ]
@@ -137,6 +138,7 @@ def test_somebodys_cluster_gives_the_same_bytes_and_its_loss_is_said(
         ("tcp://127.0.0.1:1", 2, "--insecure-scheduler"),
         ("broken.json", 2, "is no file that a dask scheduler wrote"),
         ("open.json", 2, "--insecure-scheduler"),
+        ("nowhere.json", 2, "is neither a file nor an address, which begins with tls://"),
     ],
 )
 def test_a_scheduler_that_cannot_be_used_is_said(

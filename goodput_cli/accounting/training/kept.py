@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.amounts import round_half_even
-from goodput_cli.accounting.columns import NOWHERE, Sparse, among
+from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept_steps import KeptSteps
@@ -47,7 +47,7 @@ def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> Train
     kept = KeptSteps(spans, whole)
     for start, stop in blocks(size):
         first, behind = spans.first[start:stop], spans.stop[start:stop]
-        upper = np.clip(lineage.limit[spans.attempt[start:stop]], first, behind)
+        upper = clipped(lineage.limit[spans.attempt[start:stop]], first, behind)
         np.equal(upper, behind, out=whole[start:stop])
         partly = np.flatnonzero((upper > first) & (upper < behind))
         if len(partly):
@@ -118,7 +118,7 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
         dtype=np.int64,
     )
     target = claimed_time.net_clock(spans.start[partial]) + begins + kept_net
-    return partial, np.clip(claimed_time.when(target), spans.start[partial], spans.end[partial])
+    return partial, clipped(claimed_time.when(target), spans.start[partial], spans.end[partial])
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class StepRecordsByAttempt:
     def _number_at(self, places: NDArray[np.intp]) -> I64:
         if len(self.number) == 0:
             return np.full(len(places), NO_STEP, dtype=np.int64)
-        return self.number[np.clip(places, 0, len(self.number) - 1)].astype(np.int64)
+        return self.number[np.minimum(np.maximum(places, 0), len(self.number) - 1)].astype(np.int64)
 
     def stride(self, attempt: int) -> int:
         """The attempt's usual distance between recorded steps."""

@@ -74,6 +74,12 @@ class Records:
         """uint8[n, width]: the texts of one of `keys` if they were read as timestamps of one layout."""
         return None if self.columns is None else self.columns.texts.get(key)
 
+    def of_job(self, job: NDArray[np.int32]) -> Records:
+        """The same as records of these jobs."""
+        origin = self.origin
+        origin = Origin(origin.source, origin.order, origin.line, origin.entry, job, origin.writer)
+        return Records(self.records, self.keys, origin, self.stamp, self.loose, self.columns, self.entries)
+
     def parsed(self) -> Records:
         """The same with every record parsed, for a format that looks at nearly all of their keys."""
         return self if self.columns is None else replace(self, records=list(self.records), columns=None)
