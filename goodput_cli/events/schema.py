@@ -106,7 +106,7 @@ class Metric:
     value: NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
 
@@ -171,6 +171,9 @@ class EventTable:
 
     def __len__(self) -> int:
         return len(self.time)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} events in columns; Analysis.events is a DataFrame of them>"
 
     def take(self, rows: NDArray[Any]) -> EventTable:
         """The rows chosen by an index array or a mask, in that order; the tuples stay as they are."""
