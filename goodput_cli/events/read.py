@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -68,4 +69,4 @@ def decode_batches(
                 del parsed  # while the next block is read there is no other one
         log = decoder.finish()
     context.finish()
-    return EventLog(log.table, log.formats, (*notices, *log.diagnostics))
+    return replace(log, diagnostics=(*notices, *log.diagnostics))
