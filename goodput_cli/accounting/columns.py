@@ -211,7 +211,8 @@ def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[An
     """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
     if len(targets) <= _HANDFUL:
         wanted = zip(targets.tolist(), start.tolist(), stop.tolist(), strict=True)
-        return np.array([bisect_right(values, target, *part) for target, *part in wanted], dtype=np.intp)
+        column: Any = values
+        return np.array([bisect_right(column, target, *part) for target, *part in wanted], dtype=np.intp)
     low, high = start.astype(np.intp), stop.astype(np.intp)
     searching = np.flatnonzero(low < high)
     while len(searching):
