@@ -38,7 +38,7 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Timeline:
     """One job, accounted for: everything that questions about it start from."""
 
@@ -79,6 +79,10 @@ class Timeline:
     kept_training: KeptTraining
     dead_time: tuple[I64, I64]
     """Start and end (ns) of what nobody claims of attempts that others follow (accounting §4), in time order."""
+
+    def __repr__(self) -> str:
+        events = f"{len(self.table)} events in {len(self.attempts)} attempts"
+        return f"<{events}; Analysis.segments is a DataFrame of the segments>"
 
     @cached_property
     def segments(self) -> Segments:

@@ -179,7 +179,7 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
         return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
     for priority in codes_in(claims.priority):
-        mine = _in_order(claims, np.flatnonzero(claims.priority == priority))
+        mine = _in_order(claims, (claims.priority == priority).nonzero()[0])
         if np.all(opens[mine[1:]] >= closes[mine[:-1]]):
             cells, of_claim = cells_inside(opens[mine], closes[mine])
         else:
@@ -196,8 +196,8 @@ def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, R
     and ends; at the same place if nothing of it lies inside."""
     size = len(begins)
     instants = np.empty(2 * size, dtype=np.int64)
-    np.clip(begins, start, end, out=instants[:size])
-    np.clip(ends, start, end, out=instants[size:])
+    instants[:size], instants[size:] = begins, ends
+    np.minimum(np.maximum(instants, start, out=instants), end, out=instants)
     np.maximum(instants[:size], instants[size:], out=instants[size:])
     order = np.argsort(instants, kind="stable")
     instants = instants[order]
@@ -228,10 +228,10 @@ def cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
 
 def _merged(edges: I64, winner: Rows) -> ClaimedTime:
     """Cells of one claim that touch become one interval; cells without a claim are left out."""
-    first = np.flatnonzero(run_heads(winner))
-    stop = np.append(first[1:], len(winner))
-    claimed = np.flatnonzero(winner[first] >= 0)
-    first, stop = first[claimed], stop[claimed]
+    first = run_heads(winner).nonzero()[0]
+    claimed = (winner[first] >= 0).nonzero()[0]
+    stop = np.append(first[1:], len(winner))[claimed]
+    first = first[claimed]
     return ClaimedTime(edges[first], edges[stop], winner[first])
 
 

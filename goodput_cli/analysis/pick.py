@@ -90,5 +90,5 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding]) -> NotEnoughData:
     most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
     return NotEnoughData(
         f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
-        "Is this an event log of goodput's formats? `goodput check` shows all that was found"
+        f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
     )

@@ -189,7 +189,7 @@ class Elastic:
     """Goodput times `stepping`."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Analysis:
     """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
 

@@ -99,6 +99,9 @@ class Column:
     brief: Callable[[str], str] | None = None
     """From a cell of text to a shorter one, for tables that have no room for it."""
 
+    spare: bool = False
+    """Whether tables leave it out first where there is no room for all columns."""
+
     @property
     def heading(self) -> str:
         """What people read above it."""

@@ -52,7 +52,9 @@ def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> t
 def people_columns(record: type, values: Callable[[str], Callable[[Any], Any]]) -> dict[int, Column]:
     """The columns for people that a dataclass declares, by their places."""
     return {
-        people[0]: Column(people[1], kind, Audience.PEOPLE, values(name), brief=more.get("brief"))
+        people[0]: Column(
+            people[1], kind, Audience.PEOPLE, values(name), brief=more.get("brief"), spare=more.get("spare", False)
+        )
         for name, _, (kind, _, people, more) in _declared(record)
         if people is not None
     }

@@ -46,7 +46,7 @@ class PlannedSide:
 @spelled_out(SharedOptions)
 def compare(
     sources: Source | Sequence[Source],
-    *,
+    *others: Source,
     job_name: str | Sequence[str] = (),
     run: int | str | Sequence[int | str] = (),
     baseline: Source | None = None,
@@ -55,8 +55,8 @@ def compare(
 ) -> Comparison:
     """Analyse each side and hold the others against the baseline.
 
-    sources: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one for all
-    sides. job_name, run: none, one for all logs, or one a side in the order of the sources. baseline: one of the
+    sources, others: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one for
+    all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. baseline: one of the
     sources, or one more (then the last in that order); the first source by default. changes: expressions such as
     "goodput:-2pp", judged for every pair. The others are those of `goodput_cli.analyze`; they hold for logs, a saved
     answer stays as it was made.
@@ -68,7 +68,7 @@ def compare(
 
     expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
     planned = plan_sides(
-        addresses(sources),
+        addresses(sources) + addresses(others),
         [job_name] if isinstance(job_name, str) else job_name,
         [str(one) for one in ([run] if isinstance(run, int | str) else run)],
         None if baseline is None else os.fspath(baseline),

@@ -21,7 +21,9 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.read import read_events
+from goodput_cli.events.read import is_log, read_events
+from goodput_cli.events.tensorboard.reader import EventFile
+from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources import snapshot
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, SourceFilter, source_for
 from goodput_cli.sources.snapshot import Manifest
@@ -44,6 +46,8 @@ class _Fetched:
     lines: list[bytes] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     newest: dict[str, str] = field(default_factory=dict)
+    apart: list[str] = field(default_factory=list)
+    """Documents that a snapshot cannot hold as they are."""
     complete: bool = False
 
 
@@ -74,8 +78,9 @@ def fetch(
     fetched_ns = time.time_ns()
     fetched = _Fetched()
     context = ReadContext(
-        fetched.diagnostics.append, reading.stdin, reading.progress, wanted=wanted, notice=reading.notice
-    )
+        fetched.diagnostics.append, reading.stdin, reading.progress, wanted=wanted, notice=reading.notice,
+        is_log=is_log(None),
+    )  # fmt: skip
     try:
         readers = [source_for(uri).read(uri, context) for uri in uris]
         context.begin(len(readers))
@@ -129,6 +134,11 @@ def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: Read
         for lines in _lines(batches, fetched):
             fetched.lines += lines
             context.add_lines(len(lines))
+    if fetched.apart:
+        message = "text and event files, of which a snapshot has not all; analyse them where they are"
+        fetched.diagnostics.append(
+            Diagnostic.of("not_in_snapshot", message, len(fetched.apart), tuple(sorted(fetched.apart)))
+        )
     fetched.complete = True
     context.finish()
 
@@ -145,6 +155,8 @@ def _lines(batches: Iterator[Batch], fetched: _Fetched) -> Iterator[list[bytes]]
             if reader is not None:
                 yield _parsed(reader.finish(), source, fetched)
             reader, source = document_reader(batch), batch.source
+            if isinstance(reader, TextLines | EventFile):
+                fetched.apart.append(source)
         if reader.by_line:
             yield _as_they_are(batch)
         else:

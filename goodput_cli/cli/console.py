@@ -15,7 +15,7 @@ from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.wrap import wrapped
 
 _FALLBACK_WIDTH = 80
-_WIDEST = 160
+_WIDEST = 400
 _NARROWEST = 20
 _AT_ONCE = 1 << 20
 """Characters that are encoded together: a long answer is not held twice."""

@@ -44,11 +44,9 @@ COMMANDS = {
         "goodput_cli.cli.commands.reconcile", "Show goodput here and by the reference library, and why."
     ),
     "fetch": Elsewhere("goodput_cli.cli.commands.fetch", "Keep a local snapshot of logs that every command reads."),
-    "watch": Elsewhere(
-        "goodput_cli.cli.commands.watch", "Follow a running job: the answer is drawn again as its log grows."
-    ),
+    "watch": Elsewhere("goodput_cli.cli.commands.watch", "Follow a running job: the answer is redrawn as it grows."),
     "monitor": Elsewhere(
-        "goodput_cli.cli.commands.monitor", "Publish the goodput of a running job, from a process beside it."
+        "goodput_cli.cli.commands.monitor", "Publish a running job's goodput, from a process beside it."
     ),
     "doctor": Elsewhere("goodput_cli.cli.commands.doctor", "Say which extras, credentials and settings are there."),
     "record": Elsewhere("goodput_cli.cli.commands.record", "Write one event of a job, from its launcher script."),

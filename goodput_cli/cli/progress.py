@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from goodput_cli.sources.base import Progress
 
-_PATIENCE_SECONDS = 0.4
-"""What is read sooner needs no line: making one takes a while as well."""
+_PATIENCE_SECONDS = 0.5
+"""What is read sooner, from the first byte on, needs no line: making one takes a while as well."""
 _BAR_WIDTH = 16
 _READING = "reading"
 _SHOWN_EVERY = 25
@@ -80,7 +80,7 @@ class _ReadingLine:
 
     def __init__(self, stack: ExitStack, then: str) -> None:
         self._stack, self._then = stack, then
-        self._begin = time.monotonic()
+        self._begin: float | None = None
         self._bytes = self._lines = self._total = 0
         self._waits = ""
         self._one_at_a_time = Lock()
@@ -110,15 +110,16 @@ class _ReadingLine:
             bar.update(task, description=self._then, total=None)
 
     def _show(self) -> None:
-        waited = time.monotonic() - self._begin >= _PATIENCE_SECONDS or self._waits
-        if self._shown is None and not waited:
+        now = time.monotonic()
+        self._begin = now if self._begin is None else self._begin
+        if self._shown is None and now - self._begin < _PATIENCE_SECONDS and not self._waits:
             return
         with self._one_at_a_time:  # workers say when they wait
             total = self._total if 0 < self._bytes <= self._total else None
             first = self._shown is None
             bar, task = self._shown = self._shown or self._open()
             words = f"{_READING} ({self._waits})" if self._waits else _READING
-            lines = f"{self._lines:,} lines"
+            lines = f"{self._lines:,} lines" if self._lines else ""
             bar.update(
                 task, description=words, completed=self._bytes, total=total, lines=lines,
                 refresh=first or bool(self._waits),

@@ -17,6 +17,7 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.columns import Columns, Wrapping
+from goodput_cli.events.details import Details
 from goodput_cli.events.envelope import (
     CONTAINER_LINE,
     INSERT_ID,
@@ -38,9 +39,10 @@ from goodput_cli.events.formats.base import Entry, Format, Output, Records
 from goodput_cli.events.grouped import take, without_nulls
 from goodput_cli.events.growing import constant
 from goodput_cli.events.hints import Hints
+from goodput_cli.events.interner import Interner
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.recognise import Recogniser
-from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
+from goodput_cli.events.rows import Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
@@ -63,7 +65,7 @@ class Decoder:
         self._jobs: Interner[str] = Interner()
         self._entries: Interner[Identity] = Interner()
         self._rows = RowBuilder()
-        self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(load_zone(timezone)))
+        self._output = Output(self._rows, self.notes, Interner(), Details(), TimestampReader(load_zone(timezone)))
         self._zones = EntryZones() if timezone == AUTO else None
         self._output = replace(self._output, zones=self._zones)
         self._envelopes = EnvelopeReader()
@@ -147,7 +149,8 @@ class Decoder:
         if self._zones is not None:
             table, diagnostics = self._zones.applied(table, diagnostics)
         measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
-        return EventLog(replace(table, metrics=measured) if measured else table, formats, diagnostics)
+        table = replace(table, metrics=measured) if measured else table
+        return EventLog(table, formats, diagnostics, output.texts.of_files)
 
     def _of_text(
         self, sources: Sequence[str], notes: DiagnosticCollector
@@ -221,15 +224,17 @@ class Decoder:
                 continue
             self._note_unknown_keys(named, log_format)
             used = log_format.translate(named, self._output)
-            self._unrecognised(named, np.flatnonzero(~used))
+            if not used.all():
+                self._unrecognised(named, np.flatnonzero(~used))
 
     def _with_jobs(self, records: Records, log_format: Format) -> Records:
         """The records that name their job, with its code; the others are reported."""
         traits = self._recogniser.traits(log_format)
         names = traits.job_names(records)
-        if isinstance(names, str) and names:
-            self._seen(names, log_format)
-            return replace(records, origin=replace(records.origin, job=constant(len(records), self._jobs.code(names))))
+        same = names if isinstance(names, str) else _same_name(names)
+        if same:
+            self._seen(same, log_format)
+            return records.of_job(constant(len(records), self._jobs.code(same)))
         if set(map(type, names)) != {str} or "" in names:
             self._report_nameless(records, names, traits.job_key)
             named = [at for at, name in enumerate(names) if isinstance(name, str) and name]
@@ -239,7 +244,7 @@ class Decoder:
             self._seen(name, log_format)
         if not names:
             return records
-        return replace(records, origin=replace(records.origin, job=self._jobs.codes(names)))
+        return records.of_job(self._jobs.codes(names))
 
     def _seen(self, job: str, log_format: Format) -> None:
         traits, name = self._recogniser.traits(log_format), log_format.name
@@ -266,6 +271,12 @@ class Decoder:
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         self._output.report(*self._stray, records, list(places))
+
+
+def _same_name(names: Sequence[Any]) -> str:
+    """The name that all have; empty where there is none."""
+    first = names[0] if names else ""
+    return first if isinstance(first, str) and names.count(first) == len(names) else ""
 
 
 def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:

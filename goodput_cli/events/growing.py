@@ -36,6 +36,7 @@ class GrowingColumn:
         self._size = 0
         self._value = 0  # of all rows, while there is no room
         self._room: mmap.mmap | None = None
+        self._only: NDArray[Any] | None = None  # piece, as long as there is no other: short logs have one block
 
     def __len__(self) -> int:
         return self._size
@@ -43,11 +44,20 @@ class GrowingColumn:
     def append(self, piece: NDArray[Any]) -> None:
         """Some more rows."""
         size = self._size + len(piece)
+        if self._only is not None:
+            only, self._only, self._size = self._only, None, 0
+            self._put(only, len(only))
         if self._room is None and is_constant(piece):
             value = int(piece[0])
             if self._size == 0 or value == self._value:
                 self._value, self._size = value, size
                 return
+        if self._size == 0:
+            self._only, self._size = piece, size
+        else:
+            self._put(piece, size)
+
+    def _put(self, piece: NDArray[Any], size: int) -> None:
         if piece.dtype.itemsize > self._width.itemsize and not _fits(piece, self._value, self._width):
             self._widen()
         self._make_room(size)
@@ -56,13 +66,17 @@ class GrowingColumn:
 
     def rows(self) -> NDArray[Any]:
         """The rows so far, as they are now: to be let go before more are appended."""
+        if self._only is not None:
+            fits = self._only.dtype.itemsize <= self._width.itemsize or _fits(self._only, 0, self._width)
+            return self._only.astype(self._width if fits else self._dtype, copy=False)
         if self._room is None:
             return constant(self._size, self._value, self._dtype)
         return self._rows(self._size)
 
     def snapshot(self) -> NDArray[Any]:
         """A copy of the rows so far, which does not change when more are added."""
-        return self.rows() if self._room is None else self.rows().copy()
+        rows = self.rows()
+        return rows if is_constant(rows) else rows.copy()
 
     def finish(self) -> NDArray[Any]:
         """The column, in no more memory than it needs; this one must not be used any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import BinaryIO
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -38,13 +39,14 @@ def read_events(
     load_zone(timezone)
     notices: list[Diagnostic] = []
     wanted = wanted or SourceFilter()
-    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=_is_log(hints))
+    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=is_log(hints))
     batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(batches))
     return decode_batches(batches, timezone, context, notices, hints)
 
 
-def _is_log(hints: Hints | None) -> Callable[[bytes], bool]:
+def is_log(hints: Hints | None) -> Callable[[bytes], bool]:
+    """What says whether text that begins like this is a log."""
     return lambda head: says_something(head, hints)
 
 
@@ -67,4 +69,4 @@ def decode_batches(
                 del parsed  # while the next block is read there is no other one
         log = decoder.finish()
     context.finish()
-    return EventLog(log.table, log.formats, (*notices, *log.diagnostics))
+    return replace(log, diagnostics=(*notices, *log.diagnostics))

@@ -2,46 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.end_times import end_times
 from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, taken
 
-T = TypeVar("T", bound=Hashable)
 _PIECE = 1 << 20
 _DEFAULTS: dict[str, int] = {
     "step": NO_STEP, "step_time": NONE, "rank": NONE, "label": NONE, "detail": NONE, "writer": NONE,
 }  # fmt: skip
 
-_NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8}
+_NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8, "detail": np.int16}
 """Columns that are narrower as long as that is enough."""
 
-
-class Interner(Generic[T]):
-    """Numbers distinct values from 0 in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._codes: dict[T, int] = {}
-
-    def code(self, value: T) -> int:
-        """The number of a value."""
-        return self._codes.setdefault(value, len(self._codes))
-
-    def codes(self, values: Sequence[T]) -> NDArray[np.int32]:
-        """int32[n]: the number of each value."""
-        known = self._codes
-        codes = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int32)
-        return constant(len(codes), int(codes[0])) if len(codes) and (codes == codes[0]).all() else codes
-
-    def values(self) -> tuple[T, ...]:
-        """All values, in order of their numbers."""
-        return tuple(self._codes)
+_Added = NDArray[Any] | int | None
+"""What was added of a column: a value a row, one for all, or of `end` none, where it is `time`."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +50,9 @@ class RowBuilder:
 
     def __init__(self) -> None:
         self._order: list[I64] = []
-        self._block: dict[str, list[NDArray[Any] | None]] = {name: [] for name in COLUMNS}
+        self._block: dict[str, list[_Added]] = {name: [] for name in COLUMNS}
         self._done = {name: GrowingColumn(dtype, _NARROW.get(name)) for name, dtype in COLUMNS.items() if name != "end"}
-        self._ends: GrowingColumn | None = None  # while every event ends when it begins
+        self._lasting = GrowingColumn(np.int64), GrowingColumn(np.int64)  # rows with an end of their own, and it
 
     def add(
         self,
@@ -99,7 +81,7 @@ class RowBuilder:
         every = size == len(kept)
         self._order.append(origin.order if every else origin.order[kept])
         for name, value in values.items():
-            self._block[name].append(_column(name, value, kept, size, every))
+            self._block[name].append(_added(name, value, kept, every))
 
     def end_block(self) -> None:
         """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
@@ -116,28 +98,26 @@ class RowBuilder:
         for pieces in self._block.values():
             pieces.clear()
 
-    def _append_ends(
-        self, ends: NDArray[Any] | None, times: list[NDArray[Any] | None], arrival: NDArray[np.intp] | None
-    ) -> None:
-        if ends is None and self._ends is None:
+    def _append_ends(self, ends: NDArray[Any] | None, times: list[_Added], arrival: NDArray[np.intp] | None) -> None:
+        if ends is None:
             return
-        if self._ends is None:
-            self._ends = GrowingColumn(np.int64)
-            if len(self._done["time"]):
-                self._ends.append(self._done["time"].rows())
-        same = ends if ends is not None else _joined("time", times, times, arrival)
-        assert same is not None
-        self._ends.append(same)
+        time = _joined("time", times, times, arrival)
+        own = np.flatnonzero(ends != time)
+        if len(own) == 0:
+            return
+        for column, piece in zip(self._lasting, (own + len(self._done["time"]), ends[own]), strict=True):
+            column.append(piece)
 
-    def columns(self, *, more: bool = False) -> dict[str, NDArray[Any]]:
+    def columns(self, *, more: bool = False) -> dict[str, Any]:
         """All rows as whole columns. more: whether rows will still be added; the columns are copies then, else the
         builder is of no use afterwards.
 
-        A column of one value takes no memory; `end` is the very array `time` if no event has an end of its own.
+        A column of one value takes no memory; of `end` those are held that are not `time` (see `end_times`).
         """
         take = GrowingColumn.snapshot if more else GrowingColumn.finish
-        whole = {name: take(column) for name, column in self._done.items()}
-        whole["end"] = whole["time"] if self._ends is None else take(self._ends)
+        whole: dict[str, Any] = {name: take(column) for name, column in self._done.items()}
+        rows, own = map(take, self._lasting)
+        whole["end"] = end_times(whole["time"], rows, own)
         return {name: whole[name] for name in COLUMNS}
 
 
@@ -150,41 +130,40 @@ def _arrival(orders: list[I64]) -> NDArray[np.intp] | None:
 
 
 def _joined(
-    name: str, pieces: list[NDArray[Any] | None], times: list[NDArray[Any] | None], arrival: NDArray[np.intp] | None
+    name: str, pieces: list[_Added], times: list[_Added], arrival: NDArray[np.intp] | None
 ) -> NDArray[Any] | None:
-    """One column of a block. None: `end`, where it is `time` in all rows."""
+    """One column of a block, a constant one if all rows hold the same value. None: `end`, where it is `time` in all
+    rows."""
     if all(piece is None for piece in pieces):
         return None
-    whole = _concatenated(name, [_own(*pair) for pair in zip(pieces, times, strict=True)])
-    if arrival is None or is_constant(whole):
-        return whole
-    return whole[arrival]
+    values = {piece if isinstance(piece, int) else _only_value(piece) for piece in pieces}
+    if len(values) == 1 and None not in values:
+        return constant(sum(map(_length, times)), values.pop() or 0, COLUMNS[name])
+    filled = [_filled(name, *pair) for pair in zip(pieces, times, strict=True)]
+    whole = filled[0] if len(filled) == 1 else np.concatenate(filled)
+    return whole if arrival is None else whole[arrival]
 
 
-def _own(end: NDArray[Any] | None, time: NDArray[Any] | None) -> NDArray[Any]:
-    chosen = time if end is None else end
-    assert chosen is not None
-    return chosen
+def _length(time: _Added) -> int:
+    assert isinstance(time, np.ndarray)
+    return len(time)
 
 
-def _concatenated(name: str, pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Pieces of a column behind one another; a constant one if all hold the same value."""
-    if not pieces:
-        return np.empty(0, dtype=COLUMNS[name])
-    if len(pieces) == 1:
-        return pieces[0]
-    if all(is_constant(piece) for piece in pieces) and len({int(piece[0]) for piece in pieces if len(piece)}) == 1:
-        return constant(sum(map(len, pieces)), int(pieces[0][0]), COLUMNS[name])
-    return np.concatenate(pieces)
+def _only_value(piece: NDArray[Any] | None) -> int | None:
+    """The value of a constant piece; None of any other."""
+    return int(piece[0]) if piece is not None and is_constant(piece) else None
 
 
-def _column(name: str, value: Any, kept: Mask, size: int, every: bool) -> NDArray[Any] | None:
+def _filled(name: str, piece: _Added, time: _Added) -> NDArray[Any]:
+    chosen = time if piece is None else piece
+    return constant(_length(time), chosen, COLUMNS[name]) if isinstance(chosen, int) else np.asarray(chosen)
+
+
+def _added(name: str, value: Any, kept: Mask, every: bool) -> _Added:
     if value is None:
-        if name == "end":
-            return None
-        value = _DEFAULTS[name]
+        return _DEFAULTS.get(name)
     if not isinstance(value, np.ndarray):
-        return constant(size, int(value), COLUMNS[name])
+        return int(value)
     chosen = value if every else taken(value, kept)
     return chosen.astype(COLUMNS[name], copy=False)
 
@@ -204,7 +183,7 @@ def build_table(
     jobs: tuple[str, ...],
     labels: tuple[str, ...],
     sources: tuple[str, ...],
-    details: tuple[tuple[Any, ...], ...],
+    details: Sequence[tuple[Any, ...]],
     entries: tuple[tuple[str, str, str], ...],
     writers: tuple[tuple[str, str], ...] = (),
 ) -> EventTable:

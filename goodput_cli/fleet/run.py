@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import Source, addresses, split
+from goodput_cli.api.options import SharedOptions, Source, addresses, spelled_out, split
 from goodput_cli.errors import GoodputError, NotEnoughData
-from goodput_cli.fleet.grouping import Grouping
+from goodput_cli.fleet.grouping import Grouping, GroupingOptions
 from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
 from goodput_cli.fleet.question import FleetQuestion, Inventory, Tables
 from goodput_cli.vocabulary.option import declared
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+class FleetOptions(SharedOptions, GroupingOptions, total=False):
+    """How to read, how to account, and how to add up."""
+
+
+@spelled_out(FleetOptions, Grouping)
 def fleet_report(
     sources: Source | Sequence[Source],
     *,
@@ -43,26 +48,36 @@ def fleet_report(
     sacct: Paths = (),
     allocations: Paths = (),
     capacity: Paths = (),
-    workers: Workers | None = None,
+    workers: int | Workers | None = None,
     store: str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[FleetOptions],
 ) -> FleetReport:
     """Read the logs, account for every run of every job, and add them up.
 
     jobs: globs; only jobs whose names match one. labels, sacct, allocations, capacity: files with what logs do not say
-    (docs/fleet.md). workers: processes or a dask cluster; the answer is the same. store: a folder in which results are
-    kept and found again. Other options are those of `Grouping` by name, and those of `goodput_cli.jobs` but `job_name`
-    and `run`; times are absolute.
+    (docs/fleet.md). workers: how many processes, None for as many as pay, or `Workers` with a dask cluster; the answer
+    is the same. store: a folder in which results are kept and found again. Other options are those of `Grouping` by
+    name, and those of `goodput_cli.jobs` but `job_name` and `run`; times are absolute. `FleetReport.total` has the
+    whole, `weeks`, `sizes` and `groups` its parts, `runs` a row a run, and `not_analysed` what is in none of them.
 
     Raises UsageError (also with file and line in a table), SourceError where nothing can be listed, NotEnoughData
     where no run lies in the window, and GoodputError where the store or the scheduler cannot be used.
     """
-    typed = [(one, options.pop(one.keyword)) for one in declared(Grouping) if one.keyword in options]
+    rest: dict[str, Any] = dict(options)
+    typed = [(one, rest.pop(one.keyword)) for one in declared(Grouping) if one.keyword in rest]
     grouping = Grouping(**{one.name: one.value(value) for one, value in typed if value is not None})
-    question = FleetQuestion(grouping, *split(options), tuple(jobs))
+    question = FleetQuestion(grouping, *split(rest), tuple(jobs))
     given = {"labels": labels, "sacct": sacct, "allocations": allocations, "capacity": capacity}
     tables = Tables(**{one.name: one.value(given[one.name]) for one in declared(Tables)})
-    return report_on(question, addresses(sources), tables, workers or Workers(), None if store is None else Path(store))
+    folder = None if store is None else Path(store)
+    return report_on(question, addresses(sources), tables, _workers(workers), folder)
+
+
+def _workers(asked: int | Workers | None) -> Workers:
+    if isinstance(asked, Workers):
+        return asked
+    count = next(one for one in declared(Workers) if one.name == "workers")
+    return Workers(workers=None if asked is None else count.value(asked))
 
 
 def report_on(
@@ -122,17 +137,23 @@ class _Fleet:
         from goodput_cli.fleet.passes.plan import Plan, run_passes
         from goodput_cli.fleet.passes.work import Local, Task
         from goodput_cli.fleet.store.store import write_results
+        from goodput_cli.sources.base import FILE_SCHEME, scheme_of
 
         asked, reading, remembers = self._asked, self._asked.reading, self._folder is not None
         question = asked.of_each_job
         reader = asked.reader(code_version() if remembers else "")
         known = store.documents(documents, reader) if remembers else {}
         size = sum(one.size or 0 for one in documents if one.uri not in known)
-        with open_engine(self._workers, documents=len(documents) - len(known), size=size, store=store.folder) as engine:
+        log = next((one.uri for one in documents if one.apart and scheme_of(one.uri) == FILE_SCHEME), None)
+        with open_engine(
+            self._workers, documents=len(documents) - len(known), size=size, store=store.folder,
+            log=None if log is None else os.path.abspath(log),
+        ) as engine:  # fmt: skip
             written = partial(write_results, store.folder, lasting=remembers)
             put = store.hold if engine.here and not remembers else written
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
-            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work)
+            folder = os.getcwd() if self._workers.scheduler is not None else ""
+            task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder)
             plan = Plan(
                 task,
                 engine,
@@ -140,6 +161,7 @@ class _Fleet:
                 str(store.folder),
                 self._apart,
                 lambda job, origin, last: key if (key := work.key(job, origin, last)) in store.known else None,
+                (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
             )
             return run_passes(plan, documents, known)
@@ -148,9 +170,9 @@ class _Fleet:
         """What tells two jobs of one name apart, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
-                return self._inventory.labels.cluster_of(document.uri)
+                return self._inventory.labels.cluster_of(document.place)
             case "source-folder":
-                return document.uri.rpartition("/")[0]
+                return document.place.rpartition("/")[0]
             case _:
                 return ""
 
@@ -169,7 +191,7 @@ class _Fleet:
         extents = store.extents(keys)
         if not extents:
             raise self._nothing(outcome, store, keys)
-        allocations = JoinedAllocations(inventory.allocations)
+        allocations = JoinedAllocations(inventory.allocations, until=max(extent[3] for extent in extents))
         for extent in extents:
             allocations.expect(*extent)
         calendar = Calendar(*asked.window(extents), asked.zone)
@@ -220,7 +242,8 @@ class _Fleet:
             *labels.diagnostics(),
             *store.diagnostics(),
         )
+        documents = sum(len(row.document.parts) or 1 for row in outcome.rows)
         return report_of(
-            fleet, documents=len(outcome.rows), unreadable=(*unread, *empty, *lost),
+            fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
         )  # fmt: skip

@@ -45,7 +45,7 @@ def record_event(
         if value is not None and key not in EVENTS[event].keys:
             raise ValueError(f"{event} has no {key}")
     if step is None and event in ("step_finished", "checkpoint_saved", "checkpoint_loaded"):
-        raise ValueError(f"{event} needs a step")
+        raise ValueError(f"{event} needs --step N")
     for sink in sinks:
         check(sink)
     us = None if time is None else microseconds(time)

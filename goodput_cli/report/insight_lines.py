@@ -21,6 +21,8 @@ MOST = 5
 _INDENT = 3
 _GAP = "  "
 _LONGEST_TEXT = 200
+_LEAST_TEXT = 28
+"""Columns beside the numbers, without which the text stands below them."""
 _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
@@ -117,6 +119,9 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
     """place: the width, and where commands begin."""
     width, begin = place
     under = cell_len(head) + len(_GAP)
+    if width - under < _LEAST_TEXT:
+        yield Text(head)
+        head, under = " " * (_INDENT - len(_GAP)), _INDENT
     what = shorten(safe(insight.text), _LONGEST_TEXT, "...")
     sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
     lines = [*wrapped(what, width - under), *wrapped(sign + safe(insight.advice), width - under)]

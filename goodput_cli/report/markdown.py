@@ -26,6 +26,12 @@ def name_text(text: str, longest: int = LONGEST_NAME) -> str:
     return escape(shorten(safe(text), longest))
 
 
+def code_text(text: str, longest: int = LONGEST_NAME) -> str:
+    """Text as code, to be copied: nothing in it is markup, but what would end it, which makes it text."""
+    shown = shorten(safe(text), longest)
+    return escape(shown) if "`" in shown else f"`{shown}`"
+
+
 def category_text(name: str) -> str:
     """The full name of a category, as code; its label, and a sign before it, are text."""
     sign = name[:2] if name[1:2] == " " else ""

@@ -37,10 +37,10 @@ def strip_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
     yield _cells(strip, page)
     marks = "".join(_mark(count, page.unicode) for count in strip.disruptions).rstrip()
     if marks:
-        yield Text(marks, style="bold")
+        yield Text(marks, style="bold", no_wrap=True)
     ticks = _clock(strip, width)
     if ticks:
-        yield Text(ticks, style="dim")
+        yield Text(ticks, style="dim", no_wrap=True)
     yield from _filled(_legend(strip, page), width)
 
 

@@ -13,8 +13,10 @@ from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import BY_NAME
 from goodput_cli.vocabulary.wrap import wrap_spans
 
-NARROWEST = 72
+NARROWEST = 40
 """Columns that every table takes for granted."""
+WIDEST_TEXT = 160
+"""Columns beyond which no sentence goes: nobody finds the next line of a longer one."""
 GAP = 2
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -39,10 +41,11 @@ def collecting_console(width: int, page: Page) -> Console:
 
 
 def put(console: Console, content: RenderableType, indent: int = 0) -> None:
-    """Print one column in from the left, and `indent` more, continuation lines too; text is broken between words."""
+    """Print one column in from the left, and `indent` more, continuation lines too; text is broken between words, but
+    for text of which `no_wrap` is set."""
     parts: list[RenderableType] = [content]
-    if isinstance(content, Text):
-        spans = wrap_spans(content.plain, console.width - 1 - indent)
+    if isinstance(content, Text) and not content.no_wrap:
+        spans = wrap_spans(content.plain, min(console.width - 1, WIDEST_TEXT) - indent)
         parts = [content[start:end] for start, end in spans]
     for part in parts:
         console.print(Padding(part, (0, 0, 0, 1 + indent)))

@@ -110,6 +110,8 @@ class ReadContext:
     """Bytes that each source that knows will give."""
     digest: Callable[[bytes], object] | None = None
     """Takes the bytes of what is read as they are stored (the `update` of a hash); None: nobody asks for them."""
+    folder: str = ""
+    """Where relative paths of documents start; empty: in the folder that the process is in."""
 
     def expect(self, count: int) -> None:
         """For a source, once a `read`: it will give so many bytes."""
@@ -183,6 +185,13 @@ class Document:
     """Whether another process can read it too."""
     problem: str | None = None
     """Why it cannot be read, where that is seen already."""
+    parts: tuple[Document, ...] = ()
+    """The documents that it is made of, where it is several that mean something only together."""
+
+    @property
+    def place(self) -> str:
+        """A URI of it that names a document."""
+        return self.parts[0].uri if self.parts else self.uri
 
 
 @runtime_checkable
@@ -215,6 +224,8 @@ def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:
     """The content of one document, in batches. Raises SourceError."""
     if document.problem is not None:
         raise SourceError(document.problem)
+    if document.parts:
+        return (batch for part in document.parts for batch in read_document(part, context))
     source = source_for(document.uri)
     if document.version and isinstance(source, Listing):
         return source.read_document(document, context)

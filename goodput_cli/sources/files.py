@@ -142,17 +142,18 @@ def _first_time(path: str, context: ReadContext) -> bool:
 
 
 def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
-    if os.path.exists(path + MANIFEST_ENDING):
-        _report_again(path, context)
+    place = os.path.join(context.folder, path)
+    if os.path.exists(place + MANIFEST_ENDING):
+        _report_again(place, context)
     if path.lower().endswith(PARQUET_ENDING):
         from goodput_cli.sources.snapshot import read_parquet
 
-        yield from read_parquet(shown_path(path), path)
-        with _opened(path) as stream:
+        yield from read_parquet(shown_path(path), place)
+        with _opened(place, path) as stream:
             while block := stream.read(BLOCK_BYTES):
                 context.took(block)
         return
-    with _opened(path) as stream:
+    with _opened(place, path) as stream:
         yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
 
 
@@ -165,9 +166,10 @@ def _report_again(path: str, context: ReadContext) -> None:
         context.report(diagnostic)
 
 
-def _opened(path: str) -> BinaryIO:
+def _opened(place: str, path: str) -> BinaryIO:
+    """The file at a place. path: what people call it."""
     try:
-        return open(path, "rb")
+        return open(place, "rb")
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
 

@@ -40,6 +40,13 @@ def test_a_window_before_the_first_record_is_unknown(tmp_path: Path) -> None:
     assert elastic == Elastic(None, None, 15 * NS, None)
 
 
+def test_what_is_unknown_is_exact_over_a_year(tmp_path: Path) -> None:
+    """Floats have no nanoseconds where a window is longer than some months."""
+    log = Recorder().start(0).slices(0.1, 2, 2, 2).steps(0, 3, 10, 10)
+    elastic = analysis_of(tmp_path, log, as_of="2027-01-01T00:00:00Z").elastic
+    assert elastic.unknown_ns == NS // 10
+
+
 def test_a_log_without_counts_says_nothing(tmp_path: Path) -> None:
     log = Recorder().start(0).steps(0, 8, 10, 10).end(100)
     assert analysis_of(tmp_path, log).elastic == Elastic(None, None, None, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from tests.support.markdown_docs import ROOT
 from tests.support.story import custom, end, start, step
 
 NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"
+NEXT = ROOT / "sample_logs" / "llm-pretrain-r2.jsonl"
 ANALYSIS = goodput_cli.analyze(NIGHT)
 RECORDS = [json.loads(line) for line in NIGHT.read_text().splitlines()]
 
@@ -86,6 +88,47 @@ def test_dict_and_page_are_those_of_the_command() -> None:
 
 def amounts(analysis: goodput_cli.Analysis) -> list[tuple[str, int]]:
     return [(row.name, row.ns) for row in (analysis.goodput, *analysis.badput)]
+
+
+ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
+    ("Comparison", lambda: goodput_cli.compare(str(NIGHT), str(NEXT)), "goodput fell by 1.08 points", 46),
+    ("CheckReport", lambda: goodput_cli.check(NIGHT), "2 warnings, 3 infos", 5),
+    ("Advice", lambda: goodput_cli.advise(NIGHT), "SAVE EVERY 50 STEPS", 12),
+    ("JobList", lambda: goodput_cli.jobs([NIGHT, NEXT]), "2 jobs", 2),
+    ("FleetReport", lambda: goodput_cli.fleet_report([NIGHT, NEXT]), "2 of 2 runs analysed", 2),
+]
+
+
+@pytest.mark.parametrize(("name", "ask", "words", "rows"), ANSWERS, ids=[one[0] for one in ANSWERS])
+def test_every_answer_shows_itself(name: str, ask: Callable[[], Any], words: str, rows: int) -> None:
+    answer = ask()
+    lines = repr(answer).splitlines()
+    assert lines[0] == f"<{name}:"
+    assert words in repr(answer)
+    assert len(lines) <= 18
+    assert max(map(len, lines)) <= 101
+    assert words in answer._repr_html_()
+    assert len(answer.to_frame()) == rows
+    if name != "Advice":
+        assert answer.to_dict()["schema_version"] == 1
+
+
+def test_an_answer_runs_nothing_of_a_log() -> None:
+    shown = goodput_cli.jobs([{"job_name": "<script>\x1b[31m", "job_start_time": 1.7e9}])  # type: ignore[list-item]
+    assert "<script>" not in shown._repr_html_()
+    assert "\x1b" not in repr(shown)
+
+
+def test_what_an_analysis_holds_is_a_line_each() -> None:
+    analysis = goodput_cli.analyze(NIGHT, window="2h")
+    assert repr(analysis.table) == "<4333 events in columns; Analysis.events is a DataFrame of them>"
+    assert repr(analysis.timeline).startswith("<4333 events in 6 attempts; ")
+    assert repr(analysis.rolling) == "<6 windows; .to_frame() has a row for each>"
+    assert analysis.rolling is not None
+    assert analysis.rolling.to_frame().goodput_percent.round(2).tolist()[:2] == [89.01, 67.17]
+    assert analysis == analysis
+    assert analysis != ANALYSIS
+    assert len({analysis, ANALYSIS}) == 2
 
 
 def test_a_list_of_dicts_is_a_source() -> None:

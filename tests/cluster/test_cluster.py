@@ -87,7 +87,8 @@ def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> N
 
 @pytest.fixture
 def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Somebody's scheduler with two workers without nannies."""
+    """Somebody's scheduler with two workers without nannies, in another folder than that of the command."""
+    (folder / "elsewhere").mkdir(exist_ok=True)
     address = f"tcp://127.0.0.1:{free_port()}"
     dask = [sys.executable, "-m", "distributed.cli"]
     common = {"cwd": folder, "env": environment(folder), "stderr": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
@@ -98,7 +99,7 @@ def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     workers = [
         subprocess.Popen(
             [*dask[:2], "distributed.cli.dask_worker", address, "--no-nanny", "--nthreads", "1", "--no-dashboard"],
-            **common,
+            **{**common, "cwd": folder / "elsewhere"},
         )  # type: ignore[call-overload]
         for _ in range(2)
     ]
@@ -137,6 +138,7 @@ def test_somebodys_cluster_gives_the_same_bytes_and_its_loss_is_said(
         ("tcp://127.0.0.1:1", 2, "--insecure-scheduler"),
         ("broken.json", 2, "is no file that a dask scheduler wrote"),
         ("open.json", 2, "--insecure-scheduler"),
+        ("nowhere.json", 2, "is neither a file nor an address, which begins with tls://"),
     ],
 )
 def test_a_scheduler_that_cannot_be_used_is_said(
@@ -188,21 +190,23 @@ class Killer:
 """
 
 
-def test_a_document_that_kills_its_worker_is_listed_and_the_others_are_in(
+def test_a_document_that_kills_its_worker_is_listed_and_those_read_with_it_are_in(
     folder: Path, expected: dict[str, bytes]
 ) -> None:
+    """It lies in the middle: 13 documents are a task here, and the others of its task are tried again."""
+    killer = folder / "logs" / "job-0100-killer.jsonl"
     about = folder / "plugins" / "killer-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: killer\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[goodput_cli.formats]\nkiller = killer_format:Killer\n")
     (folder / "plugins" / "killer_format.py").write_text(KILLER)
-    (folder / "logs" / "zz-killer.jsonl").write_text('{"job_name": "x", "kill": 1}\n')
+    killer.write_text('{"job_name": "x", "kill": 1}\n')
     try:
         found = answers(folder, "killer", "--workers", "2")
     finally:
-        (folder / "logs" / "zz-killer.jsonl").unlink()
+        killer.unlink()
         subprocess.run(["rm", "-rf", str(folder / "plugins")], check=True)
-    assert b'zz-killer.jsonl","reason":"killed its worker (out of memory?)"' in found["json"]
+    assert b'job-0100-killer.jsonl","reason":"killed its worker (out of memory?)"' in found["json"]
     assert found["csv"] == expected["csv"]
 
 

@@ -46,7 +46,7 @@ def test_every_event_can_be_recorded(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["checkpoint_saved"], "checkpoint_saved needs a step"),
+        (["checkpoint_saved"], "checkpoint_saved needs --step N"),
         (["attempt"], "'attempt' is no event; use one of heartbeat, scheduled"),
         (["finished", "--step", "3"], "finished has no step"),
         (["finished", "--sink", "s3://b/x"], "s3:// is no place to record to"),

@@ -118,11 +118,11 @@ def test_json_can_always_be_encoded() -> None:
     assert json.loads(text)["lone"] == ["\ufffd", {"\ufffd": "fine \U0001f600"}]
 
 
-@pytest.mark.parametrize("width", [20, 72, 80, 120, 160])
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 120, 160])
 def test_no_line_is_wider_than_the_page(width: int) -> None:
     wide = sheet(rows=(*ROWS, ("漢字" * 60, 10**18, BASE, 10**18, 1e9, 1.0, 1e300, "word " * 50, 1)))
     lines = render("table", wide, width=width).splitlines()
-    assert max(map(cell_len, lines)) <= max(width, 72)
+    assert max(map(cell_len, lines)) <= max(width, 40)
     assert not any(line.endswith(" ") for line in lines)
 
 

@@ -191,7 +191,7 @@ def test_the_command(server: LoggingServer, tmp_path: Path, capsys: pytest.Captu
     assert run(["analyze", path, "--format", "csv"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("category,")
-    assert "31 lines, 2026-01-01T00:00:00" in err
+    assert f"{path}: 31 lines, 2026-01-01 00:00:00 - " in err
     assert run(["fetch", "-o", path]) == 2
     assert run(["fetch", "missing.jsonl", "-o", str(tmp_path / "x.jsonl.gz")]) == 1
     assert sorted(os.listdir(tmp_path)) == ["cache", "run.jsonl.gz", "run.jsonl.gz.manifest"]
@@ -200,3 +200,13 @@ def test_the_command(server: LoggingServer, tmp_path: Path, capsys: pytest.Captu
 def test_strict_fetch_says_that_something_is_wrong(server: LoggingServer, tmp_path: Path) -> None:
     server.add(*steps(30)[4:])
     assert run(["fetch", LOG, "-j", "j", "--strict", "-o", str(tmp_path / "run.jsonl.gz")]) == 5
+
+
+def test_what_a_snapshot_cannot_hold_is_said(tmp_path: Path) -> None:
+    """Text without its file's name is another job's, and event files are left out."""
+    (tmp_path / "a.log").write_text((SAMPLES / "trainers" / "torchtitan" / "train.log").read_text())
+    log_file(tmp_path, step(1, 10), name="b.jsonl")
+    manifest = fetch([str(tmp_path)], tmp_path / "run.jsonl.gz")
+    (apart,) = [one for one in manifest.diagnostics if one.code == "not_in_snapshot"]
+    assert (apart.count, apart.where) == (1, (str(tmp_path / "a.log"),))
+    assert "not_a_log" not in {one.code for one in manifest.diagnostics}  # analysing the folder reads it too

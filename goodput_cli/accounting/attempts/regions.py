@@ -14,6 +14,8 @@ from goodput_cli.arrays import Places, Rows
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.restarts import StepRecords
 
+_NOWHERE = np.iinfo(np.intp).max
+
 
 def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Places:
     """Step logs: the regions start <= row < stop that have to be walked through.
@@ -39,7 +41,7 @@ def checkpoint_regions_with_restarts(
 
 def _next(rows: Rows, after: Rows) -> Rows:
     """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
-    following = np.full(len(after), np.iinfo(np.intp).max)
+    following = np.full(len(after), _NOWHERE)
     place = search(rows, after)
     exists = place < len(rows)
     following[exists] = rows[place[exists]]

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.amounts import round_half_even
-from goodput_cli.accounting.columns import NOWHERE, Sparse, among
+from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.kept_steps import KeptSteps
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
-from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
+from goodput_cli.arrays import F64, I64, Mask, Patched, Rows, blocks
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> Train
     kept = KeptSteps(spans, whole)
     for start, stop in blocks(size):
         first, behind = spans.first[start:stop], spans.stop[start:stop]
-        upper = np.clip(lineage.limit[spans.attempt[start:stop]], first, behind)
+        upper = clipped(lineage.limit[spans.attempt[start:stop]], first, behind)
         np.equal(upper, behind, out=whole[start:stop])
         partly = np.flatnonzero((upper > first) & (upper < behind))
         if len(partly):
@@ -56,7 +56,7 @@ def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> Train
     return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside)
 
 
-def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
+def share_outside(start: I64, end: I64 | Patched, exclusions: tuple[tuple[int, int], ...]) -> F64:
     """The share of each interval that is not excluded; of an instant all or nothing."""
     if not exclusions:
         return np.broadcast_to(np.float64(1), (len(start),))
@@ -118,7 +118,7 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
         dtype=np.int64,
     )
     target = claimed_time.net_clock(spans.start[partial]) + begins + kept_net
-    return partial, np.clip(claimed_time.when(target), spans.start[partial], spans.end[partial])
+    return partial, clipped(claimed_time.when(target), spans.start[partial], spans.end[partial])
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class KeptTraining:
     """
 
     spans: TrainingSpans
-    end: I64
+    end: I64 | Patched
     """Where the kept part ends (ns); it starts with its span."""
     kept_steps: KeptSteps
     """How many steps are kept; a fraction where a credited last step was cut short."""

@@ -34,6 +34,8 @@ class KeptSteps:
 
     def __getitem__(self, chosen: slice | Rows) -> F64:
         steps = np.where(self._whole[chosen], self._spans.stop[chosen] - self._spans.first[chosen], 0.0)
+        if len(self._rows) == 0:
+            return steps
         if isinstance(chosen, slice):
             start, stop, _ = chosen.indices(len(self))
             here = slice(*search(self._rows, np.array((start, stop))).tolist())
@@ -44,6 +46,8 @@ class KeptSteps:
 
     def __setitem__(self, places: int | Rows, steps: float | F64) -> None:
         new = np.atleast_1d(np.asarray(places, dtype=np.intp)) % max(len(self), 1)
+        if len(new) == 0:
+            return
         old = ~among(self._rows, np.sort(new))
         rows = np.concatenate((self._rows[old], new))
         values = np.concatenate((self._steps[old], np.broadcast_to(np.asarray(steps, dtype=np.float64), new.shape)))

@@ -9,7 +9,8 @@ from typing import Literal, get_args
 
 from goodput_cli.analysis.advice.facts import Recorded, RecordFacts, SaveFacts
 from goodput_cli.analysis.advice.formulas import Formulas
-from goodput_cli.analysis.sheet import Audience
+from goodput_cli.analysis.sheet import Audience, Sheet
+from goodput_cli.analysis.shown import Shown
 from goodput_cli.analysis.table import column
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -164,8 +165,8 @@ class IfDeath:
     """percent; null: not computed"""
 
 
-@dataclass(frozen=True)
-class Advice:
+@dataclass(frozen=True, repr=False)
+class Advice(Shown):
     """What would have raised the goodput of a job, and by how much."""
 
     job: str
@@ -194,3 +195,8 @@ class Advice:
     """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
     thresholds: tuple[Threshold, ...] = ()
     """Every `--fail-if advice.…` expression, judged."""
+
+    def sheet(self) -> Sheet:
+        from goodput_cli.analysis.advice.sheet import levers_sheet
+
+        return levers_sheet(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.advice.chart import interval_chart, worth_showing
@@ -22,23 +23,31 @@ _MOST_LEVERS = 10
 _MOST_POINTS = 12
 
 
-def advice_sheet(advised: JobAdvice) -> Sheet:
-    """The whole advice."""
-    advice = advised.advice
+def levers_sheet(advice: Advice) -> Sheet:
+    """The advice alone."""
     people = tuple(_people(advice))
     rows = [*advice.levers, *([advice.bound] if advice.bound else []), *_scenario(advice)]
     shown = [*advice.levers[:_MOST_LEVERS], *([advice.bound] if advice.bound else [])]
     columns = (*people, *LEVERS)
     return Sheet(
-        title=f"Advice for {advised.analysis.job.name}",
+        title=f"Advice for {advice.job}",
         columns=columns,
         rows=_cells(columns, rows),
         grouped_rows=_cells(columns, shown),
-        summary=(*facts(advised), *verdict_lines(advice), *_what_if(advice)),
+        summary=(*verdict_lines(advice), *_what_if(advice)),
         notes=tuple(_notes(advice)),
         sections=tuple(_curve(advice)),
+    )
+
+
+def advice_sheet(advised: JobAdvice) -> Sheet:
+    """The whole advice, with the job that it is about."""
+    alone = levers_sheet(advised.advice)
+    return replace(
+        alone,
+        summary=(*facts(advised), *alone.summary),
         answer=lambda: _answer(advised),
-        chart=interval_chart(advice, _headlines(advised)),
+        chart=interval_chart(advised.advice, _headlines(advised)),
         published=lambda: published(advised),
     )
 

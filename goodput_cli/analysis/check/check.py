@@ -13,6 +13,8 @@ from goodput_cli.analysis.check.hosts import check_hosts
 from goodput_cli.analysis.check.names import check_names
 from goodput_cli.analysis.check.skew import check_skew
 from goodput_cli.analysis.goodput.findings import findings
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.shown import Answered
 from goodput_cli.diagnostics.codes import Severity, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge, problems, worst_first
 from goodput_cli.events.schema import EventTable
@@ -40,8 +42,8 @@ class Finding:
     """What to do."""
 
 
-@dataclass(frozen=True)
-class CheckReport:
+@dataclass(frozen=True, repr=False)
+class CheckReport(Answered):
     """What was checked, and every finding."""
 
     jobs: int
@@ -61,6 +63,11 @@ class CheckReport:
     def has_problems(self) -> bool:
         """Whether anything looks wrong: what only informs does not count."""
         return bool(problems(self.findings))
+
+    def sheet(self) -> Sheet:
+        from goodput_cli.analysis.check.sheet import check_sheet
+
+        return check_sheet(self)
 
 
 def check_job(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:

@@ -47,7 +47,10 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
     if len(silent):
         rows = np.where(attempts.last_recorded[silent] >= 0, attempts.last_recorded[silent], attempts.begin_row[silent])
         yield diagnostic_at(
-            "silent_death", table, rows, "attempts that end without a word; the places are their last progress"
+            "silent_death",
+            table,
+            rows,
+            "attempts whose end no line says; the places are their last progress",
         )
     unknown = timeline.segments.category == Category.UNDETERMINED
     if np.any(unknown):

@@ -13,6 +13,8 @@ from fractions import Fraction
 from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.shown import Answered
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -106,8 +108,8 @@ class Pair:
         return points * self.side.summary.window.counted_ns / 100
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Answered):
     """Two or more runs, each compared with the baseline."""
 
     baseline: Side
@@ -126,6 +128,11 @@ class Comparison:
     def thresholds(self) -> tuple[Threshold, ...]:
         """Those of all pairs."""
         return tuple(threshold for pair in self.pairs for threshold in pair.thresholds)
+
+    def sheet(self) -> Sheet:
+        from goodput_cli.analysis.compare.sheet import compare_sheet
+
+        return compare_sheet(self)
 
 
 def float_or_none(value: Fraction | None) -> float | None:

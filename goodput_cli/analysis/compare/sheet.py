@@ -36,7 +36,7 @@ _MUST_SHOW = ("window", "attempts", "disruptions")
 UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
 _PEOPLE = (
     Column("side", "text", Audience.PEOPLE),
-    Column("start", "instant", Audience.PEOPLE),
+    Column("start", "instant", Audience.PEOPLE, spare=True),
     Column("window", "duration", Audience.PEOPLE),
     Column("goodput", "percent", Audience.PEOPLE),
     Column("", "share", Audience.PEOPLE),

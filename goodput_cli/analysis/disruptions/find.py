@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct
+from goodput_cli.accounting.columns import clipped, distinct
 from goodput_cli.analysis.disruptions.evidence import find_evidence
 from goodput_cli.analysis.disruptions.losses import Losses, find_losses, first_and_last_steps
 from goodput_cli.analysis.disruptions.passages import PassageAmounts, how_ended, passage_amounts
@@ -72,7 +72,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:
     """Positions in `Timeline.disruptions` of those inside [start, end) (ns). A last sign of life at the very end of the
     job window, or before it, counts as inside it: windows that tile the job hold each disruption once."""
-    down = np.clip(timeline.sign_of_life[timeline.disruptions], timeline.start, timeline.end - 1)
+    down = clipped(timeline.sign_of_life[timeline.disruptions], timeline.start, timeline.end - 1)
     return np.flatnonzero((down >= start) & (down < end))
 
 

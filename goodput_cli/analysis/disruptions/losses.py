@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import distinct, places_within, search
+from goodput_cli.accounting.columns import clipped, distinct, places_within, search
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP
@@ -105,7 +105,7 @@ def _lost_time(timeline: Timeline, charged: _Charged, within: tuple[int, int]) -
     lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
     start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
     end = np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
-    start, end = np.clip(start, *within), np.clip(end, *within)
+    start, end = clipped(start, *within), clipped(end, *within)
     wasted = timeline.ledger.between(start, np.maximum(start, end), (Category.WASTED,)).get((Category.WASTED, -1))
     if wasted is not None:
         np.add.at(ns, charged.ended, wasted)

@@ -83,8 +83,8 @@ def _startup(timeline: Timeline) -> I64:
     life is no restart."""
     segments, spans = timeline.segments, timeline.training.spans
     rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
-    again = spans.start[spans.restarted]
-    rows = rows[~np.isin(segments.start[rows], again)]
+    if len(spans.restarted):
+        rows = rows[~np.isin(segments.start[rows], spans.start[spans.restarted])]
     startup = np.zeros(len(timeline.attempts), dtype=np.int64)
     np.add.at(startup, segments.attempt(rows), segments.end[rows] - segments.start[rows])
     return startup

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 from goodput_cli.analysis.threshold import Threshold, Verdict
+from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 
+_NO_STEPS = "no steps logged (goodput cannot be seen)"
 _ENDINGS = {
     "clean": "clean end",
     "terminated": "terminated",
@@ -76,7 +78,7 @@ def progress_text(analysis: Analysis) -> str:
     job = analysis.job
     parts = [
         plural(job.disruptions, "disruption"),
-        f"{plural(shown_steps(analysis), 'step')} kept{kept_range_text(job)}",
+        f"{plural(shown_steps(analysis), 'step')} kept{kept_range_text(job)}" if _has_steps(analysis) else _NO_STEPS,
     ]
     parts.append(ending_text(job))
     if job.runs > 1:
@@ -84,6 +86,11 @@ def progress_text(analysis: Analysis) -> str:
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
+
+
+def _has_steps(analysis: Analysis) -> bool:
+    """Whether any line tells of training: without one, no goodput is not the same as none."""
+    return analysis.job.first_step is not None or bool((analysis.table.kind == Kind.STEP).any())
 
 
 def shown_steps(analysis: Analysis) -> float:

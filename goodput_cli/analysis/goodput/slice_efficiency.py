@@ -7,13 +7,17 @@ after a record that does not say them (or says that there are none in total).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.results import Elastic
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import EventTable, Kind
+
+Value = TypeVar("Value", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -29,19 +33,19 @@ class Share:
         weighted = self._upto(np.nan_to_num(self.value), end) - self._upto(np.nan_to_num(self.value), start)
         return np.where(known > 0, weighted / np.where(known > 0, known, 1.0), np.nan)
 
-    def known(self, start: I64, end: I64) -> F64:
-        """How much (ns) of each window [start, end) is known."""
-        known = (~np.isnan(self.value)).astype(np.float64)
+    def known(self, start: I64, end: I64) -> I64:
+        """How much (ns, exact) of each window [start, end) is known."""
+        known = (~np.isnan(self.value)).astype(np.int64)
         return self._upto(known, end) - self._upto(known, start)
 
-    def _upto(self, value: F64, time: I64) -> F64:
+    def _upto(self, value: NDArray[Value], time: I64) -> NDArray[Value]:
         """The integral of `value` (0 before the first record) up to each instant."""
         if len(self.time) == 0:
-            return np.zeros(len(time))
-        before = np.append(0.0, np.cumsum(value[:-1] * np.diff(self.time)))
+            return np.zeros(len(time), dtype=value.dtype)
+        before = np.append(value[:1] * 0, np.cumsum(value[:-1] * np.diff(self.time)))
         place = np.searchsorted(self.time, time, side="right") - 1
         at = np.maximum(place, 0)
-        return np.where(place >= 0, before[at] + value[at] * (time - self.time[at]), 0.0)
+        return np.where(place >= 0, before[at] + value[at] * (time - self.time[at]), 0)
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float)
         return Elastic(None, None, None, None)
     window = np.array([start]), np.array([end])
     stepping, available = (_known(share.mean(*window)) for share in (slices.stepping, slices.available))
-    unknown = end - start - round(float(slices.stepping.known(*window)[0]))
+    unknown = end - start - int(slices.stepping.known(*window)[0])
     return Elastic(stepping, available, unknown, None if stepping is None else goodput_percent * stepping)
 
 

@@ -84,7 +84,7 @@ def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
     dead = int(_lengths(analysis, silence).sum())
     if dead:
         begin = int(timeline.segments.start[silence[0]])
-        text = f"no line since {duration(timeline.end - begin)} before the end of the window: the job may be dead"
+        text = f"no line for {duration(timeline.end - begin)} up to the end of the window: the job may be dead"
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip

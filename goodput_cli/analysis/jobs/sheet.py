@@ -35,6 +35,7 @@ COLUMNS = (
         "instant",
         values=attribute("start_ns"),
         words="start of the window, cut to the job; of a job that cannot be analysed, its first event",
+        spare=True,
     ),
     Column(
         "end",
@@ -43,7 +44,9 @@ COLUMNS = (
         attribute("end_ns"),
         "end of the window, cut to the job; of a job that cannot be analysed, the end of its last event",
     ),
-    Column("length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window"),
+    Column(
+        "length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window", spare=True
+    ),
     Column("ns", "count", Audience.JSON, attribute("ns"), "the same in ns", least=0),
     Column(
         "events", "count", Audience.PROGRAMS, attribute("events"), "events as they came, duplicates included", least=0
@@ -55,6 +58,7 @@ COLUMNS = (
         words="lives of the job; null: it cannot be analysed",
         nullable=True,
         least=0,
+        spare=True,
     ),
     Column(
         "runs",
@@ -63,6 +67,7 @@ COLUMNS = (
         words="how often the job's name was used",
         nullable=True,
         least=0,
+        spare=True,
     ),
     Column(
         "disruptions",

@@ -12,6 +12,8 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.disruptions.find import count_disruptions
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.shown import Answered
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.categories import Category
@@ -55,8 +57,8 @@ class JobSummary:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True)
-class JobList:
+@dataclass(frozen=True, repr=False)
+class JobList(Answered):
     """The jobs of a log."""
 
     jobs: tuple[JobSummary, ...]
@@ -69,6 +71,11 @@ class JobList:
     """Events of all jobs, before any limit."""
     diagnostics: tuple[Diagnostic, ...]
     """What was noticed while reading."""
+
+    def sheet(self) -> Sheet:
+        from goodput_cli.analysis.jobs.sheet import jobs_sheet
+
+        return jobs_sheet(self)
 
 
 def summarise(job: EventLog, timeline: Timeline, start: int, end: int, runs: int) -> JobSummary:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.results import CategoryTime
+from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
 
@@ -35,7 +37,7 @@ class WindowRow:
     """Slice efficiency; None where unknown."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rolling:
     """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one."""
 
@@ -62,6 +64,25 @@ class Rolling:
 
     def __len__(self) -> int:
         return len(self.window_ns)
+
+    def __repr__(self) -> str:
+        return f"<{plural(len(self), 'window')}; .to_frame() has a row for each>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a window: its start and end (UTC), lengths and productive time in ns, and goodput in percent."""
+        import pandas as pd
+
+        counted = pd.Series(self.counted_ns)
+        return pd.DataFrame(
+            {
+                "start": pd.to_datetime(self.start_ns, unit="ns", utc=True),
+                "end": pd.to_datetime(self.end_ns, unit="ns", utc=True),
+                "window_ns": self.window_ns,
+                "counted_ns": counted,
+                "productive_ns": self.productive_ns,
+                "goodput_percent": 100 * self.productive_ns / counted.where(counted > 0),
+            }
+        )
 
     @property
     def counted_ns(self) -> NDArray[np.int64]:

@@ -58,8 +58,8 @@ class SlowStep:
         name="steps",
         least=1,
     )
-    attempt: int = column("count", "from 1", least=1, people=(1, "attempt"))
-    time_ns: int = column("instant", "when it began", name="start", people=(2, "start"))
+    attempt: int = column("count", "from 1", least=1, people=(1, "attempt"), spare=True)
+    time_ns: int = column("instant", "when it began", name="start", people=(2, "start"), spare=True)
     seconds: float = column("number", "per step", least=0)
     where: str = column("text", "file:line or insertId of its start", name="evidence")
 

@@ -14,7 +14,7 @@ from goodput_cli.cli.remarks import Verbosity, remarks
 from goodput_cli.cli.session import CLOUD_LOGGING
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
-from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.text import plural, safe
 
 _OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name")
 """Options that say how lines are understood: a snapshot keeps them as they are."""
@@ -51,10 +51,16 @@ def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool
         options |= {"progress": progress, "notice": None if quiet else print_safely}
         manifest = fetch_logs(sources, output, update=update, force=force, **options)
     if not quiet:
-        span = f", {manifest.start} to {manifest.end}" if manifest.start else ", no events"
-        print_message(safe(f"{manifest.lines} lines{span}, from {' '.join(manifest.sources)}"))
+        span = f"{_instant(manifest.start)} - {_instant(manifest.end)} UTC" if manifest.start else "no events"
+        held = f"{plural(manifest.lines, 'line')}, {span}, from {' '.join(manifest.sources)}"
+        print_message(safe(f"{output}: {held}"))
     print_messages(remarks(Verbosity(quiet=quiet, strict=line.strict), manifest.diagnostics))
     return ProblemsFound.exit_code if line.strict and problems(manifest.diagnostics) else 0
+
+
+def _instant(iso: str | None) -> str:
+    """`2026-01-31 10:00:00` of a manifest's instant."""
+    return (iso or "")[:19].replace("T", " ")
 
 
 def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[str]:

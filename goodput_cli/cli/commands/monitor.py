@@ -19,7 +19,7 @@ from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.remarks import Once, Verbosity, remarks
 from goodput_cli.cli.session import sources_of
 from goodput_cli.diagnostics.diagnostic import problems
-from goodput_cli.errors import ProblemsFound
+from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.monitor.plan import MONITOR, Plan
 from goodput_cli.report.messages import threshold_lines
 
@@ -52,8 +52,8 @@ def _target(text: str) -> Address:
 )
 @shared_options(output=False, leave_out=("as_of",))
 @option(
-    MONITOR, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True, required=True,
-    help="Where to publish; repeatable.",
+    MONITOR, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True,
+    help="Where to publish; repeatable.  [required]",
 )  # fmt: skip
 @options_of(Plan, "plan")
 @option(MONITOR, "--history", metavar="SOURCE", multiple=True, help="A log of earlier attempts, read once; repeatable.")
@@ -83,12 +83,16 @@ def monitor(
     gcm_replica: str,
     gcm_cluster: str | None,
 ) -> int:
-    """Publish the goodput of a running job, from a process beside it.
+    """Publish a running job's goodput, from a process beside it.
 
     SOURCE is followed as `goodput watch` does. Every value is computed from the log anew, so that a restart counts
     nothing twice; the job never notices the monitor. It ends when the job has.
     """
     sources = sources_of(line, hint="name the log to follow")
+    if not targets:
+        from goodput_cli.monitor.targets.base import FORMS
+
+        raise UsageError(f"name with --publish where the numbers go: {FORMS}")
     with suppress(OSError):
         os.nice(nice)
     from goodput_cli.api.watch import Watched

@@ -62,7 +62,7 @@ INTERVAL = Checked(
 @option("Out", "--format", "format_", metavar="FORMAT", type=FORMAT, default="table", help="table, json, markdown …")
 @option("Out", "--quiet", "-q", is_flag=True, help="No diagnostics.")
 def watch(line: CommandLine, interval: float, updates: int | None, format_: str, quiet: bool) -> int:
-    """Follow a running job: the answer is drawn again as its log grows.
+    """Follow a running job: the answer is redrawn as it grows.
 
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. Only what is new is read; a file may be truncated,
     renamed or replaced meanwhile. Unless --as-of says otherwise, time in which nothing was logged counts.

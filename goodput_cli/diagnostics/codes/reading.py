@@ -18,6 +18,13 @@ READING: dict[str, Code] = {
         "None: they are not read.",
         "Name such a file if it is a log all the same.",
     ),
+    "not_in_snapshot": Code(
+        "warning",
+        "What a snapshot cannot hold as it is: TensorBoard's event files, which are left out, and text of programs, of "
+        "which it has the lines, but not the names and times of their files.",
+        "Jobs, the year of stamps and the host of a line may differ from those of the sources.",
+        "Keep such files themselves; a snapshot is for JSON, tables and Cloud Logging.",
+    ),
     "damaged_store_part": Code(
         "warning",
         "A part of the store of `goodput fleet` cannot be read.",
@@ -70,7 +77,8 @@ READING: dict[str, Code] = {
         "error",
         "An event does not say which job it is of.",
         "It is dropped: it belongs to no job.",
-        "Let the writer set job_name on every line.",
+        "Let the writer set job_name on every line; for a log that is written already: jq -c '.job_name = \"NAME\"' "
+        "LOG | goodput analyze -",
     ),
     "unplaced_duration": Code(
         "error",

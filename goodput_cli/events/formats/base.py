@@ -17,9 +17,11 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
 from goodput_cli.events.columnar.columns import Columns
 from goodput_cli.events.columnar.numbers import Numerals
+from goodput_cli.events.details import Details
 from goodput_cli.events.growing import constant
+from goodput_cli.events.interner import Interner
 from goodput_cli.events.measured import Measurements
-from goodput_cli.events.rows import Interner, Origin, RowBuilder
+from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.text.parts import Collector
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
@@ -72,6 +74,12 @@ class Records:
         """uint8[n, width]: the texts of one of `keys` if they were read as timestamps of one layout."""
         return None if self.columns is None else self.columns.texts.get(key)
 
+    def of_job(self, job: NDArray[np.int32]) -> Records:
+        """The same as records of these jobs."""
+        origin = self.origin
+        origin = Origin(origin.source, origin.order, origin.line, origin.entry, job, origin.writer)
+        return Records(self.records, self.keys, origin, self.stamp, self.loose, self.columns, self.entries)
+
     def parsed(self) -> Records:
         """The same with every record parsed, for a format that looks at nearly all of their keys."""
         return self if self.columns is None else replace(self, records=list(self.records), columns=None)
@@ -88,7 +96,7 @@ class Output:
     rows: RowBuilder
     notes: DiagnosticCollector
     labels: Interner[str]
-    details: Interner[tuple[Any, ...]]
+    details: Details
     clock: TimestampReader
     writers: Interner[tuple[str, str]] = field(default_factory=Interner)
     """Codes for `Origin.writer`."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
-from goodput_cli.events.rows import Interner, RowBuilder
+from goodput_cli.events.interner import Interner
+from goodput_cli.events.rows import RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.beside import completed, stem_of, times_beside
@@ -24,7 +25,7 @@ from goodput_cli.events.text.place import Placed, place
 from goodput_cli.events.text.programs import launcher, megatron, mllog, scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
-from goodput_cli.events.text.programs.scheduler import allocations, started_by_scheduler
+from goodput_cli.events.text.programs.scheduler import allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.running import by_elapsed, settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
 from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of
@@ -108,6 +109,7 @@ class Texts:
         marks = [marks for _, marks in parts]
         self.metrics += metrics_of(job, [mark for part in marks for mark in part])
         end_with_time(sorted((mark for part in marks for mark in part), key=lambda mark: (mark.time, mark.line)))
+        ends_in_their_second(marks)
         started_by_scheduler(marks)
         megatron.late_starts(marks)
         launcher.started_by_launcher(marks, _STARTED_LATE)
@@ -231,9 +233,10 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
         if one.what is What.STEP and one.step is not None:
             steps.setdefault(one.step, mark.end)
     times = [time for mark in events for time in (mark.time, mark.end)]
-    numbers = frozenset(said(mark).name for mark in events if said(mark).format == scheduler.NAME)
-    own = said(events[0]).job if numbers else own_job
-    return TextFile(name, own, min(times), max(times), steps, numbers)
+    first = said(events[0])
+    by_scheduler = first.format == scheduler.NAME  # then all are: see `allocations`
+    own, number = (first.job, first.name) if by_scheduler else (own_job, "")
+    return TextFile(name, own, min(times), max(times), steps, number)
 
 
 def _own_job(marks: Sequence[Mark], source: str, hints: Hints) -> str:

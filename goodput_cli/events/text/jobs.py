@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,8 +30,8 @@ class TextFile:
     """ns UTC of its first and last line with a meaning."""
     steps: Mapping[int, int]
     """When (ns UTC) each step was first recorded."""
-    allocations: frozenset[str] = frozenset()
-    """Numbers that a scheduler gave the runs in it; then `own_job` is what the scheduler calls them."""
+    allocation: str = ""
+    """The number that a scheduler gave the run in it; then `own_job` is what the scheduler calls it."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,18 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
     """The jobs of files of text. job_name: the one that was asked for, which all text is, unless a file's is it."""
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
-        folders[_folder(file.name)].append(at)
+        folders[beside(file.name)].append(at)
     jobs = [""] * len(files)
     assumed: list[str] = []
     disagreeing: list[str] = []
     for folder, rows in folders.items():
-        texts = [at for at in rows if not files[at].allocations]
-        ledgers = [at for at in rows if files[at].allocations]
-        rows = [*texts, *ledgers]
-        groups = _told_apart([files[at] for at in texts])
-        _add_ledgers([files[at] for at in rows], groups, len(texts))
-        if len(groups) > 1:
-            disagreeing += [folder or "."] * (not ledgers or len(groups) > len(ledgers))
-        for group in groups:
-            name, own = _name_of([files[rows[at]] for at in group], folder, len(groups) > 1)
+        rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
+        some = [files[at] for at in rows]
+        groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation]))
+        if len(groups) > 1 and not all(some[group[-1]].allocation for group in groups):
+            disagreeing.append(folder or ".")
+        for group, (name, own) in zip(groups, _names_of([[some[at] for at in group] for group in groups], folder),
+                                      strict=True):  # fmt: skip
             for at in group:
                 jobs[rows[at]] = name
             if not own:
@@ -72,32 +70,49 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
     return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing))
 
 
-def _add_ledgers(files: Sequence[TextFile], groups: list[list[int]], texts: int) -> None:
-    """A scheduler's accounting belongs to the text whose files have its numbers in their names; what has none there is
-    a job of its own, unless there is only one of each."""
-    alone = len(files) - texts == 1
-    for at in range(texts, len(files)):
-        numbers = files[at].allocations
-        of_name = [group for group in groups if any(_numbers(files[other].name) & numbers for other in group)]
-        fitting = of_name or (groups if alone and len(groups) == 1 else [])
-        if fitting:
-            fitting[0].append(at)
+def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> list[list[int]]:
+    """A scheduler's allocation belongs to the text with its number in the name of a file. One without such a file
+    belongs where the others of its name are, if that is one place, or to the only text if they are all of one name;
+    else they are a job of their own."""
+    numbers = [{number for at in group for number in _numbers(files[at].name)} for group in groups]
+    homes: defaultdict[str, set[int]] = defaultdict(set)
+    astray: list[int] = []
+    for at in (at for at, file in enumerate(files) if file.allocation):
+        home = next((place for place, found in enumerate(numbers) if files[at].allocation in found), None)
+        if home is None:
+            astray.append(at)
         else:
-            groups.append([at])
+            groups[home].append(at)
+            homes[files[at].own_job].add(home)
+    if len(groups) == 1 and not homes and len({files[at].own_job for at in astray}) == 1:
+        homes[files[astray[0]].own_job] = {0}
+    own: defaultdict[str, list[int]] = defaultdict(list)
+    for at in astray:
+        found = homes[files[at].own_job]
+        (groups[min(found)] if len(found) == 1 else own[files[at].own_job]).append(at)
+    return [*groups, *own.values()]
 
 
 def _numbers(name: str) -> set[str]:
     return set(re.findall(r"\d+(?:_\d+)?", name.rpartition("/")[2]))
 
 
-def _folder(name: str) -> str:
+def beside(name: str) -> str:
+    """The folder in which what is text in a file is read together with that of other files. name: of the file."""
     return folder_of(name) if is_event_file(name) else name.rpartition("/")[0]
+
+
+def _names_of(groups: Sequence[Sequence[TextFile]], folder: str) -> list[tuple[str, bool]]:
+    """The names of the jobs of a folder, and whether their text says so."""
+    names = [_name_of(files, folder, len(groups) > 1) for files in groups]
+    often = {name for name, count in Counter(names).items() if count > 1 and not name[1]}
+    return [(_base(files[0].name), False) if name in often else name for name, files in zip(names, groups, strict=True)]
 
 
 def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, bool]:
     """The name of a job, and whether its text says so."""
-    own = {file.own_job for file in files if file.own_job and not file.allocations}
-    own = own or {file.own_job for file in files if file.own_job and len(files) == 1}
+    own = {file.own_job for file in files if file.own_job and not file.allocation}
+    own = own or {file.own_job for file in files if file.own_job and files[0].allocation}
     if len(own) == 1:
         return own.pop(), True
     if all(is_event_file(file.name) for file in files) or (len(files) > 1 and not apart):
@@ -107,13 +122,18 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
 
 def _stem(name: str) -> str:
     """`slurm-812.out.gz` -> `slurm`: what is the same in the names of a job's files."""
+    base = _base(name)
+    plain = _TAIL.sub("", base)
+    return plain or os.path.basename(os.path.abspath(beside(name))) or base
+
+
+def _base(name: str) -> str:
+    """`logs/slurm-812.out.gz` -> `slurm-812`."""
     base = name.rpartition("/")[2]
     for ending in _ENDINGS:
         base = base.removesuffix(ending)
     stem, _, ending = base.rpartition(".")
-    base = stem if stem and ending else base
-    plain = _TAIL.sub("", base)
-    return plain or os.path.basename(os.path.abspath(_folder(name))) or base
+    return stem if stem and ending else base
 
 
 def _told_apart(files: Sequence[TextFile]) -> list[list[int]]:

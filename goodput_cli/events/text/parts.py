@@ -55,6 +55,11 @@ class Collector:
     def __bool__(self) -> bool:
         return bool(self.sources)
 
+    @property
+    def of_files(self) -> bool:
+        """Whether files say some of it, and not only entries of Cloud Logging, which name their job."""
+        return any(one.events or (one.marks and one.marks[0].entry < 0) for one in self.sources.values())
+
     def add(self, source: int, part: TextPart) -> None:
         """What a part of a source said. source: its code."""
         one = self.sources.setdefault(source, CollectedSource())

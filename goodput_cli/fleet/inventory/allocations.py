@@ -11,9 +11,11 @@ from datetime import tzinfo
 from itertools import pairwise
 
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.inventory.tables import TableRow, instant, read_table, whole
+from goodput_cli.fleet.inventory.tables import TableRow, instant, read_parsable, read_table, whole
 
 _GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]+))?=(\d+)")
+STILL_HELD = (1 << 63) - 1
+"""In place of the end of an allocation that had not ended when it was listed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +51,7 @@ def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) 
             allocation = _of_table(row, zone)
             by_job[allocation.job].append(allocation)
     for path in sacct:
-        for row in read_table(path, ("jobname", "start", "end", "alloctres"), delimiter="|"):
+        for row in read_parsable(path, ("jobname", "start", "end", "alloctres"), free="jobname"):
             found = _of_sacct(row, zone)
             if found is not None:
                 by_job[found.job].append(found)
@@ -76,19 +78,17 @@ def _of_table(row: TableRow, zone: tzinfo) -> Allocation:
 
 
 def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
-    """A row of `sacct -X -D`; None for one that never started, still runs, or held no accelerator."""
-    if "start" not in row.cells or "end" not in row.cells:
-        return None
+    """A row of `sacct -X -D`; None for one that never started, or held no accelerator."""
+    start, end = row.get("start", instant(zone)), row.get("end", instant(zone))
     count, kind = _accelerators(row.cells.get("alloctres", ""))
-    start, end = row.need("start", instant(zone)), row.need("end", instant(zone))
-    if not count or end <= start:
+    if start is None or not count or (end is not None and end <= start):
         return None
     waiting = row.get("eligible", instant(zone)) or row.get("submit", instant(zone))
     columns = {"account": "team", "cluster": "cluster", "user": "user"}
     texts = {name: row.cells[column] for column, name in columns.items() if column in row.cells}
     if kind:
         texts["accelerator"] = kind
-    return Allocation(row.need("jobname", str), start, end, count, waiting, texts)
+    return Allocation(row.need("jobname", str), start, STILL_HELD if end is None else end, count, waiting, texts)
 
 
 def _accelerators(tres: str) -> tuple[int, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from goodput_cli.fleet.inventory.allocations import Allocation
+from goodput_cli.fleet.inventory.allocations import STILL_HELD, Allocation
 
 _Run = tuple[int, str, int]
 """A run as its owner: start (ns), job, number."""
@@ -13,8 +14,12 @@ _Run = tuple[int, str, int]
 class JoinedAllocations:
     """Allocations by the names of jobs, and whose each is once all runs are known."""
 
-    def __init__(self, by_job: Mapping[str, Sequence[Allocation]]) -> None:
-        self._by_job = by_job
+    def __init__(self, by_job: Mapping[str, Sequence[Allocation]], until: int) -> None:
+        """until: where those end (ns) that had not ended when they were listed: the end of the last run."""
+        self._by_job = {
+            job: [replace(one, end=until) if one.end == STILL_HELD else one for one in found]
+            for job, found in by_job.items()
+        }
         self._owners: dict[Allocation, _Run] = {}
 
     def __bool__(self) -> bool:

@@ -50,21 +50,26 @@ class TableRow:
         return value
 
 
-def read_table(path: str, needed: Sequence[str] = (), delimiter: str | None = None) -> list[TableRow]:
-    """The rows of a CSV, JSON, JSONL or Parquet file. delimiter: of its cells, whatever the ending.
+def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
+    """The rows of a CSV, JSON, JSONL or Parquet file.
 
     Raises UsageError: the file cannot be read, is not such a table, or lacks a column.
     """
-    try:
-        rows = list(_rows(Path(path), delimiter))
-    except (OSError, ValueError) as error:
-        reason = unreadable(path, error) if isinstance(error, OSError) else f"{path}: is no such table: {error}"
-        raise UsageError(str(reason)) from error
+    rows = _listed(path, _rows)
     columns = {column for row in rows for column in row.cells}
     lacking = [column for column in needed if column not in columns]
     if rows and lacking:
         raise UsageError(f"{path}: the column {lacking[0]} is missing; there are {', '.join(sorted(columns))}")
     return rows
+
+
+def read_parsable(path: str, needed: Sequence[str], free: str) -> list[TableRow]:
+    """The rows of a table as Slurm's commands print it with `--parsable2`: cells behind `|`, nothing quoted. free: the
+    column in which a cell may hold a `|` or the end of a line itself.
+
+    Raises UsageError: the file cannot be read, lacks a column, or ends within a row.
+    """
+    return _listed(path, lambda path: _parsable(path, needed, free))
 
 
 def instant(zone: tzinfo) -> Callable[[str], int]:
@@ -92,23 +97,56 @@ amount: Callable[[str], Fraction] = bounded(Fraction, "is not an amount above 0"
 """An exact number above 0."""
 
 
-def _rows(path: Path, delimiter: str | None) -> Iterator[TableRow]:
+def _listed(path: str, read: Callable[[Path], Iterator[TableRow]]) -> list[TableRow]:
+    try:
+        return list(read(Path(path)))
+    except (OSError, ValueError) as error:
+        reason = unreadable(path, error) if isinstance(error, OSError) else f"{path}: is no such table: {error}"
+        raise UsageError(str(reason)) from error
+
+
+def _rows(path: Path) -> Iterator[TableRow]:
     ending = path.suffix.lower()
     if ending == ".parquet":
         import pyarrow.parquet as pq
 
         return _named(path, enumerate(pq.read_table(path).to_pylist(), start=1))
     text = path.read_text(encoding="utf-8-sig")
-    if delimiter is None and ending == ".json":
+    if ending == ".json":
         listed = json.loads(text, parse_float=Fraction)
         if not isinstance(listed, list):
             raise ValueError("JSON must be a list of objects")
         return _named(path, enumerate(listed, start=1))
-    if delimiter is None and ending in (".jsonl", ".ndjson"):
+    if ending in (".jsonl", ".ndjson"):
         lines = ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
         return _named(path, ((number, json.loads(line, parse_float=Fraction)) for number, line in lines))
-    reader = csv.DictReader(text.splitlines(), delimiter=delimiter or ",", strict=True)
+    reader = csv.DictReader(text.splitlines(), strict=True)
     return _named(path, ((reader.line_num, row) for row in reader))
+
+
+def _parsable(path: Path, needed: Sequence[str], free: str) -> Iterator[TableRow]:
+    first, *lines = path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")
+    header = [column.strip().lower() for column in first.split("|")]
+    lacking = [column for column in needed if column not in header]
+    if lacking:
+        raise ValueError(f"its first line has no column {lacking[0]}; print it with --parsable2 and its header")
+    return _named(path, _records(header, header.index(free), lines))
+
+
+def _records(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows by the number of their first line. A row with too few cells goes on in the next line, and what is too much
+    is of the free column."""
+    row, begin = "", 0
+    for number, line in enumerate(lines, start=2):
+        row, begin = (f"{row}\n{line}", begin) if row else (line, number)
+        cells = row.split("|")
+        more = len(cells) - len(header)
+        if more >= 0:
+            cells[free : free + more + 1] = ["|".join(cells[free : free + more + 1])]
+            yield begin, dict(zip(header, cells, strict=True))
+            row = ""
+    if row:
+        raise ValueError(f"line {begin} is cut off")
 
 
 def _named(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[TableRow]:

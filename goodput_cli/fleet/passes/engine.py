@@ -89,9 +89,11 @@ class InProcess:
 
 
 @contextmanager
-def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> Iterator[Engine]:
+def open_engine(
+    workers: Workers, *, documents: int, size: int, store: Path, log: str | None = None
+) -> Iterator[Engine]:
     """The engine that a person asked for; in this process where more do not pay. documents, size (bytes): what there is
-    to read.
+    to read. log: the path of one of them that is a file.
 
     Raises UsageError where several workers are asked for and dask is not installed.
     """
@@ -103,7 +105,7 @@ def open_engine(workers: Workers, *, documents: int, size: int, store: Path) -> 
         raise UsageError(f"several workers need dask.distributed; install it with {to_install('fleet')}")
     from goodput_cli.fleet.passes.clusters import open_dask
 
-    with open_dask(count, workers, store) as engine:
+    with open_dask(count, workers, store, log) as engine:
         yield engine
 
 

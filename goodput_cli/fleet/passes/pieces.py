@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from goodput_cli.errors import SourceError
-from goodput_cli.events.rows import Interner
+from goodput_cli.events.interner import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.fleet.passes.read import HERE, DocumentRead, read_one
 from goodput_cli.fleet.passes.work import Accounted, Local, Origin, Task
@@ -29,11 +29,9 @@ def _plural(name: str) -> str:
     return "entries" if name == "entry" else f"{name}s"
 
 
-_CODED = tuple(
-    name for name in COLUMNS if name not in ("job", "source") and _plural(name) in EventTable.__dataclass_fields__
-)
+_CODED = tuple(name for name in COLUMNS if name != "job" and _plural(name) in EventTable.__dataclass_fields__)
 """Columns that hold positions in a tuple of the table."""
-_STORED = tuple(name for name in COLUMNS if name not in ("job", "source"))
+_STORED = tuple(name for name in COLUMNS if name != "job")
 _ABOUT = b"about"
 
 
@@ -115,7 +113,7 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
 def _about(job: EventLog) -> bytes:
     table = job.table
     formats = [[one.name, one.restores_are_inferred, one.other_system] for one in job.formats[0]]
-    values = {_plural(name): getattr(table, _plural(name)) for name in ("source", *_CODED)}
+    values = {_plural(name): getattr(table, _plural(name)) for name in _CODED}
     return json.dumps({**values, "formats": formats}).encode("utf-8", "surrogatepass")
 
 
@@ -134,7 +132,7 @@ def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
     from goodput_cli.fleet.store import arrow
 
-    interners: dict[str, Interner[Any]] = {name: Interner() for name in ("source", *_CODED)}
+    interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     formats: set[LogFormat] = set()
     for path, place in shared.pieces:
@@ -145,8 +143,6 @@ def join_pieces(shared: SharedJob) -> EventLog:
         for name in _CODED:
             codes = interners[name].codes([_hashable(value) for value in about[_plural(name)]])
             columns[name][-1] = np.append(codes, np.int32(NONE))[columns[name][-1]].astype(np.int32)
-        (source,) = set(about["sources"]) if about["sources"] else {""}
-        columns["source"].append(np.full(batch.num_rows, interners["source"].code(source), dtype=np.int32))
         columns["job"].append(np.zeros(batch.num_rows, dtype=np.int32))
     whole: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
     tuples: dict[str, Any] = {_plural(name): interner.values() for name, interner in interners.items()}

@@ -20,6 +20,7 @@ from goodput_cli.fleet.passes.engine import Engine
 from goodput_cli.fleet.passes.memory import fits, name_of, needed, of_this_machine
 from goodput_cli.fleet.passes.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
 from goodput_cli.fleet.passes.read import HERE, DocumentRead, batches_of, documents_at_once, read_batch
+from goodput_cli.fleet.passes.together import origin_of, together
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import Document
 
@@ -43,6 +44,8 @@ class Plan:
     """What tells two jobs of one name apart, by document."""
     stored: Callable[[str, Origin, int], Any] = lambda *_: None
     """The answer that is there already about a job (its name, documents and last event in ns), or None."""
+    known: Callable[[Sequence[Document]], Mapping[str, DocumentRow]] = lambda _: {}
+    """By URI, what is known of documents that were read before and are the same."""
     rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
     """Called with documents that were read, once their jobs are accounted for."""
 
@@ -62,6 +65,7 @@ def run_passes(plan: Plan, documents: Sequence[Document], known: Mapping[str, Do
     with ExitStack() as stack:
         passes = _Passes(plan, stack, dict(known or {}), keeps_own=len(documents) > 1)
         passes.read([one for one in documents if one.uri not in passes.rows])
+        documents = passes.together(documents)
         passes.read(passes.lacking(documents))
         outcome = Outcome([passes.rows[one.uri] for one in documents], passes.finish(documents))
     if plan.local.progress is not None:
@@ -82,7 +86,7 @@ def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] |
     apart."""
     parts: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for row in rows if cluster_of is not None else ():
-        cluster = cluster_of(row.document.uri) if cluster_of is not None else ""
+        cluster = cluster_of(row.document.place) if cluster_of is not None else ""
         for part in row.jobs if cluster else ():
             parts[part.job].append((part.first_ns, part.last_ns, cluster))
     for job, found in sorted(parts.items()):
@@ -131,6 +135,14 @@ class _Passes:
         for batch, result in self._results(read_batch, others, self._batched):
             self._take(batch, result)
             self._count(batch)
+
+    def together(self, documents: Sequence[Document]) -> list[Document]:
+        """The documents, with what means something only together as one."""
+        found = together(documents, self.rows)
+        groups = [one for one in found if one.parts]
+        self.rows.update(self.plan.known(groups))
+        self.read([one for one in groups if one.uri not in self.rows])
+        return found
 
     def lacking(self, documents: Sequence[Document]) -> list[Document]:
         """The documents that were known and are to be read all the same: nothing is known of a job that is in no other
@@ -216,7 +228,7 @@ class _Passes:
 
     def _stored(self, job: str, holders: Sequence[DocumentRow]) -> Any:
         last = max(part.last_ns for row in holders for part in row.jobs if part.job == job)
-        return self.plan.stored(job, tuple((row.document.uri, row.digest) for row in holders), last)
+        return self.plan.stored(job, origin_of(job, holders), last)
 
     def _cut(self, read: DocumentRead) -> None:
         """Cut a stream into pieces while it is there."""
@@ -251,7 +263,7 @@ class _Passes:
         return SharedJob(
             *key,
             tuple((one.path, one.places[key[0]]) for one in cut if key[0] in one.places),
-            tuple((one.document.uri, one.digest) for one in cut),
+            origin_of(key[0], [replace(row, digest=one.digest) for row, one in zip(holders, cut, strict=True)]),
             sum(part.events for row in holders for part in row.jobs if part.job == key[0]),
         )
 

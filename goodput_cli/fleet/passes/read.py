@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
+from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.by_job import by_job
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
@@ -92,8 +93,8 @@ def read_batch(
         if read_too is not None:
             read_too(read)
         with garbage_collection_paused():
-            for job in read.jobs:
-                answers.append(task.work.account(job, ((document.uri, read.row.digest),)))
+            for job, part in zip(read.jobs, read.row.jobs, strict=True):
+                answers.append(task.work.account(job, read.row.origin(part)))
                 places.append((place, job.table.jobs[0]))
                 local.job_done()
     kept = task.work.keep(answers)
@@ -108,6 +109,7 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     context = ReadContext(
         notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice,
         is_log=lambda head: says_something(head, task.hints), digest=digest.update,
+        folder=task.folder,
     )  # fmt: skip
     try:
         log = decode_batches([read_document(document, context)], task.timezone, context, [], task.hints)
@@ -119,11 +121,12 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
         digest.hexdigest(),
         count.bytes,
         count.lines,
-        tuple(_part(job) for job in jobs),
+        tuple(_part(job, document) for job in jobs),
         tuple(sorted(set(log.table.jobs) - {job.table.jobs[0] for job in jobs})[:_FEW]),
         None,
         tuple(notices),
         log.diagnostics,
+        log.has_text,
     )
     return DocumentRead(log, row, jobs)
 
@@ -155,6 +158,8 @@ def batches_of(items: Sequence[Sized], most: int, most_bytes: int = 64 << 20) ->
         yield batch
 
 
-def _part(job: EventLog) -> JobPart:
+def _part(job: EventLog, document: Document) -> JobPart:
     table = job.table
-    return JobPart(table.jobs[0], len(table), int(table.time.min()), int(table.end.max()))
+    names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
+    parts = tuple(one.uri for one in document.parts if one.name in names)
+    return JobPart(table.jobs[0], len(table), int(table.time.min()), int(table.end.max()), parts)

@@ -38,6 +38,8 @@ class Task:
     names: tuple[str, ...]
     """Globs: only jobs whose names match one of them; all if there is none."""
     work: Work
+    folder: str = ""
+    """Where relative paths start; empty: in the folder that the process is in."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,8 @@ class JobPart:
     events: int
     first_ns: int
     last_ns: int
+    parts: tuple[str, ...] = ()
+    """Of a document of several: the URIs of those that hold some of it."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,12 @@ class DocumentRow:
     """What the source noticed."""
     of_lines: tuple[Diagnostic, ...] = ()
     """What its lines got wrong."""
+    has_text: bool = False
+    """See `EventLog`."""
+
+    def origin(self, job: JobPart) -> Origin:
+        """What the events of a job in it are from."""
+        return tuple((uri, self.digest) for uri in job.parts or (self.document.uri,))
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.shown import Answered
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.grouping import Grouping
 from goodput_cli.fleet.report.fill import category_rows, disruption_row, group_row, run_line, size_rows, week_rows
@@ -66,8 +68,8 @@ class GroupTable:
         return self.rows[: self.limit]
 
 
-@dataclass(frozen=True)
-class FleetReport:
+@dataclass(frozen=True, repr=False)
+class FleetReport(Answered):
     """The answer about a fleet. Instants and amounts of time are ns."""
 
     start_ns: int
@@ -110,6 +112,16 @@ class FleetReport:
     """How it was accounted for, as options."""
     diagnostics: tuple[Diagnostic, ...]
     """What was noticed while reading and accounting."""
+
+    def sheet(self) -> Sheet:
+        from goodput_cli.fleet.report.sheet import fleet_sheet
+
+        return fleet_sheet(self)
+
+    def rows_sheet(self) -> Sheet:
+        from goodput_cli.fleet.report.sheet import runs_sheet
+
+        return runs_sheet(self)
 
 
 def report_of(

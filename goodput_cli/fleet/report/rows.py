@@ -159,7 +159,7 @@ class DisruptionRow:
     """One of the worst disruptions."""
 
     job: str = column("text", "the job's name", people=(0, "job"))
-    run: int = column("count", "which run of it; 0 for all of them", people=(1, "run"))
+    run: int = column("count", "which run of it; 0 for all of them", people=(1, "run"), spare=True)
     number: int = column("count", "which disruption of that, from 1", people=(2, "no."))
     at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", people=(3, "down since"))
     ended: str = column("text", "how the attempt ended", people=(4, "ended"))

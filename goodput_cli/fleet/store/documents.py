@@ -46,10 +46,10 @@ def document_row(document: Document, row: Mapping[str, Any]) -> DocumentRow:
         tuple(Diagnostic(**{**one, "where": tuple(one["where"])}) for one in about[name])
         for name in ("of_source", "of_lines")
     )
-    parts = tuple(JobPart(**part) for part in about["jobs"])
+    parts = tuple(JobPart(**{**part, "parts": tuple(part["parts"])}) for part in about["jobs"])
     return DocumentRow(
         document, about["digest"], about["bytes"], about["lines"], parts, tuple(about["other_jobs"]), None, of_source,
-        of_lines,
+        of_lines, about["has_text"],
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from goodput_cli.accounting.attempts.attempts import find_attempts
 from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.attempts.runs import find_runs
 from goodput_cli.accounting.build import Timeline, is_step_log
-from goodput_cli.accounting.columns import run_heads
+from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.analysis.account import account_for
 from goodput_cli.analysis.disruptions.evidence import signs_of_life
@@ -212,7 +212,7 @@ def joined_spans(timeline: Timeline) -> Spans:
     heads[1:] |= slowed[:-1]
     first = np.flatnonzero(heads)
     start, kept = segments.start[first], timeline.kept_training
-    place = np.clip(np.searchsorted(start, kept.start, side="right") - 1, 0, None)
+    place = np.maximum(start.searchsorted(kept.start, side="right") - 1, 0)
     steps = np.zeros(len(first))
     np.add.at(steps, place, kept.counted_steps)
     return Spans(
@@ -244,7 +244,7 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     table, dead = timeline.table, timeline.disruptions[inside]  # the attempt that ended
     amounts, (ended, shown) = passage_amounts(timeline), how_ended(timeline)
     wasted, down, restart = find_losses(timeline).ns[dead], amounts.down[dead], amounts.restart[dead]
-    at = np.clip(timeline.sign_of_life[dead], timeline.start, timeline.end - 1)
+    at = clipped(timeline.sign_of_life[dead], timeline.start, timeline.end - 1)
     rows = np.where(shown >= 0, shown, signs_of_life(timeline))[dead]
     columns = (at, wasted, down, restart, wasted + down + restart)
     named = [ENDED[code] for code in ended[dead].tolist()]

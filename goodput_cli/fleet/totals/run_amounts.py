@@ -146,18 +146,22 @@ class RunAmounts:
             sums.assumed += count * (piece.end - piece.start)
         else:
             sums.allocated -= count * self._partial(piece)
-        productive = time.ns.get(PRODUCTIVE, 0) if piece.held is not False else 0
         sums.held += count * held
+        productive = 0
+        if piece.held is not False:
+            productive = time.ns.get(PRODUCTIVE, 0)
+            self._add_kept(sums, count, time)
         sums.held_productive += count * productive
         self._add_money(sums, count * (held - productive))
-        self._add_ideal(sums, count, time)
 
     def _add_money(self, sums: Sums, chip_ns: int) -> None:
         if self._priced and self.labels.price is not None:
             sums.money[self.labels.currency or ""] += self.labels.price * Fraction(chip_ns, HOUR_NS)  # type: ignore[assignment]
 
-    def _add_ideal(self, sums: Sums, count: int, time: PieceTime) -> None:
-        """I (docs/fleet.md): kept steps x what one would take ideally."""
+    def _add_kept(self, sums: Sums, count: int, time: PieceTime) -> None:
+        """P and I (docs/fleet.md): kept training, and kept steps x what one would take ideally."""
+        kept = count * (time.ns.get(PRODUCTIVE, 0) + time.ns.get(SLOWDOWN, 0))
+        sums.kept += kept
         if not self._ideal_is_known:
             return
         labels = self.labels
@@ -165,7 +169,7 @@ class RunAmounts:
         if seconds is None and labels.flops_per_step is not None and labels.peak_flops is not None:
             seconds = labels.flops_per_step / (count * labels.peak_flops)
         sums.ideal += Fraction(time.steps) * count * (seconds or 0) * 10**9
-        sums.ideal_kept += count * (time.ns.get(PRODUCTIVE, 0) + time.ns.get(SLOWDOWN, 0))
+        sums.ideal_kept += kept
 
     def _partial(self, piece: Holding) -> int:
         """Time (ns) of a piece in which fewer slices were active than there are."""

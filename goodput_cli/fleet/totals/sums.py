@@ -45,6 +45,8 @@ class Sums:
     """Chip time of a run with allocations for which none was there."""
     allocated: int = 0
     """A: chip time in which all of a job's accelerators were held at once."""
+    kept: int = 0
+    """P: chip time of kept training in allocated time, slowdown included: a slow step is the program's loss."""
     waiting: int = 0
     """Chip time in the queue."""
     at_risk: int = 0
@@ -105,11 +107,6 @@ class Sums:
     def held_lost(self) -> int:
         """The part of it in which accelerators were held: only that costs."""
         return self.held - self.held_productive
-
-    @property
-    def kept(self) -> int:
-        """P: chip time of kept training, slowdown included: a step that is slow is the program's loss."""
-        return self.chip[PRODUCTIVE] + self.chip[SLOWDOWN]
 
     @property
     def goodput(self) -> Fraction | None:

@@ -16,7 +16,7 @@ from goodput_cli.analysis.rolling.sheet import rolling_lines
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import cost_text
-from goodput_cli.report.markdown import category_text, escape, folded, name_text, table_head, table_row
+from goodput_cli.report.markdown import category_text, code_text, escape, folded, name_text, table_head, table_row
 from goodput_cli.report.messages import places_text
 from goodput_cli.report.sheets.markdown import table_lines
 from goodput_cli.report.strip import strip_lines
@@ -84,8 +84,8 @@ def _insights(analysis: Analysis) -> Iterator[str]:
     shown, rest = _split(analysis.insights, _MOST_INSIGHTS)
     for insight in shown:
         cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
-        command = name_text(insight.command_line(), _LONGEST_MESSAGE)
-        yield f"- **{cost}**: {name_text(insight.text)}. {escape(_sentence(insight.advice))} More: {command}"
+        command = code_text(insight.command_line(), _LONGEST_MESSAGE)
+        yield f"- **{cost}**: {name_text(insight.text)}. {escape(_sentence(insight.advice))} {command}"
     if rest:
         yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
 

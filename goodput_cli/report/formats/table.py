@@ -20,7 +20,18 @@ from goodput_cli.analysis.threshold import Verdict
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.strip import strip_lines
-from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, colour_of, put, sparkline
+from goodput_cli.report.terminal import (
+    GAP,
+    NARROWEST,
+    WIDEST_TEXT,
+    bar,
+    collected,
+    collecting_console,
+    colour_of,
+    put,
+    sparkline,
+)
+from goodput_cli.vocabulary.category_names import brief_name
 from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten
 
 _ROOM_FOR_TITLES = 132
@@ -32,14 +43,14 @@ _VERDICT_STYLES: dict[Verdict, str] = {"failed": "bold red", "warning": "yellow"
 
 
 def render(analysis: Analysis, page: Page) -> str:
-    """The analysis as lines of at most `page.width` columns (72 at least)."""
+    """The analysis as lines of at most `page.width` columns (40 at least)."""
     width = max(page.width, NARROWEST)
     console = collecting_console(width, page)
     _print_job(console, analysis, width)
     console.print()
     _print_headline(console, analysis)
     _print_thresholds(console, analysis, width)
-    for line in insight_lines(analysis, width - 2, page):
+    for line in insight_lines(analysis, min(width, WIDEST_TEXT) - 2, page):
         put(console, line)
     console.print()
     for line in strip_lines(analysis, min(page.width, width) - 2, page):
@@ -102,6 +113,8 @@ def _categories(analysis: Analysis, width: int, page: Page) -> Table:
         *(_cells(row.name, row.title, seconds_text(row.ns), duration(row.ns), row.percent, wide) for row in rows),
         _cells("total", "", seconds_text(total), duration(total), "100.00 %", wide),
     ]
+    lines = lines if _needed(lines) < width else [[brief_name(name), *others] for name, *others in lines]
+    lines = lines if _needed(lines) < width else [[name, time] for name, time, _ in lines]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
     bar_width = max(0, min(_BAR_WIDTH, width - 1 - sum(widths) - GAP * len(widths) - 1))
     drawn = [Text(bar(row.share, bar_width, page.unicode), colour_of(row.category, page)) for row in rows]
@@ -114,6 +127,11 @@ def _categories(analysis: Analysis, width: int, page: Page) -> Table:
     for cells, drawn_bar, style in zip(lines, [Text(), *drawn, Text()], styles, strict=True):
         table.add_row(*(Text(cell, style=style) for cell in cells), drawn_bar)
     return table
+
+
+def _needed(lines: Sequence[Sequence[str]]) -> int:
+    """How wide a table of these cells is."""
+    return sum(GAP + max(map(cell_len, column)) for column in zip(*lines, strict=True)) - GAP
 
 
 def _cells(name: str, title: str, seconds: str, time: str, share: str, wide: bool) -> list[str]:

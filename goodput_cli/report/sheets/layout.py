@@ -30,6 +30,8 @@ class LaidOut:
     """Whether its cells may be shortened."""
     brief: Sequence[str] | None
     """Shorter cells, for want of room."""
+    spare: bool = False
+    """Whether it is left out first."""
     head: tuple[str, ...] = ()
     """The heading, line by line."""
     width: int = field(default=0)
@@ -77,7 +79,7 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
     """Make columns fit into `room` beside a number of bars; returns the headings of those that were left out.
 
     First shorter cells, from the right; then headings in two lines. Bars give way then, the widest text is narrowed,
-    and the last columns are left out.
+    and spare columns are left out, then the last ones.
     """
     with_bars = room - bars * (_GOOD_BAR + GAP)
     for column in reversed(columns):
@@ -90,10 +92,11 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
 
 
 def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
-    """Narrow texts as far as they still say something; else leave out columns at the end."""
-    left_out: list[str] = []
+    """Narrow texts as far as they still say something; else leave out columns, spare ones first."""
+    left_out: list[LaidOut] = []
     while len(columns) > 1 and _needed(columns) - _slack(columns) > room:
-        left_out.insert(0, columns.pop().heading)
+        spare = [at for at, column in enumerate(columns) if column.spare]
+        left_out.append(columns.pop(spare[-1] if spare else -1))
     while (excess := _needed(columns) - room) > 0:
         wide = [column for column in columns if column.slack > 0]
         if not wide:
@@ -102,7 +105,7 @@ def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
         widest = max(wide, key=lambda column: column.width)
         others = max([column.width for column in wide if column is not widest], default=0)
         widest.width -= min(excess, max(widest.width - max(others, _LEAST_TEXT), 1))
-    return left_out
+    return [column.heading for column in sorted(left_out, key=lambda column: column.place)]
 
 
 def _slack(columns: Sequence[LaidOut]) -> int:

@@ -18,7 +18,7 @@ from goodput_cli.vocabulary.text import safe
 
 
 def render(sheet: Sheet, page: Page) -> str:
-    """The sheet as lines of at most `page.width` columns (72 at least)."""
+    """The sheet as lines of at most `page.width` columns (40 at least)."""
     width = max(page.width, NARROWEST)
     before = collecting_console(width, page)
     put(before, Text(safe(sheet.title), style="bold"))
@@ -67,7 +67,7 @@ def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: 
         texts = [safe(text) for text in cell_texts(column, cells)]
     if column.brief is not None:
         brief = [safe(column.brief(cell)) if isinstance(cell, str) else "" for cell in cells]
-    return LaidOut(place, safe(column.heading), texts, is_left(column), column.kind == "text", brief)
+    return LaidOut(place, safe(column.heading), texts, is_left(column), column.kind == "text", brief, column.spare)
 
 
 def _bars(column: Column, rows: Sequence[Sequence[Cell]], place: int, size: tuple[int, int], page: Page) -> list[str]:
