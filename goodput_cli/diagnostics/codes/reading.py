@@ -78,7 +78,7 @@ READING: dict[str, Code] = {
         "An event does not say which job it is of.",
         "It is dropped: it belongs to no job.",
         "Let the writer set job_name on every line. One that is written already gets a name by jq -c '.job_name = "
-        "\"NAME\"' LOG | goodput analyze - and the like.",
+        '"NAME"\' LOG | goodput analyze - and the like.',
     ),
     "unplaced_duration": Code(
         "error",
