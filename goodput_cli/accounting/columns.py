@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,25 @@ def places_behind(values: NDArray[Any], place: NDArray[np.intp], targets: NDArra
     return result
 
 
-def places_within(values: NDArray[Any], start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
+class Readable(Protocol):
+    """What can be read as a column is, by places."""
+
+    def __getitem__(self, places: Rows, /) -> NDArray[Any]: ...
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """`column[rows]`, of which only what is read is made."""
+
+    column: NDArray[Any]
+    rows: Rows
+
+    def __getitem__(self, places: Rows) -> NDArray[Any]:
+        """Some of its values."""
+        return np.asarray(self.column[self.rows[places]])
+
+
+def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
     """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
     low, high = start.astype(np.intp), stop.astype(np.intp)
     searching = np.flatnonzero(low < high)

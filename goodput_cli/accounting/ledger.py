@@ -16,6 +16,7 @@ from goodput_cli.vocabulary.categories import Category
 Key = tuple[Category, int]
 """A category, and the code of its label (-1 for categories without labels)."""
 _SLOWED = frozenset({Category.PRODUCTIVE, Category.SLOWDOWN})
+_CATEGORIES = max(Category) + 1
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _LONG = 1 << 16
 _STRIDE = 16
@@ -34,14 +35,21 @@ class _Account:
 
 
 class Ledger:
-    """Running totals of the categories of one job's segments."""
+    """Running totals of the categories of one job's segments.
+
+    Segments leave no gap, so that a long job needs no account of the category with the most of them, mostly kept
+    training: it has what the others leave.
+    """
 
     def __init__(self, segments: Segments) -> None:
         self._edges = segments.edges
         self.start = int(segments.edges[0])
         self.end = int(segments.edges[-1])
         self._accounts: dict[Key, _Account] = {}
+        self._rest = _most_frequent(segments.category) if len(segments) > _LONG else None
         for category in codes_in(segments.category):
+            if self._rest == (category, -1):
+                continue
             chosen = positions(segments.category == category)
             if category != Category.CUSTOM:
                 self._accounts[Category(category), -1] = self._account(chosen)
@@ -101,7 +109,7 @@ class Ledger:
     @property
     def keys(self) -> tuple[Key, ...]:
         """The categories that occur, in the order in which people are shown them."""
-        keys = set(self._accounts)
+        keys = set(self._accounts) | ({self._rest} if self._rest else set())
         if self.has_slowdown:
             keys |= {(category, -1) for category in _SLOWED}
         return tuple(sorted(keys))
@@ -123,7 +131,11 @@ class Ledger:
 
         categories = only if only is None or _SLOWED.isdisjoint(only) else _SLOWED.union(only)
         keys = self.keys if categories is None else [key for key in self.keys if key[0] in categories]
-        amounts = {key: within(self._accounts[key]) if key in self._accounts else nothing for key in keys}
+        needed = self._accounts.keys() if self._rest in keys else keys
+        known = {key: within(account) for key, account in self._accounts.items() if key in needed}
+        if self._rest is not None and self._rest in keys:
+            known[self._rest] = end - start - sum(known.values(), nothing)
+        amounts = {key: known.get(key, nothing) for key in keys}
         if self.has_slowdown and (Category.PRODUCTIVE, -1) in amounts:
             slow = within(self._slowdown)
             amounts[Category.SLOWDOWN, -1] = slow
@@ -133,3 +145,10 @@ class Ledger:
     def slowdown_upto(self, time: I64) -> I64:
         """Total `training_slowdown` (ns) up to each instant."""
         return self._upto(self._slowdown, time, self._at(time))
+
+
+def _most_frequent(category: NDArray[np.int8]) -> Key | None:
+    """The one that most segments have; None where that has labels, and so an account for each."""
+    counts = sum(np.bincount(category[start:stop], minlength=_CATEGORIES) for start, stop in blocks(len(category)))
+    most = Category(int(np.argmax(counts)))
+    return None if most == Category.CUSTOM else (most, -1)

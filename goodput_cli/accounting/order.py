@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -126,7 +127,7 @@ def _has_twin(group: EventTable, begins: Mask) -> Mask:
     return np.asarray(np.isin(key, key[begins], kind="sort"))
 
 
-def _rank_by_content(codes: NDArray[np.signedinteger], values: tuple[object, ...]) -> NDArray[np.int64]:
+def _rank_by_content(codes: NDArray[np.signedinteger], values: Sequence[object]) -> NDArray[np.int64]:
     """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
     used = distinct(codes)
     used = used[used >= 0]

@@ -12,7 +12,7 @@ from goodput_cli.accounting.columns import row_type, run_heads
 from goodput_cli.accounting.kept_time import kept_and_dead_time
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of
 from goodput_cli.accounting.training.kept import KeptTraining
-from goodput_cli.arrays import I64, Rows, blocks
+from goodput_cli.arrays import I64, Patched, Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
@@ -75,7 +75,9 @@ class Segments:
         end_row[training] = self.kept_training.spans.end_rows(holder[training])
         return row, end_row
 
-    def _of_holder(self, segments: Rows, of_claim: NDArray[Any], of_span: NDArray[Any] | None, none: int) -> I64:
+    def _of_holder(
+        self, segments: Rows, of_claim: NDArray[Any], of_span: NDArray[Any] | Patched | None, none: int
+    ) -> I64:
         holder = self.holder[segments]
         values = np.full(len(holder), none, dtype=np.int64)
         claimed = np.flatnonzero(holder < NOBODY)
@@ -114,7 +116,7 @@ def partition(
     dead_time: tuple[I64, I64],
     start: int,
     end: int,
-    at_once: int = 1 << 15,
+    at_once: int = 1 << 14,
 ) -> Segments:
     """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
+from goodput_cli.errors import UsageError
+
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
@@ -19,6 +21,15 @@ EXPRESSION = re.compile(rf"\s*(.+?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-
 COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
+
+
+def check_can_hold(text: str, comparison: str, limit: Fraction, *, is_share: bool) -> None:
+    """`UsageError` for an expression that no value makes true, such as 'goodput<0': a gate that never fails. is_share:
+    whether values are from 0 to 100 %; all others are 0 or more."""
+    above = is_share and ((comparison == ">" and limit >= 100) or (comparison in (">=", "==") and limit > 100))
+    if above or (comparison == "<" and limit <= 0) or (comparison in ("<=", "==") and limit < 0):
+        side = "above 100 %" if above else "below 0"
+        raise UsageError(f"{text!r} never holds, since nothing is {side}: it is no gate")
 
 
 @dataclass(frozen=True)

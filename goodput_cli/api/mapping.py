@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from goodput_cli.errors import UsageError
 
@@ -63,9 +63,12 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     return "".join(f"{sentence}\n" for sentence in explain(line, mappings))
 
 
-def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequence[str]) -> MappingReport:
-    """What each rule of each mapping reads of sources that are files: of the mappings that were typed, and of the
-    others (`mapping` has all) if they read anything. Failing samples are in the report. Raises UsageError."""
+def mapping_report(
+    typed: Sequence[str], mapping: Sequence[str], sources: Sequence[str], stdin: BinaryIO | None = None
+) -> MappingReport:
+    """What each rule of each mapping reads of the sources: of the mappings that were typed, and of the others
+    (`mapping` has all) if they read anything. stdin: what stands behind `-`, which is read to its end. Failing samples
+    are in the report. Raises UsageError."""
     from goodput_cli.analysis.check.mapped import mapping_sheet, refused_notes, unread_sheet
     from goodput_cli.events.documents import says_something
     from goodput_cli.events.hints import Hints
@@ -77,8 +80,7 @@ def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequen
     loaded = load_mappings(read_files(mapping), samples=False).named
     own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
     hints = Hints(mapping=tuple(mapping), samples=False)
-    files = [source for source in sources if source != _STDIN]
-    lines: Iterator[Line] = lines_of(files, loaded, lambda head: says_something(head, hints))
+    lines: Iterator[Line] = lines_of(sources, loaded, lambda head: says_something(head, hints), stdin)
     found, rest, examples = matches(loaded, lines)
     shown = [one for one in found if one.made.name in own or one.lines]
     sheets = [mapping_sheet(one.made.name, one.rules, refused_notes(one.refused)) for one in shown]
@@ -89,5 +91,5 @@ def mapping_report(typed: Sequence[str], mapping: Sequence[str], sources: Sequen
         tuple(sheets),
         tuple(refused for one in named or shown for refused in (*one.refused, *one.near)),
         tuple(str(error) for one in found for error in failed_samples(one.made)),
-        not named or any(one.finds_steps for one in named) or len(files) < len(sources),
+        not named or any(one.finds_steps for one in named),
     )

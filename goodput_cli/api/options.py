@@ -169,22 +169,23 @@ def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     return reading, make_question(**given)
 
 
-def spelled_out(options: type) -> Callable[[Function], Function]:
-    """Show the names and defaults in `**options` to `help()` and `inspect.signature`. options: the TypedDict."""
+def spelled_out(options: type, *more: type) -> Callable[[Function], Function]:
+    """Show the names and defaults in `**options` to `help()` and `inspect.signature`. options: the TypedDict; more:
+    where options are declared besides those of reading and accounting."""
 
     def decorate(function: Function) -> Function:
-        known = [*declared(Reading), *declared(Question)]
+        known = [one for place in (Reading, Question, *more) for one in declared(place)]
         defaults = {one.keyword: False if one.option.negative else one.default for one in known}
         defaults |= {one.name: one.default for one in fields(Reading)}
         kinds = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
         own = inspect.signature(function)
         first = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        more = [
+        listed = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
             for name, default in defaults.items()
             if name in kinds
         ]
-        function.__signature__ = own.replace(parameters=[*first, *more])  # type: ignore[attr-defined]
+        function.__signature__ = own.replace(parameters=[*first, *listed])  # type: ignore[attr-defined]
         return function
 
     return decorate

@@ -18,21 +18,34 @@ _VERY_NEAR = 0.88
 
 
 def misread_variables(command: str, options: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
-    """A warning for each variable that was probably meant for a command and is not read.
+    """A warning for each variable that was probably meant for a command and is not read, or is a gate and empty.
 
     options: the names of the variables that the command reads, such as `GOODPUT_ANALYZE_FAIL_UNDER`.
     """
     own = f"{_PREFIX}{command.upper().replace('-', '_')}_"
     gates = [name for name in options if name.removeprefix(own) in _GATES]
     for name in sorted(environment):
-        if not name.startswith(_PREFIX) or name in options or _KUBERNETES.search(name):
+        if name in gates and not environment[name].strip():
+            yield f"warning: the variable {name} is empty, which is no gate"
+        if name in options or not name.upper().startswith(_PREFIX) or _KUBERNETES.search(name.upper()):
             continue
-        known, least = (options, _NEAR) if name.startswith(own) else (gates, _VERY_NEAR)
-        meant = _nearest(name.removeprefix(own).removeprefix(_PREFIX), [one.removeprefix(own) for one in known], least)
+        meant = _meant(name.upper(), own, options, gates)
         if meant:
-            yield f"warning: the variable {safe(name)} is not read; {own}{meant} is"
+            yield f"warning: the variable {safe(name)} is not read; {meant} is"
 
 
-def _nearest(name: str, known: Sequence[str], least: float) -> str | None:
-    best = max(known, key=lambda one: likeness(name, one), default=None)
-    return best if best is not None and likeness(name, best) >= least else None
+def _meant(name: str, own: str, options: Sequence[str], gates: Sequence[str]) -> str | None:
+    """The variable that is probably meant by another one. own: what those of the command begin with."""
+    if name.startswith(own):
+        return _nearest(name, options, own, _NEAR)
+    without_command = _nearest(name, gates, own, _VERY_NEAR)
+    if without_command is not None or likeness(name[: len(own)], own) < _VERY_NEAR:
+        return without_command
+    return max(gates, key=lambda one: likeness(name, one), default=None)  # the command is misspelled
+
+
+def _nearest(name: str, known: Sequence[str], own: str, least: float) -> str | None:
+    """That of some variables of a command whose own part is nearest."""
+    part = name.removeprefix(own).removeprefix(_PREFIX)
+    best = max(known, key=lambda one: likeness(part, one.removeprefix(own)), default=None)
+    return best if best is not None and likeness(part, best.removeprefix(own)) >= least else None

@@ -26,6 +26,7 @@ _OTHER_NAMES = {
     "--slowest": ("--top", "--limit"),
 }
 """What other tools call the same: nothing in the spelling leads from one to the other."""
+_GATES = ("--fail-if", "--fail-under", "--warn-if")
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
@@ -79,6 +80,9 @@ class GroupedCommand(click.Command):
         except click.NoSuchOption as error:
             name, known = error.option_name, {one for param in self.params for one in param.opts}
             meant = next((ours for ours, theirs in _OTHER_NAMES.items() if name in theirs and ours in known), None)
+            if meant is None and name in _GATES:
+                message = f"No such option {name!r}. Gates are in goodput analyze, compare, advise, fleet and monitor."
+                raise click.NoSuchOption(name, message, ctx=ctx) from error
             if meant is None:
                 raise
             message = f"No such option {name!r}. Did you mean {meant!r}?"

@@ -47,7 +47,7 @@ class Session(Generic[Answer]):
     def reading(self, then: str = "accounting") -> Iterator[JobOptions]:
         """The options with what reading needs: standard input, and a line that shows how far it is (and `then`)."""
         with reading_progress(wanted=self.shows_progress, then=then) as progress:
-            yield {**self.options, "stdin": self._stdin(), "progress": progress, "notice": print_safely}
+            yield {**self.options, "stdin": self.stdin, "progress": progress, "notice": print_safely}
 
     def analyze(
         self,
@@ -86,7 +86,9 @@ class Session(Generic[Answer]):
             return NotEnoughData.exit_code
         return ProblemsFound.exit_code if self.volume.strict and problems(diagnostics) else 0
 
-    def _stdin(self) -> BinaryIO | None:
+    @property
+    def stdin(self) -> BinaryIO | None:
+        """What stands behind `-`; None where that is not among the sources."""
         if "-" not in self.sources:
             return None
         if sys.stdin is None:

@@ -17,6 +17,7 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.columns import Columns, Wrapping
+from goodput_cli.events.details import Details
 from goodput_cli.events.envelope import (
     CONTAINER_LINE,
     INSERT_ID,
@@ -38,9 +39,10 @@ from goodput_cli.events.formats.base import Entry, Format, Output, Records
 from goodput_cli.events.grouped import take, without_nulls
 from goodput_cli.events.growing import constant
 from goodput_cli.events.hints import Hints
+from goodput_cli.events.interner import Interner
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.recognise import Recogniser
-from goodput_cli.events.rows import Interner, Origin, RowBuilder, build_table, joined
+from goodput_cli.events.rows import Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
@@ -63,7 +65,7 @@ class Decoder:
         self._jobs: Interner[str] = Interner()
         self._entries: Interner[Identity] = Interner()
         self._rows = RowBuilder()
-        self._output = Output(self._rows, self.notes, Interner(), Interner(), TimestampReader(load_zone(timezone)))
+        self._output = Output(self._rows, self.notes, Interner(), Details(), TimestampReader(load_zone(timezone)))
         self._zones = EntryZones() if timezone == AUTO else None
         self._output = replace(self._output, zones=self._zones)
         self._envelopes = EnvelopeReader()

@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.end_times import end_times
 from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, taken
 
-T = TypeVar("T", bound=Hashable)
 _PIECE = 1 << 20
 _DEFAULTS: dict[str, int] = {
     "step": NO_STEP, "step_time": NONE, "rank": NONE, "label": NONE, "detail": NONE, "writer": NONE,
 }  # fmt: skip
 
-_NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8}
+_NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8, "detail": np.int16}
 """Columns that are narrower as long as that is enough."""
 
 _Added = NDArray[Any] | int | None
 """What was added of a column: a value a row, one for all, or of `end` none, where it is `time`."""
-
-
-class Interner(Generic[T]):
-    """Numbers distinct values from 0 in the order in which they come."""
-
-    def __init__(self) -> None:
-        self._codes: dict[T, int] = {}
-
-    def code(self, value: T) -> int:
-        """The number of a value."""
-        return self._codes.setdefault(value, len(self._codes))
-
-    def codes(self, values: Sequence[T]) -> NDArray[np.int32]:
-        """int32[n]: the number of each value."""
-        known = self._codes
-        codes = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int32)
-        return constant(len(codes), int(codes[0])) if len(codes) and (codes == codes[0]).all() else codes
-
-    def values(self) -> tuple[T, ...]:
-        """All values, in order of their numbers."""
-        return tuple(self._codes)
 
 
 @dataclass(frozen=True)
@@ -73,7 +52,7 @@ class RowBuilder:
         self._order: list[I64] = []
         self._block: dict[str, list[_Added]] = {name: [] for name in COLUMNS}
         self._done = {name: GrowingColumn(dtype, _NARROW.get(name)) for name, dtype in COLUMNS.items() if name != "end"}
-        self._ends: GrowingColumn | None = None  # while every event ends when it begins
+        self._lasting = GrowingColumn(np.int64), GrowingColumn(np.int64)  # rows with an end of their own, and it
 
     def add(
         self,
@@ -120,25 +99,25 @@ class RowBuilder:
             pieces.clear()
 
     def _append_ends(self, ends: NDArray[Any] | None, times: list[_Added], arrival: NDArray[np.intp] | None) -> None:
-        if ends is None and self._ends is None:
+        if ends is None:
             return
-        if self._ends is None:
-            self._ends = GrowingColumn(np.int64)
-            if len(self._done["time"]):
-                self._ends.append(self._done["time"].rows())
-        same = ends if ends is not None else _joined("time", times, times, arrival)
-        assert same is not None
-        self._ends.append(same)
+        time = _joined("time", times, times, arrival)
+        own = np.flatnonzero(ends != time)
+        if len(own) == 0:
+            return
+        for column, piece in zip(self._lasting, (own + len(self._done["time"]), ends[own]), strict=True):
+            column.append(piece)
 
-    def columns(self, *, more: bool = False) -> dict[str, NDArray[Any]]:
+    def columns(self, *, more: bool = False) -> dict[str, Any]:
         """All rows as whole columns. more: whether rows will still be added; the columns are copies then, else the
         builder is of no use afterwards.
 
-        A column of one value takes no memory; `end` is the very array `time` if no event has an end of its own.
+        A column of one value takes no memory; of `end` those are held that are not `time` (see `end_times`).
         """
         take = GrowingColumn.snapshot if more else GrowingColumn.finish
-        whole = {name: take(column) for name, column in self._done.items()}
-        whole["end"] = whole["time"] if self._ends is None else take(self._ends)
+        whole: dict[str, Any] = {name: take(column) for name, column in self._done.items()}
+        rows, own = map(take, self._lasting)
+        whole["end"] = end_times(whole["time"], rows, own)
         return {name: whole[name] for name in COLUMNS}
 
 
@@ -204,7 +183,7 @@ def build_table(
     jobs: tuple[str, ...],
     labels: tuple[str, ...],
     sources: tuple[str, ...],
-    details: tuple[tuple[Any, ...], ...],
+    details: Sequence[tuple[Any, ...]],
     entries: tuple[tuple[str, str, str], ...],
     writers: tuple[tuple[str, str], ...] = (),
 ) -> EventTable:

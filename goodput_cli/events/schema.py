@@ -6,13 +6,16 @@ the engine can work on all events at once and ten million of them fit in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from goodput_cli.arrays import Patched
+from goodput_cli.events.end_times import taken_ends
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -126,8 +129,8 @@ class EventTable:
 
     time: NDArray[np.int64]
     """ns since 1970 UTC."""
-    end: NDArray[np.int64]
-    """ns since 1970 UTC; equals `time` but for `Edge.INTERVAL`."""
+    end: NDArray[np.int64] | Patched
+    """ns since 1970 UTC; equals `time` but for `Edge.INTERVAL`. Read as an array is."""
     kind: NDArray[np.int8]
     """Values of `Kind`."""
     edge: NDArray[np.int8]
@@ -140,7 +143,8 @@ class EventTable:
     """Node rank; NONE where there is none. Formats of text leave it out and name rank and node by `writer`."""
     label: NDArray[np.int32] | NDArray[np.int8]
     """int8 where that is enough."""
-    detail: NDArray[np.int32]
+    detail: NDArray[np.int32] | NDArray[np.int16]
+    """int16 where that is enough."""
     job: NDArray[np.int32]
     source: NDArray[np.int32]
     line: NDArray[np.int64] | NDArray[np.int32]
@@ -152,7 +156,7 @@ class EventTable:
     labels: tuple[str, ...] = ()
     """Upper case."""
     sources: tuple[str, ...] = ()
-    details: tuple[tuple[Any, ...], ...] = ()
+    details: Sequence[tuple[Any, ...]] = ()
     """What an event says beyond the columns: the remaining fields of an Orbax line; active, total and available slices
     of `Kind.SLICES`. Two events with equal columns and equal detail are the same event."""
     entries: tuple[tuple[str, str, str], ...] = ()
@@ -177,19 +181,23 @@ class EventTable:
         columns: dict[str, Any] = {}
         for name in COLUMNS:
             column = getattr(self, name)
+            if isinstance(column, Patched):
+                columns[name] = taken_ends(column, rows, columns["time"])
+                continue
             if id(column) not in done:
                 done[id(column)] = taken(column, rows)
             columns[name] = done[id(column)]
         return replace(self, **columns)
 
     def compacted(self) -> EventTable:
-        """The same events in less memory: a column of one value takes none, line numbers and labels are as wide as
-        they have to be."""
+        """The same events in less memory: a column of one value takes none; line numbers, labels and details are as
+        wide as they have to be."""
         columns: dict[str, Any] = {name: _constant_if_it_is(getattr(self, name)) for name in _OFTEN_CONSTANT}
         if int(self.line.max(initial=0)) <= np.iinfo(np.int32).max:
             columns["line"] = self.line.astype(np.int32, copy=False)
-        if columns["label"] is self.label and len(self.labels) < np.iinfo(np.int8).max:
-            columns["label"] = self.label.astype(np.int8, copy=False)
+        for name, narrow, values in (("label", np.int8, self.labels), ("detail", np.int16, self.details)):
+            if columns[name] is getattr(self, name) and len(values) < np.iinfo(narrow).max:
+                columns[name] = columns[name].astype(narrow, copy=False)
         return replace(self, **columns)
 
     def where(self, row: int) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from goodput_cli.analysis.measures import ENDED
 from goodput_cli.errors import UsageError
@@ -158,6 +159,28 @@ class Grouping:
     def failing(self) -> tuple[str, ...]:
         """How attempts end that failed."""
         return self.failures or FAILURES
+
+
+class GroupingOptions(TypedDict, total=False):
+    """How to choose, label and sum up, for editors and type checkers: the arguments that a `Grouping` is made of. Each
+    is described at the field of its name; what is left out or None is as by default."""
+
+    runs: Literal["each", "all", "last"]
+    distinct_by: Literal["name", "cluster", "source-folder"]
+    last: str | int | None
+    alive_within: str | int
+    accelerators: int | None
+    price_per_hour: str | float | Fraction | None
+    currency: str
+    count_unlogged: bool
+    saved_only: bool
+    by: Sequence[str]
+    sizes: str | tuple[int, ...] | None
+    failures: str | tuple[str, ...] | None
+    weight: Literal["chips", "time"]
+    top: int
+    sort: Literal["lost", "goodput", "name", "hours"]
+    limit: int | None
 
 
 def size_class(bounds: tuple[int, ...], accelerators: int | None) -> str:

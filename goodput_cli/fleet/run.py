@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import Source, addresses, split
+from goodput_cli.api.options import SharedOptions, Source, addresses, spelled_out, split
 from goodput_cli.errors import GoodputError, NotEnoughData
-from goodput_cli.fleet.grouping import Grouping
+from goodput_cli.fleet.grouping import Grouping, GroupingOptions
 from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
 from goodput_cli.fleet.question import FleetQuestion, Inventory, Tables
 from goodput_cli.vocabulary.option import declared
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
+class FleetOptions(SharedOptions, GroupingOptions, total=False):
+    """How to read, how to account, and how to add up."""
+
+
+@spelled_out(FleetOptions, Grouping)
 def fleet_report(
     sources: Source | Sequence[Source],
     *,
@@ -43,26 +48,36 @@ def fleet_report(
     sacct: Paths = (),
     allocations: Paths = (),
     capacity: Paths = (),
-    workers: Workers | None = None,
+    workers: int | Workers | None = None,
     store: str | os.PathLike[str] | None = None,
-    **options: Any,
+    **options: Unpack[FleetOptions],
 ) -> FleetReport:
     """Read the logs, account for every run of every job, and add them up.
 
     jobs: globs; only jobs whose names match one. labels, sacct, allocations, capacity: files with what logs do not say
-    (docs/fleet.md). workers: processes or a dask cluster; the answer is the same. store: a folder in which results are
-    kept and found again. Other options are those of `Grouping` by name, and those of `goodput_cli.jobs` but `job_name`
-    and `run`; times are absolute.
+    (docs/fleet.md). workers: how many processes, None for as many as pay, or `Workers` with a dask cluster; the answer
+    is the same. store: a folder in which results are kept and found again. Other options are those of `Grouping` by
+    name, and those of `goodput_cli.jobs` but `job_name` and `run`; times are absolute. `FleetReport.total` has the
+    whole, `weeks`, `sizes` and `groups` its parts, `runs` a row a run, and `not_analysed` what is in none of them.
 
     Raises UsageError (also with file and line in a table), SourceError where nothing can be listed, NotEnoughData
     where no run lies in the window, and GoodputError where the store or the scheduler cannot be used.
     """
-    typed = [(one, options.pop(one.keyword)) for one in declared(Grouping) if one.keyword in options]
+    rest: dict[str, Any] = dict(options)
+    typed = [(one, rest.pop(one.keyword)) for one in declared(Grouping) if one.keyword in rest]
     grouping = Grouping(**{one.name: one.value(value) for one, value in typed if value is not None})
-    question = FleetQuestion(grouping, *split(options), tuple(jobs))
+    question = FleetQuestion(grouping, *split(rest), tuple(jobs))
     given = {"labels": labels, "sacct": sacct, "allocations": allocations, "capacity": capacity}
     tables = Tables(**{one.name: one.value(given[one.name]) for one in declared(Tables)})
-    return report_on(question, addresses(sources), tables, workers or Workers(), None if store is None else Path(store))
+    folder = None if store is None else Path(store)
+    return report_on(question, addresses(sources), tables, _workers(workers), folder)
+
+
+def _workers(asked: int | Workers | None) -> Workers:
+    if isinstance(asked, Workers):
+        return asked
+    count = next(one for one in declared(Workers) if one.name == "workers")
+    return Workers(workers=None if asked is None else count.value(asked))
 
 
 def report_on(

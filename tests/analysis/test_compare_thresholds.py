@@ -78,6 +78,9 @@ def test_every_name_can_be_asked(name: str) -> None:
         ("goodput:-" + "9" * 5000, "write NAME:CHANGE"),
         ("custom:-2pp", "there is no 'custom'"),
         (":-2pp", "write NAME:CHANGE"),
+        ("goodput:-200pp", "never holds"),
+        ("steps.p99:-100%", "never holds"),
+        ("insight:hang:+1m", "there is no 'insight:hang' to compare; names are"),
     ],
 )
 def test_what_is_not_an_expression_is_wrong_usage(text: str, words: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.disruptions.reliability import Reliability
-from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold, read_threshold
 from goodput_cli.analysis.results import AtRisk, Elastic, StepStatistics, Window
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
@@ -66,6 +66,24 @@ def test_every_category_can_be_asked() -> None:
 def test_what_is_not_an_expression_is_wrong_usage(text: str) -> None:
     with pytest.raises(UsageError):
         parse_threshold(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["goodput<0", "goodput<=-1", "goodput>100", "custom:EVAL>=100.5%", "insight:hang>120%", "steps.p99<0s"]
+)
+def test_what_never_holds_is_no_gate(text: str) -> None:
+    with pytest.raises(UsageError, match="never holds"):
+        read_threshold(text)
+
+
+def test_the_edges_can_hold() -> None:
+    for text in ("goodput<=0", "goodput>=100", "excluded>150%", "disruptions>1000", "goodput<100"):
+        assert read_threshold(text) == parse_threshold(text)
+
+
+def test_categories_are_known_by_their_short_names() -> None:
+    assert parse_threshold("recovery>1h").name == "infrastructure_recovery_from_disruption"
+    assert parse_threshold("Checkpoint save>5%").name == "unproductive_checkpoint_save_time"
 
 
 def test_a_misspelt_name_gets_a_hint() -> None:

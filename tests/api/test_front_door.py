@@ -18,6 +18,7 @@ from goodput_cli.accounting.rules import Method
 from goodput_cli.analysis.question import Question, QuestionOptions, make_question
 from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
+from goodput_cli.fleet.grouping import Grouping
 from goodput_cli.report.base import Page
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.option import declared
@@ -25,7 +26,7 @@ from goodput_cli.vocabulary.text import safe
 
 ROOT = Path(__file__).parents[2]
 PRIMER = ROOT / "sample_logs" / "primer-50-percent.jsonl"
-FUNCTIONS = ("analyze", "compare", "jobs", "check", "reconcile", "watch")
+OF_A_JOB = ("analyze", "compare", "jobs", "check", "reconcile", "watch")
 
 
 def python(code: str) -> str:
@@ -49,12 +50,13 @@ def test_nothing_heavy_is_imported_before_it_is_asked_for() -> None:
     assert python(code).split()[-1] == "False"
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", [*OF_A_JOB, "fleet_report"])
 def test_all_functions_take_the_same_options(name: str) -> None:
     function = getattr(goodput_cli, name)
     parameters = inspect.signature(function).parameters
-    shared = {one.keyword for one in declared(Question)} - {"window", "every"}
-    assert shared | {one.keyword for one in declared(Reading)} <= {*parameters}
+    shared = {one.keyword for place in (Question, Reading) for one in declared(place)} - {"window", "every"}
+    own = {one.keyword for one in declared(Grouping)} if name == "fleet_report" else {"job_name", "run"}
+    assert shared - {"job_name", "run"} | own <= {*parameters}
     assert "options" not in parameters
     assert parameters["stall_factor"].default == 5.0
     assert "stall_factor" in pydoc.plain(pydoc.render_doc(function))

@@ -160,6 +160,8 @@ OPTIONS = [f"GOODPUT_ANALYZE_{name}" for name in ("FAIL_UNDER", "FAIL_IF", "WARN
         ("GOODPUT_FAIL_UNDER", "GOODPUT_ANALYZE_FAIL_UNDER"),
         ("GOODPUT_STRICT", "GOODPUT_ANALYZE_STRICT"),
         ("GOODPUT_ANALYZE_JOBNAME", "GOODPUT_ANALYZE_JOB_NAME"),
+        ("GOODPUT_ANALYSE_FAIL_UNDER", "GOODPUT_ANALYZE_FAIL_UNDER"),
+        ("goodput_analyze_fail_if", "GOODPUT_ANALYZE_FAIL_IF"),
     ],
 )
 def test_variables_that_are_not_read_are_said(variable: str, meant: str) -> None:
@@ -177,6 +179,12 @@ def test_variables_that_are_not_read_are_said(variable: str, meant: str) -> None
 )  # fmt: skip
 def test_other_variables_are_nobodys_business(variable: str) -> None:
     assert list(misread_variables("analyze", OPTIONS, {variable: "80"})) == []
+
+
+def test_an_empty_gate_is_said() -> None:
+    """Click takes an empty variable for none: a gate of CI whose input was not set would pass."""
+    said = list(misread_variables("analyze", OPTIONS, {"GOODPUT_ANALYZE_FAIL_UNDER": "", "GOODPUT_ANALYZE_OUTPUT": ""}))
+    assert said == ["warning: the variable GOODPUT_ANALYZE_FAIL_UNDER is empty, which is no gate"]
 
 
 def test_the_command_warns_and_goes_on(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,21 +190,23 @@ class Killer:
 """
 
 
-def test_a_document_that_kills_its_worker_is_listed_and_the_others_are_in(
+def test_a_document_that_kills_its_worker_is_listed_and_those_read_with_it_are_in(
     folder: Path, expected: dict[str, bytes]
 ) -> None:
+    """It lies in the middle: 13 documents are a task here, and the others of its task are tried again."""
+    killer = folder / "logs" / "job-0100-killer.jsonl"
     about = folder / "plugins" / "killer-1.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: killer\nVersion: 1\n")
     (about / "entry_points.txt").write_text("[goodput_cli.formats]\nkiller = killer_format:Killer\n")
     (folder / "plugins" / "killer_format.py").write_text(KILLER)
-    (folder / "logs" / "zz-killer.jsonl").write_text('{"job_name": "x", "kill": 1}\n')
+    killer.write_text('{"job_name": "x", "kill": 1}\n')
     try:
         found = answers(folder, "killer", "--workers", "2")
     finally:
-        (folder / "logs" / "zz-killer.jsonl").unlink()
+        killer.unlink()
         subprocess.run(["rm", "-rf", str(folder / "plugins")], check=True)
-    assert b'zz-killer.jsonl","reason":"killed its worker (out of memory?)"' in found["json"]
+    assert b'job-0100-killer.jsonl","reason":"killed its worker (out of memory?)"' in found["json"]
     assert found["csv"] == expected["csv"]
 
 

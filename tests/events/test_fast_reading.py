@@ -52,7 +52,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
 
 
 def details_one_by_one(records: Records, keys: list[str], plain: Callable[[Any], Any]) -> list[Any]:
-    return [tuple((key, plain(record[key])) for key in keys) for record in records.records]
+    return [tuple(plain(record[key]) for key in keys) for record in records.records]
 
 
 def content(log: EventLog) -> dict[str, Any]:

@@ -158,11 +158,13 @@ def test_what_is_too_large_for_a_worker_is_done_by_this_process_if_it_can(
 
 def test_a_program_asks_as_a_person_does(logs: Path) -> None:
     Path("labels.csv").write_text(text_of("job,team,accelerators", "job-*,search,8"))
-    report = goodput_cli.fleet_report(logs, labels="labels.csv", by=["team"], jobs=["job-*"])
+    report = goodput_cli.fleet_report(logs, labels="labels.csv", by=["team"], jobs=["job-*"], workers=1)
     assert isinstance(report, goodput_cli.FleetReport)
     assert [row.group for row in report.groups[0].rows] == ["search"]
     answer = fleet(str(logs), "--labels", "labels.csv", "-j", "job-*")
     assert report.total.goodput_percent == answer["totals"]["goodput_percent"]
+    with pytest.raises(goodput_cli.UsageError, match="number of processes"):
+        goodput_cli.fleet_report(logs, workers=0)
 
 
 def test_disruptions_of_a_fleet_are_those_that_disruptions_lists(logs: Path, capsys: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: 
     assert "Mapping train" in text
     assert "lines that no rule reads" in text
     assert "iter x: loss 9.9" in text
+
+
+def test_what_rules_read_of_a_stream_is_shown_too(
+    log: Path, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = tmp_path / "my.toml"
+    draft.write_text(printed("check", "--suggest", str(log)), encoding="utf-8")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(LOG.encode())))
+    text = printed("check", "--mapping", str(draft), "-")
+    assert "checked " in text
+    assert "Mapping train" in text
+    assert "stdin:2" in text
 
 
 def test_one_line_is_explained(log: Path, tmp_path: Path, printed: Printed) -> None:

@@ -14,6 +14,7 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import I64, Rows
+from goodput_cli.events.end_times import lasting
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 
@@ -101,10 +102,10 @@ def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
 
 def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
     """Whether an interval that is one line (an Orbax save or restore) lies across the instant of each row."""
-    lasting = np.flatnonzero(table.end > table.time)
-    latest = np.append(table.time[0], np.maximum.accumulate(table.end[lasting]))
+    long = lasting(table.time, table.end)
+    latest = np.append(table.time[0], np.maximum.accumulate(table.end[long]))
     time = table.time[rows]
-    return np.asarray(latest[search(table.time[lasting], time, side="right")] > time)
+    return np.asarray(latest[search(table.time[long], time, side="right")] > time)
 
 
 def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) -> Claims:

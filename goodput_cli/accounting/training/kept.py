@@ -16,7 +16,7 @@ from goodput_cli.accounting.training.kept_steps import KeptSteps
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
-from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
+from goodput_cli.arrays import F64, I64, Mask, Patched, Rows, blocks
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> Train
     return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside)
 
 
-def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
+def share_outside(start: I64, end: I64 | Patched, exclusions: tuple[tuple[int, int], ...]) -> F64:
     """The share of each interval that is not excluded; of an instant all or nothing."""
     if not exclusions:
         return np.broadcast_to(np.float64(1), (len(start),))
@@ -129,7 +129,7 @@ class KeptTraining:
     """
 
     spans: TrainingSpans
-    end: I64
+    end: I64 | Patched
     """Where the kept part ends (ns); it starts with its span."""
     kept_steps: KeptSteps
     """How many steps are kept; a fraction where a credited last step was cut short."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.beginnings import Beginnings, Strides, find_beginnings
-from goodput_cli.accounting.columns import gathered, owner_type, search
-from goodput_cli.arrays import I64, Mask, Rows
+from goodput_cli.accounting.columns import owner_type, search
+from goodput_cli.arrays import I64, Mask, Patched, Rows, blocks, patched
 from goodput_cli.events.schema import NO_STEP, EventTable
 
 _SHORT = 1 << 30
@@ -26,10 +26,10 @@ class TrainingSpans:
     """
 
     start: I64
-    end: I64
+    end: I64 | Patched
     """ns."""
     first: I64
-    stop: I64
+    stop: I64 | Patched
     """The steps first <= s < stop are trained in it."""
     attempt: Rows
     row: Rows
@@ -91,6 +91,8 @@ class StepRecordsByAttempt:
     """Step number and time (ns) of each."""
     bounds: NDArray[np.intp]
     """The records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
+    following: tuple[I64, I64]
+    """Number and time of the record behind each; of the last one anything."""
     beginnings: Beginnings | None = None
     """Of step-end logs, where `number` is how many steps were done; None where it is the step that begins."""
 
@@ -144,14 +146,23 @@ def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     rows, bounds = attempts.steps, attempts.step_bounds
     owner = np.repeat(np.arange(len(attempts), dtype=owner_type(len(attempts))), np.diff(bounds))
     beginnings = find_beginnings(table, attempts) if attempts.step_ends else None
-    number, time = _short(gathered(table.step, rows)), gathered(table.time, rows)
-    return StepRecordsByAttempt(rows, owner, number, time, bounds, beginnings)
+    number, next_number = _with_following(table.step, rows, _width(table.step, rows))
+    time, next_time = _with_following(table.time, rows, np.int64)
+    return StepRecordsByAttempt(rows, owner, number, time, bounds, (next_number, next_time), beginnings)
 
 
-def _short(number: I64) -> I64:
-    """Step numbers in 32 bits where they, their sums and their differences fit."""
-    fits = len(number) == 0 or (int(number.min()) > -_SHORT and int(number.max()) < _SHORT)
-    return number.astype(np.int32) if fits else number
+def _width(step: I64, rows: Rows) -> type[np.signedinteger[Any]]:
+    """Step numbers have 32 bits where they, their sums and their differences fit."""
+    parts = (step[rows[start:stop]] for start, stop in blocks(len(rows)))
+    return np.int32 if all(part.min() > -_SHORT and part.max() < _SHORT for part in parts) else np.int64
+
+
+def _with_following(column: I64, rows: Rows, width: type[np.signedinteger[Any]]) -> tuple[I64, I64]:
+    """`column[rows]`, and the value behind each: the same memory, one place on."""
+    values = np.zeros(len(rows) + 1, dtype=width)
+    for start, stop in blocks(len(rows)):
+        values[start:stop] = column[rows[start:stop]]
+    return values[:-1], values[1:]
 
 
 def first_behind(time: I64, bounds: NDArray[np.intp], reinitialised: tuple[Rows, I64]) -> list[int]:
@@ -180,17 +191,10 @@ def step_spans(
     opening[records.bounds[:-1][records.has]] = True
     opening[first_behind(records.time, records.bounds, reinitialised)] = True
     opening[last] = False
-    end, stop = _following(records.time), _following(records.number)
-    end[last], stop[last] = records.time[last], records.number[last] + 1
+    next_number, next_time = records.following
+    end = patched(next_time, last, records.time[last])
+    stop = patched(next_number, last, records.number[last] + 1)
     return (
         TrainingSpans(records.time, end, records.number, stop, records.owner, records.rows, None, opening, ending),
         last,
     )
-
-
-def _following(column: NDArray[Any]) -> NDArray[Any]:
-    """The value behind each one; the last has no matter."""
-    following = np.empty_like(column)
-    following[:-1] = column[1:]
-    following[-1:] = column[-1:]
-    return following

@@ -67,7 +67,7 @@ def parse_change(text: str, *, fails: bool = True) -> ChangeExpression:
         if _OF_ONE_LOG.search(text):
             hint = f"compare judges changes: {hint}; `goodput analyze --fail-if` judges one log"
         raise UsageError(f"{text!r} is not a change; {hint}")
-    name, label = split_name(match[1].strip(), text)
+    name, label = split_name(match[1].strip(), text, insights=False)
     if match[2][0] not in "+-":
         raise UsageError(f"{text!r}: say which way: '-{match[2]}' fell by more than that, '+{match[2]}' rose")
     dimension = MEASURES[name].dimension
@@ -76,6 +76,8 @@ def parse_change(text: str, *, fails: bool = True) -> ChangeExpression:
         allowed = ", ".join(name or "no unit" for name in _ALLOWED[dimension])
         raise UsageError(f"{text!r}: a change of {match[1].strip()} cannot be in {unit!r}; write {allowed}")
     limit = Fraction(match[2]) * UNIT_SECONDS.get(unit, 1)
+    if (unit == POINTS and abs(limit) >= 100) or (unit == RELATIVE and limit <= -100):
+        raise UsageError(f"{text!r} never holds, since nothing changes by more than that: it is no gate")
     unit = "s" if unit in UNIT_SECONDS else unit
     return ChangeExpression(text.strip(), name, label, match[2][0] == "-", limit, unit, fails)
 

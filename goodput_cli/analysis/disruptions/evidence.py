@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import first_of_each, gathered, positions, search
+from goodput_cli.accounting.columns import Gathered, first_of_each, places_within, positions, search
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Kind
@@ -73,12 +73,12 @@ def _progress_of_steps(timeline: Timeline) -> _Progress:
 def _progress_of_checkpoints(timeline: Timeline) -> _Progress:
     """Where spans of training end: each is a new highest step of its attempt."""
     training, limit = timeline.training, timeline.lineage.limit
-    spans = training.spans
+    spans, stop = training.spans, np.asarray(training.spans.stop)
     return _Progress(
         spans.end_rows(np.arange(len(spans))),
         spans.attempt,
-        spans.stop,
-        spans.stop <= limit[spans.attempt],
+        stop,
+        stop <= limit[spans.attempt],
     )
 
 
@@ -102,7 +102,8 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
     old = np.where(has_steps, last[np.append(stepping, 0)[before]], NO_STEP)
     kept = positions(progress.kept)
     late = search(kept, search(progress.owner, np.arange(count), side="right"))
-    high = search(gathered(progress.step, kept), old, side="right" if past else "left")
+    whole = np.zeros(count, dtype=np.intp), np.full(count, len(kept))
+    high = places_within(Gathered(progress.step, kept), *whole, old if past else old - 1)
     result = np.where(has_steps, _or_none(kept, np.maximum(late, high)), -1)
     return _or_none(progress.row, np.where(result >= 0, result, len(progress.row)))
 

@@ -101,7 +101,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "time": pd.to_datetime(table.time, unit="ns", utc=True),
-            "end": pd.to_datetime(table.end, unit="ns", utc=True),
+            "end": pd.to_datetime(np.asarray(table.end), unit="ns", utc=True),
             "kind": _names(table.kind, [kind.name.lower() for kind in Kind]),
             "edge": _names(table.edge, [edge.name.lower() for edge in Edge]),
             "step": _optional(table.step, table.step != NO_STEP),

@@ -16,8 +16,10 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES, PREFIXES, Dimension, percent_of, value_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import Summary, summary_of
-from goodput_cli.analysis.threshold import COMPARISONS, EXPRESSION, NUMBER, UNIT_SECONDS, Threshold
+from goodput_cli.analysis.threshold import COMPARISONS, EXPRESSION, NUMBER, UNIT_SECONDS, Threshold, check_can_hold
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.category_names import category_named
 from goodput_cli.vocabulary.likely import did_you_mean
 
 ACCEPTED = (
@@ -78,7 +80,10 @@ def parse_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
 def read_threshold(text: str, *, fails: bool = True) -> ThresholdExpression:
     """An expression as a person wrote it. `UsageError` also for one on goodput that was probably meant otherwise."""
     parsed = parse_threshold(text, fails=fails)
-    if parsed.name == "goodput" and parsed.unit == "%" and "%" not in text and parsed.comparison in ("<", "<="):
+    is_share = parsed.unit == "%" and parsed.name != Category.EXCLUDED.id  # of the window without what is excluded
+    check_can_hold(text, parsed.comparison, parsed.limit, is_share=is_share)
+    is_floor = parsed.name in ("goodput", "elastic.goodput") and parsed.comparison in ("<", "<=")
+    if is_floor and parsed.unit == "%" and "%" not in text:
         check_percentage(text[text.index(parsed.comparison) + len(parsed.comparison) :].strip())
     return parsed
 
@@ -97,6 +102,8 @@ def check_percentage(number: str) -> None:
     """`UsageError` for a percentage that was probably meant as a share, or lacks its point: such a gate never fails, or
     always. With its sign, `0.8%`, it is meant."""
     percent = Fraction(number)
+    if percent < 0:
+        raise UsageError(f"{number} is below 0 %, and nothing is below it: it is no gate")
     if 0 < percent < 1:
         meant = f"{float(100 * percent):g}"
         raise UsageError(
@@ -173,18 +180,22 @@ def insight_code(name: str, text: str) -> str | None:
     raise UsageError(f"{text!r}: there is no insight {code!r}; {hint}")
 
 
-def split_name(name: str, text: str) -> tuple[str, str | None]:
+def split_name(name: str, text: str, *, insights: bool = True) -> tuple[str, str | None]:
     """A name of the expression `text` as (name of a measure, label of `custom:LABEL` in upper case or None).
 
-    `UsageError` with a hint where there is no such name.
+    `UsageError` with a hint where there is no such name. insights: whether kinds of them could be meant.
     """
     prefix, colon, label = name.partition(":")
     if colon and prefix.lower() in PREFIXES and label.strip():
         return PREFIXES[prefix.lower()], label.strip().upper()
     if name.lower() in MEASURES:
         return name.lower(), None
-    known = [*MEASURES, *(f"{INSIGHT}:{code}" for code in BY_CODE)]
-    hint = did_you_mean(name, known, f"names are {', '.join(MEASURES)}, custom:LABEL and {INSIGHT}:CODE")
+    named = category_named(name)
+    if named is not None and named[0].id in MEASURES and not named[0].row.has_labels:
+        return named[0].id, None
+    known = [*MEASURES, *(f"{INSIGHT}:{code}" for code in BY_CODE if insights)]
+    kinds = f"custom:LABEL and {INSIGHT}:CODE" if insights else "custom:LABEL"
+    hint = did_you_mean(name, known, f"names are {', '.join(MEASURES)}, {kinds}")
     raise UsageError(f"{text!r}: there is no {name!r} to compare; {hint}")
 
 

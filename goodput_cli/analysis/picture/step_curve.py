@@ -72,17 +72,17 @@ def _curve_parts(timeline: Timeline) -> _CurveParts:
     """Every training span, those kept in part as two, cut in proportion to their steps."""
     training = timeline.training
     spans, kept = training.spans, np.minimum(training.kept_steps[:], training.spans.steps)
-    low, high = spans.first.astype(np.float64), spans.stop.astype(np.float64)
+    end, low, high = np.asarray(spans.end), spans.first.astype(np.float64), np.asarray(spans.stop, dtype=np.float64)
     split = np.flatnonzero((kept > 0) & (kept < spans.steps))
-    whole = _CurveParts(spans.start, spans.end, low, high, kept == 0, spans.attempt)
+    whole = _CurveParts(spans.start, end, low, high, kept == 0, spans.attempt)
     if len(split) == 0:
         return whole
     share = kept[split] / spans.steps[split]
-    when = spans.start[split] + np.rint((spans.end - spans.start)[split] * share).astype(np.int64)
+    when = spans.start[split] + np.rint((end - spans.start)[split] * share).astype(np.int64)
     step = low[split] + kept[split]
-    ends, highs = spans.end.copy(), high.copy()
+    ends, highs = end.copy(), high.copy()
     ends[split], highs[split] = when, step
-    rest = _CurveParts(when, spans.end[split], step, high[split], np.ones(len(split), bool), spans.attempt[split])
+    rest = _CurveParts(when, end[split], step, high[split], np.ones(len(split), bool), spans.attempt[split])
     first = _CurveParts(whole.begin, ends, low, highs, whole.lost, whole.attempt)
     both = _CurveParts(*(np.concatenate((getattr(first, f.name), getattr(rest, f.name))) for f in fields(_CurveParts)))
     return both.take(np.argsort(both.begin, kind="stable"))

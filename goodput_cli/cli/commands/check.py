@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shutil import copyfileobj
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
@@ -18,6 +22,9 @@ from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.whole_file import write_whole
 from goodput_cli.vocabulary.text import safe
+
+_IN_MEMORY = 1 << 26
+"""Bytes of standard input that are kept without a file."""
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.sheet import Sheet
@@ -63,10 +70,16 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     from goodput_cli.api.mapping import REJECTS
     from goodput_cli.report.formats.csv import csv_text
 
-    mapped = _mapped(line, session.sources)
-    if mapped is not None and mapped.failed:
-        return _failed(mapped, session)
-    with session.reading(then="") as options, jobs_progress(wanted=session.shows_progress) as jobs_done:
+    with ExitStack() as stack:
+        stdin = stack.enter_context(_kept(session.stdin)) if session.stdin and line.library.get("mapping") else None
+        mapped = _mapped(line, session.sources, stdin)
+        if mapped is not None and mapped.failed:
+            return _failed(mapped, session)
+        options = stack.enter_context(session.reading(then=""))
+        if stdin is not None:
+            stdin.seek(0)
+            options["stdin"] = stdin
+        jobs_done = stack.enter_context(jobs_progress(wanted=session.shows_progress))
         report = check_logs(session.sources, jobs_done=jobs_done, **options)
     sheet = check_sheet(report, every_place=line.output.verbose)
     if mapped is not None:
@@ -82,12 +95,21 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     return ProblemsFound.exit_code if failed else 0
 
 
-def _mapped(line: CommandLine, sources: list[str]) -> MappingReport | None:
+@contextmanager
+def _kept(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """A stream that can be read twice: for what rules read, and for the check."""
+    with SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
+        copyfileobj(stream, kept)
+        kept.seek(0)
+        yield cast(BinaryIO, kept)
+
+
+def _mapped(line: CommandLine, sources: list[str], stdin: BinaryIO | None) -> MappingReport | None:
     """What mappings read; None where there are none."""
     from goodput_cli.api.mapping import mapping_report
 
     mapping = line.library.get("mapping") or ()
-    return mapping_report(line.mappings, mapping, sources) if mapping else None
+    return mapping_report(line.mappings, mapping, sources, stdin) if mapping else None
 
 
 def _failed(mapped: MappingReport, session: Session[Sheet]) -> int:

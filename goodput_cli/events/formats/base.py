@@ -17,9 +17,11 @@ from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES
 from goodput_cli.events.columnar.columns import Columns
 from goodput_cli.events.columnar.numbers import Numerals
+from goodput_cli.events.details import Details
 from goodput_cli.events.growing import constant
+from goodput_cli.events.interner import Interner
 from goodput_cli.events.measured import Measurements
-from goodput_cli.events.rows import Interner, Origin, RowBuilder
+from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.text.parts import Collector
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
@@ -94,7 +96,7 @@ class Output:
     rows: RowBuilder
     notes: DiagnosticCollector
     labels: Interner[str]
-    details: Interner[tuple[Any, ...]]
+    details: Details
     clock: TimestampReader
     writers: Interner[tuple[str, str]] = field(default_factory=Interner)
     """Codes for `Origin.writer`."""

@@ -114,8 +114,8 @@ def _one_by_one(records: Records, output: Output) -> None:
 
 
 def _details(records: Records, output: Output) -> np.ndarray:
-    keys = [key for key in _DETAILS if key in records.keys]
-    return output.details.codes(details_together(records, keys, _plain))
+    keys = tuple(key for key in _DETAILS if key in records.keys)
+    return output.details.codes_of_pairs(keys, details_together(records, keys, _plain))
 
 
 def _step(record: Record) -> int:

@@ -13,8 +13,6 @@ from goodput_cli.events.formats.base import Records
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.values import MAX_NS, epoch_column, whole_column
 
-Pair = tuple[str, Any]
-
 
 @dataclass(frozen=True)
 class Saved:
@@ -44,20 +42,20 @@ def _steps(records: Records, key: str) -> tuple[I64, Mask]:
     return whole_column(records.column(key))
 
 
-def details_together(records: Records, keys: Sequence[str], plain: Callable[[Any], Any]) -> list[tuple[Pair, ...]]:
-    """Per record, (key, plain value) of each of the keys, which all records have."""
+def details_together(records: Records, keys: Sequence[str], plain: Callable[[Any], Any]) -> list[tuple[Any, ...]]:
+    """Per record, the plain value of each of the keys, which all records have."""
     if not keys:
         return [()] * len(records)
-    return list(zip(*(_pairs(key, records.column(key), plain) for key in keys), strict=True))
+    return list(zip(*(_values(records.column(key), plain) for key in keys), strict=True))
 
 
-def _pairs(key: str, values: list[Any], plain: Callable[[Any], Any]) -> list[Pair]:
+def _values(values: list[Any], plain: Callable[[Any], Any]) -> list[Any]:
     kinds = set(map(type, values))
     if kinds == {float}:
         numbers = np.array(values)
         if (np.isfinite(numbers) & (np.rint(numbers) != numbers)).all():
-            return [(key, value) for value in values]  # plain already
+            return values  # plain already
     elif kinds in ({str}, {bool}):
-        made = {value: (key, plain(value)) for value in set(values)}  # mostly one, which all of them share
+        made = {value: plain(value) for value in set(values)}  # mostly one
         return [made[value] for value in values]
-    return [(key, plain(value)) for value in values]
+    return [plain(value) for value in values]

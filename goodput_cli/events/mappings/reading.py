@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
 
 from goodput_cli.events.mappings.explained import Line
 from goodput_cli.events.mappings.rules import Mapped
@@ -15,12 +16,16 @@ MOST_LINES = 1_000_000
 
 
 def lines_of(
-    sources: Iterable[str], mappings: Iterable[Mapped] = (), is_log: Callable[[bytes], bool] | None = None
+    sources: Iterable[str],
+    mappings: Iterable[Mapped] = (),
+    is_log: Callable[[bytes], bool] | None = None,
+    stdin: BinaryIO | None = None,
 ) -> Iterator[Line]:
     """The lines of sources with their numbers, at most `MOST_LINES`. mappings: those whose tables are read as rows.
-    is_log: whether a file of a folder that begins like this is read; all are by default. Raises SourceError."""
+    is_log: whether a file of a folder that begins like this is read; all are by default. stdin: the stream behind
+    `-`, if not the standard input of the process. Raises SourceError."""
     tables = [one for one in mappings if one.declared.delimiter]
-    context = ReadContext(lambda _: None, is_log=is_log or (lambda _: True))
+    context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
     left = MOST_LINES
     for source in sources:
         for line in _lines(source_for(source).read(source, context), tables):

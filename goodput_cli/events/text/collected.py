@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from goodput_cli.diagnostics.collector import DiagnosticCollector
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
-from goodput_cli.events.rows import Interner, RowBuilder
+from goodput_cli.events.interner import Interner
+from goodput_cli.events.rows import RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.beside import completed, stem_of, times_beside

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from goodput_cli.errors import SourceError
-from goodput_cli.events.rows import Interner
+from goodput_cli.events.interner import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.fleet.passes.read import HERE, DocumentRead, read_one
 from goodput_cli.fleet.passes.work import Accounted, Local, Origin, Task

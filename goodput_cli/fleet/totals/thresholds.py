@@ -15,7 +15,7 @@ from goodput_cli.analysis.goodput.thresholds import (
     telling_float,
 )
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES
-from goodput_cli.analysis.threshold import EXPRESSION, NUMBER, UNIT_SECONDS, Threshold
+from goodput_cli.analysis.threshold import EXPRESSION, NUMBER, UNIT_SECONDS, Threshold, check_can_hold
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
@@ -92,7 +92,15 @@ class FleetThreshold:
 
 
 def parse_fleet_threshold(text: str, *, fails: bool = True) -> FleetThreshold:
-    """`[any(DIM):]NAME OP VALUE[UNIT]`. UsageError: not an expression, an unknown name, a unit that it cannot have."""
+    """`[any(DIM):]NAME OP VALUE[UNIT]`. UsageError: not an expression, an unknown name, a unit that it cannot have, or
+    one that never holds."""
+    parsed = _parsed(text, fails)
+    one = parsed.expression
+    check_can_hold(text, one.comparison, one.limit, is_share=one.unit == "%")
+    return parsed
+
+
+def _parsed(text: str, fails: bool) -> FleetThreshold:
     every = _EVERY.match(text)
     match = EXPRESSION.fullmatch(text, every.end() if every else 0)
     if match is None:
@@ -102,7 +110,7 @@ def parse_fleet_threshold(text: str, *, fails: bool = True) -> FleetThreshold:
     unit = (match[4] or "").lower() or DEFAULT_UNITS[kind]  # type: ignore[index]
     if unit not in _UNITS[kind]:
         raise UsageError(f"{text!r}: {match[1]} cannot be in {unit!r}; write {', '.join(_UNITS[kind]) or 'a number'}")
-    if name == "goodput" and not match[4] and match[2] in ("<", "<="):
+    if name in MEASURES and kind == "share" and not match[4] and match[2] in ("<", "<="):
         check_percentage(match[3])
     limit = Fraction(match[3]) * UNIT_SECONDS.get(unit, 1)
     shown = "s" if unit in UNIT_SECONDS else unit
@@ -119,7 +127,7 @@ def parse_fleet_fail_under(text: str) -> FleetThreshold:
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
     if "%" not in text:
         check_percentage(number)
-    parsed = parse_fleet_threshold(f"goodput<{number}%")
+    parsed = _parsed(f"goodput<{number}%", fails=True)
     return replace(parsed, expression=replace(parsed.expression, text=f"goodput<{number}"))
 
 

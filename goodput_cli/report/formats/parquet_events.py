@@ -47,7 +47,7 @@ def _row_groups(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
         yield (
             job(np.zeros(len(some), dtype=np.int32)),
             instants(some.time),
-            instants(some.end),
+            instants(np.asarray(some.end)),
             kinds(some.kind),
             edges(some.edge),
             whole(some.step, some.step != NO_STEP),

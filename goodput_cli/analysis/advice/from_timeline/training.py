@@ -56,7 +56,7 @@ class JobTraining:
     def spans(self) -> TrainingColumns:
         training = self._job.timeline.training
         own = training.spans
-        start, end = self._job.clock.counted(own.start), self._job.clock.counted(own.end)
+        start, end = self._job.clock.counted(own.start), self._job.clock.counted(np.asarray(own.end))
         complete = np.ones(len(own), dtype=bool)
         some = np.floor(training.kept_steps[:])
         kept = np.where(training.credited | training.whole, own.stop - own.first, some).astype(np.int64)
@@ -66,7 +66,7 @@ class JobTraining:
             complete[last] = training.credited[last]
             self._seen_by_its_save(last[own.attempt[last] < len(self._job.bounds) - 2], start, end, complete)
         return TrainingColumns(
-            start, end, own.first.astype(np.int64), own.stop.astype(np.int64), own.attempt.astype(np.int64),
+            start, end, own.first.astype(np.int64), np.array(own.stop, dtype=np.int64), own.attempt.astype(np.int64),
             complete, kept, self._job.bounds,
         )  # fmt: skip
 
@@ -100,7 +100,8 @@ class JobTraining:
         """Net time of each training span, of wasted ones too: what nothing but their being wasted claims."""
         claims, own = self._job.timeline.segments.claims, self._job.timeline.training.spans
         others = claims.take(np.asarray(claims.priority != Priority.WASTED))
-        return sweep(others, self._job.timeline.start, self._job.timeline.end).net_between(own.start, own.end)
+        claimed_time = sweep(others, self._job.timeline.start, self._job.timeline.end)
+        return claimed_time.net_between(own.start, np.asarray(own.end))
 
     @cached_property
     def startup(self) -> I64:
