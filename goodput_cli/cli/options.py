@@ -18,7 +18,6 @@ from goodput_cli.api.options import JobOptions, Reading
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.cli.mappings import every_mapping
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, declared_option, option
-from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
