@@ -7,32 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.api.mapping import suggest_mapping
-from tests.text.support import analysed, seconds
-
-BEGIN = datetime(2026, 3, 1, 10)
-
-
-def at(second: float, form: str) -> str:
-    return (BEGIN + timedelta(seconds=second)).strftime(form)
-
-
-def drafted(tmp_path: Path, text: str, name: str = "train.log", **options: object) -> Analysis:
-    """What is accounted for with the mapping that is drafted of a log."""
-    log, own = tmp_path / name, tmp_path / "my.toml"
-    log.write_text(text, encoding="utf-8", newline="")
-    own.write_text(suggest_mapping(str(log)), encoding="utf-8")
-    return analysed(log, mapping=own, **options)
-
-
-def pytorch(second: float, text: str, level: str = "INFO") -> str:
-    return f"{at(second, '%Y-%m-%d %H:%M:%S')},{round(second * 1000) % 1000:03d} {level} __main__: {text}\n"
+from tests.text.drafting import at, drafted, pytorch
+from tests.text.support import seconds
 
 
 def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> None:
@@ -75,33 +56,6 @@ def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> 
         "infrastructure_recovery_from_disruption": 103,
         "other": 6,  # behind the last save
     }
-
-
-def test_saves_that_name_their_step_as_steps_do_are_no_steps(tmp_path: Path) -> None:
-    """Steps of 10 s; a save of 20 s behind step 3; then nothing for 1000 s, and from step 4 again."""
-
-    def stepped(first: int, last: int, second: float) -> str:
-        lines = (pytorch(second + 10 * (step - first), f"step={step} loss=2.1") for step in range(first, last + 1))
-        return "".join(lines)
-
-    log = (
-        pytorch(0, "starting trainer")
-        + stepped(1, 3, 30)
-        + pytorch(60, "saving checkpoint at step=3")
-        + pytorch(80, "checkpoint saved at step=3")
-        + stepped(4, 6, 90)
-        + pytorch(1110, "starting trainer")
-        + pytorch(1120, "restored checkpoint step=3")
-        + stepped(4, 9, 1130)
-        + pytorch(1190, "done")
-    )
-    analysis = drafted(tmp_path, log)
-    assert (analysis.job.attempts, analysis.job.kept_steps, analysis.job.ending) == (2, 9, "clean")
-    (death,) = analysis.disruptions
-    assert (death.last_step, death.resumed_step) == (6, 3)
-    assert analysis.saves is not None
-    assert analysis.saves.count == 1
-    assert "line = '__main__: done'" in (tmp_path / "my.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("bar", [True, False])
