@@ -51,8 +51,8 @@ def phrase(shape: Shape) -> str:
         said = said.removeprefix(found.pop(0)).lstrip()
     letters = len(re.findall("[A-Za-z]", said))
     if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # one short word is in many lines
-        word = _WORD_BEFORE.search(text, 0, shape.example.begin)
-        before = word[0] if word else text[max(0, shape.example.begin - 3) : shape.example.begin].lstrip()
+        ahead = _WORD_BEFORE.search(text, 0, shape.example.begin)
+        before = ahead[0] if ahead else text[max(0, shape.example.begin - 3) : shape.example.begin].lstrip()
         said = f"{before}{said}" if said and before else said
     return _literal(said.strip())
 
