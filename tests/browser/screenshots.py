@@ -46,7 +46,7 @@ def _written(analysis: Analysis, folder: Path, kind: str) -> Path:
 def _headline(browser: Any, report: Path) -> None:
     """The beginning of a report."""
     with opened(browser, report) as tab:
-        tab.page.set_viewport_size({"width": 1280, "height": 1130})
+        tab.page.set_viewport_size({"width": 1280, "height": 1240})
         tab.page.wait_for_timeout(500)
         tab.page.screenshot(path=IMAGES / "report.png")
 
@@ -66,7 +66,7 @@ def _zoomed(browser: Any, report: Path) -> None:
         tab.evaluate("document.activeElement.blur()")
         box = tab.page.locator("#progress .live").bounding_box()
         tab.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 320)
-        figure.screenshot(path=IMAGES / "report-zoom.png")
+        tab.page.locator("section[aria-labelledby=steps-and-clock]").screenshot(path=IMAGES / "report-zoom.png")
 
 
 def _phone(browser: Any, report: Path) -> None:

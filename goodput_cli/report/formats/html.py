@@ -10,6 +10,7 @@ from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.picture import pictures_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.statistics import StepReport
+from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import chart_columns
 from goodput_cli.report.html.disruptions import Disruptions, disruptions
@@ -39,6 +40,7 @@ MOVING_COLUMNS = 1500
 """Columns of the data that scripts draw from: more than fit, so that zooming in shows more."""
 
 
+@garbage_collection_paused()  # a page is hundreds of thousands of small objects, and none of them a cycle
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as one HTML page."""
     share, amount = facts.headline(analysis)

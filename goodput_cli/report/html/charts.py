@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from goodput_cli.report.html.columns import ChartColumns
 from goodput_cli.report.html.drawing import INK, LEFT, finished, left_axis, legend
 from goodput_cli.report.html.vegalite import (
@@ -26,6 +28,7 @@ WIDTH = 860
 _RULES = 25
 """How many disruptions are drawn with strong lines; more of them are fainter, so that the chart can still be seen."""
 _FAINTEST = 0.05
+_MOST_SHADES = 400
 _LANE, _STEPS = 17, 220
 """How high a lane is, and step against clock: at 1280 x 900 it ends where the first screen does."""
 _STATES = ("kept training", "lost training")
@@ -139,16 +142,21 @@ def _steps_panel(columns: ChartColumns) -> Spec:
     y = field("step", axis=left_axis("step", tickCount=6, format=",d"), scale={"zero": False, "nice": True})
     line = {"strokeWidth": 2.5, "clip": True, "strokeJoin": "round"}
     look = _line_look("state", _STATES, [KEPT_COLOUR, LOST_COLOUR], [[1, 0], [5, 3]])
+    shade = {"color": LOST_COLOUR, "opacity": 0.16, "clip": True}
     fall = {"strokeWidth": 1, "strokeDash": [1, 3], "color": INK, "opacity": 0.8, "clip": True}
     state = calculated(state=f"{texts(_STATES)}[datum.lost]")
     number = {"align": "left", "baseline": "top", "dx": 3, "dy": 3, "fontSize": 12, "fontWeight": "bold", "color": INK}
+    lost = columns.tables["curve"]["lost"]
+    few = np.count_nonzero(np.diff(lost)) <= _MOST_SHADES  # more of them would be one shade, and slow to draw
+    ground = [marks("curve", "area", shade, only("datum.lost == 1"), x=x, y={**y, "stack": None})]
     layers = [
+        *(ground if 1 in lost and few else []),
         _disruption_rules(columns, labels=False),
         marks("falls", "line", fall, x=x, y=y),
         *(
-            marks("curve", "line", line, [*only(f"datum.lost == {lost}"), *state], x=x, y=y, **look)
-            for lost in (1, 0)  # where a dot holds both, what was kept is seen: a lane shows what was lost
-            if lost in columns.tables["curve"]["lost"]
+            marks("curve", "line", line, [*only(f"datum.lost == {kind}"), *state], x=x, y=y, **look)
+            for kind in (1, 0)  # where a dot holds both, what was kept is seen: a lane shows what was lost
+            if kind in lost
         ),
         marks("disruptions", "text", {**number, "clip": True}, only("datum.text != ''"),
               x=x, y={"value": 0}, text=field("text", "N")),

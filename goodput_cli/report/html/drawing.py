@@ -117,7 +117,7 @@ def moving_library() -> str:
 
 def _filled(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:
     """The specification with its data, as JSON."""
-    named = {} if columns is None else {name: columns.rows(name) for name in columns.tables if name in set(_data(spec))}
+    named = {} if columns is None else {name: columns.rows(name) for name in sorted({*_data(spec)} & {*columns.tables})}
     alone = {"background": background, "padding": 16} if background else {}
     return orjson.dumps({**spec, "datasets": named, **alone}, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 

@@ -85,7 +85,7 @@ class _DrawingProcess:
         return wait
 
     def kill(self) -> None:
-        with self._process:  # closes its pipes, and waits
+        with contextlib.suppress(OSError), self._process:  # closes its pipes, with what it did not take, and waits
             self._process.kill()
 
     def _ask(self, kind: Kind, spec: str) -> bytes | None:

@@ -181,12 +181,16 @@
   function place(chart, quiet = true) {
     for (const other of charts) other.cursor.hidden = other.tip.hidden = true;
     if (!chart || at === null) return;
-    const { left, width, height } = plot(chart);
-    const x = left + ((at - shown[0]) / (shown[1] - shown[0])) * width;
+    let x = 0;
+    for (const other of [...charts.filter((one) => one !== chart), chart]) { // the same instant in all of them
+      const { left, width, height } = plot(other);
+      x = left + ((at - shown[0]) / (shown[1] - shown[0])) * width;
+      other.cursor.hidden = false;
+      other.cursor.style.left = `${x}px`;
+      other.cursor.style.height = `${height}px`;
+    }
     const lines = told(at);
-    chart.cursor.hidden = chart.tip.hidden = false;
-    chart.cursor.style.left = `${x}px`;
-    chart.cursor.style.height = `${height}px`;
+    chart.tip.hidden = false;
     chart.tip.textContent = lines.join("\n");
     const room = chart.holder.clientWidth - chart.tip.offsetWidth;
     chart.tip.style.left = `${Math.max(Math.min(x + 14, room), 0)}px`;
