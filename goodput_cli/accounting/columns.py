@@ -3,6 +3,7 @@ holds is sorted or nearly so, and a merge sort then costs one pass."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,8 @@ _FEW_ATTEMPTS = 100
 """8 bits hold their numbers, and those a few further on."""
 _FEW = 1 << 12
 """Logs of so few rows come by the thousand (`goodput jobs`): there a call costs more than its work."""
+_HANDFUL = 32
+"""So few values are looked for one by one."""
 
 
 def row_type(size: int) -> type[np.signedinteger[Any]]:
@@ -206,6 +209,10 @@ class Gathered:
 
 def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
     """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
+    if len(targets) <= _HANDFUL:
+        wanted = zip(targets.tolist(), start.tolist(), stop.tolist(), strict=True)
+        column: Any = values
+        return np.array([bisect_right(column, target, *part) for target, *part in wanted], dtype=np.intp)
     low, high = start.astype(np.intp), stop.astype(np.intp)
     searching = np.flatnonzero(low < high)
     while len(searching):

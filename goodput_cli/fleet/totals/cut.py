@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.store.results import Spans
 from goodput_cli.vocabulary.categories import Category
@@ -28,19 +29,19 @@ def cut_spans(spans: Spans, edges: I64) -> list[PieceTime]:
     """Each piece between two neighbours of `edges` (ns, rising, inside the run), with the amounts that the ledger has
     for it (accounting §7): inside a span slowdown grows evenly, rounded half to even."""
     inside = spans.start[(spans.start > edges[0]) & (spans.start < edges[-1])]
-    points = np.union1d(inside, edges)
+    points = union(inside, edges)
     begin, end = points[:-1], points[1:]
     span = np.searchsorted(spans.start, begin, side="right") - 1
     piece = np.searchsorted(edges, begin, side="right") - 1
     codes = spans.category[span].astype(np.int64) * (len(spans.labels) + 1) + spans.label[span] + 1
-    distinct, column = np.unique(codes, return_inverse=True)
-    ns = np.zeros((len(edges) - 1, len(distinct)), dtype=np.int64)
-    np.add.at(ns, (piece, column), end - begin)
+    known = distinct(codes)
+    ns = np.zeros((len(edges) - 1, len(known)), dtype=np.int64)
+    np.add.at(ns, (piece, known.searchsorted(codes)), end - begin)
     slowed = np.zeros(len(edges) - 1, dtype=np.int64)
     np.add.at(slowed, piece, _slowdown_upto(spans, span, end) - _slowdown_upto(spans, span, begin))
     length = np.maximum(spans.end - spans.start, 1)[span]
     steps = np.bincount(piece, weights=spans.steps[span] * ((end - begin) / length), minlength=len(edges) - 1)
-    keys = [_key(int(code), spans.labels) for code in distinct.tolist()]
+    keys = [_key(code, spans.labels) for code in known.tolist()]
     return [
         PieceTime(_by_key(keys, row, slow), kept)
         for row, slow, kept in zip(ns.tolist(), slowed.tolist(), steps.tolist(), strict=True)

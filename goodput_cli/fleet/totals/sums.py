@@ -82,7 +82,7 @@ class Sums:
             if theirs := getattr(other, name):
                 mine = getattr(self, name)
                 for key, value in theirs.items():
-                    mine[key] += value
+                    mine[key] = mine.get(key, 0) + value
         for name in _NUMBERS:
             if value := getattr(other, name):
                 setattr(self, name, getattr(self, name) + value)
