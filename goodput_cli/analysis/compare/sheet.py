@@ -139,7 +139,7 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     for one in pair.contributions:
         if one.points:
             yield full_name(one.category, one.label), one.points, *shares(pair, one)
-    if one_sided:
+    if any(one.baseline_ns or one.ns for one in one_sided):
         yield ONE_SIDED, pair.one_sided, None, None
     for one in one_sided:
         if one.baseline_ns or one.ns:
