@@ -5,6 +5,7 @@ The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's dec
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -235,6 +236,11 @@ class LeftOut:
     names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
 
 
+def grouped(amount: str) -> str:
+    """`1250.00 USD` with commas between thousands."""
+    return re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", amount)
+
+
 def declared_columns(record: type) -> tuple[Column, ...]:
     """The columns of a row, for programs, then for people in their order."""
     people = people_columns(record, attribute)
@@ -243,9 +249,11 @@ def declared_columns(record: type) -> tuple[Column, ...]:
 
 
 def _for_people(one: Column) -> Column:
-    """People see hours to a tenth: 17,831.0."""
+    """People see hours to a tenth, 17,831.0, and amounts of money as 1,250.00 USD."""
     exact = one.values
     assert exact is not None
+    if one.name == "cost":
+        return replace(one, values=lambda rows: [None if value is None else grouped(value) for value in exact(rows)])
     if one.kind == "number":
         return replace(one, values=lambda rows: [None if value is None else f"{value:,.1f}" for value in exact(rows)])
     return one

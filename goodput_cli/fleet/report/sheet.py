@@ -24,6 +24,7 @@ from goodput_cli.fleet.report.rows import (
     SizeRow,
     WeekRow,
     declared_columns,
+    grouped,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums
@@ -105,7 +106,7 @@ def headline(report: FleetReport) -> Iterator[str]:
     sums, total, mpg = report.sums, report.total, report.mpg
     by_chips = total.goodput_percent is not None
     lost = f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them held" if by_chips else ""
-    cost = f": {total.cost}" if total.cost is not None and by_chips else ""
+    cost = f": {grouped(total.cost)}" if total.cost is not None and by_chips else ""
     yield f"GOODPUT {_percent(total.goodput_percent)}{f'; {lost}{cost}' if lost else ' by chip time'}"
     yield from where_lost(report)
     yield f"by job time, whatever the size: {_percent(total.time_goodput_percent)}; {_quartiles(total)}"

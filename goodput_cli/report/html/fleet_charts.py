@@ -146,7 +146,7 @@ def failures_chart(report: FleetReport) -> Drawings | None:
     ]
     if not rows:
         return None
-    x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": 0})
+    x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": -40})
     scale = {"type": "log", "nice": True}
     axis = {"title": "job hours to a failure", "tickCount": 6, "format": "~r"}
     arrow = {"size": 110, "shape": "triangle-up", "filled": True, "color": INK}
