@@ -208,5 +208,8 @@ def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
     text = "\n".join(line.plain for line in insight_lines(account(*crash).analysis, 78, Page()))
     assert text.startswith("\nLOST     43.75 %  1 min 10 s: recovery 25.0 s, wasted progress 25.0 s,\n         other")
     assert text.endswith("→ what each disruption cost  goodput disruptions -")
+    weekend = [start(0), *steps(0, 7, at=10), end(80), start(9000), *steps(7, 7, at=9010), end(9080)]
+    text = "\n".join(line.plain for line in insight_lines(account(*weekend).analysis, 78, Page()))
+    assert text.endswith("without such planned stops\n   goodput analyze - --exclude-stopped")
     healthy = list(insight_lines(account(start(0), *steps(0, 100, at=1), end(1001)).analysis, 78, Page()))
     assert [line.plain for line in healthy] == ["", "LOST     0.10 %  1.00 s: other 1.00 s"]
