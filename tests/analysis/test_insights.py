@@ -205,8 +205,8 @@ def test_a_start_with_several_phases_is_one_start() -> None:
 
 
 def test_steps_that_are_slow_since_they_wait_for_data() -> None:
-    """100 steps of 10 s, then 100 of 20 s, of which 8 s each are data. The last one is not timed: 99 loads, 792 s, lie in
-    the regime of 1980 s; the other load of 8 s in the other 1020 s makes 15.5 s of that usual."""
+    """100 steps of 10 s, then 100 of 20 s, of which 8 s each are data. The last one is not timed: 99 loads, 792 s, lie
+    in the regime of 1980 s; the other load of 8 s in the other 1020 s makes 15.5 s of that usual."""
     slow = [event for number in range(100) for event in (
         *loading(1001 + 20 * number, 1009 + 20 * number), *steps(100 + number, 1, at=1000 + 20 * number)
     )]  # fmt: skip
