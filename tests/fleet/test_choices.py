@@ -102,6 +102,11 @@ def test_an_allocation_belongs_to_the_first_run_in_its_time_and_the_nearest_earl
     assert [(row["run"], row["accelerators"]) for row in answer["runs"]] == [(1, 8), (2, 16)]
     assert answer["mpg"]["allocated_chip_ns"] == str((32 * 8 + 4 * 16) * HOUR * 10**9)
     assert answer["coverage"]["assumed_chip_ns"] == str(4 * 16 * HOUR * 10**9)
+    columns = "job,from,to,team"
+    Path("labels.csv").write_text(text_of(columns, "a,,2026-01-02,one", "a,2026-01-02,,two"))
+    (table,) = fleet("a.jsonl", "--allocations", "held.csv", "--labels", "labels.csv", "--by", "team")["groups"]
+    shares = {row["group"]: row["runtime_percent"] for row in table["rows"]}
+    assert shares == {"one": 100 * 6 * 8 / (32 * 8), "two": 100 * 2 * 16 / (4 * 16)}
 
 
 def test_one_name_in_two_places_is_one_job_unless_told_apart() -> None:
@@ -138,3 +143,13 @@ def test_the_last_days_end_with_the_last_run() -> None:
     assert [(row["job"], row["ns"] // HOUR // 10**9) for row in answer["runs"]] == [("a", 4)]
     assert (answer["coverage"]["outside"], answer["window"]["ns"]) == (1, 4 * HOUR * 10**9)
     assert json.dumps(answer["totals"]["time_goodput_percent"]) == "100.0"
+
+
+def test_a_week_is_compared_with_one_that_says_enough() -> None:
+    """Goodput 60, 50, 40 and 30 % in four weeks of 5, 5, 4 and 5 runs: the third says too little, of itself and to the
+    fourth."""
+    for week, (runs, hours) in enumerate([(5, 6), (5, 5), (4, 4), (5, 3)]):
+        for number in range(runs):
+            put(Path(f"logs/{week}-{number}.jsonl"), training(f"{week}-{number}", 10, hours, at=7 * week * DAY))
+    weeks = fleet("logs", "--accelerators", "8")["weeks"]
+    assert [week["change_points"] for week in weeks] == [None, pytest.approx(-10), None, None]
