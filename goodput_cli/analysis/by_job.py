@@ -22,8 +22,10 @@ def by_job(log: EventLog) -> Iterator[EventLog]:
     table = log.table
     if len(table) == 0:
         return
-    one = is_constant(table.job) or len(table.jobs) == 1
-    sorted_ = table if one else table.take(np.argsort(table.job, kind="stable"))
+    if len(table.jobs) == 1:
+        yield EventLog(table, log.formats[:1] or ((),))
+        return
+    sorted_ = table if is_constant(table.job) else table.take(np.argsort(table.job, kind="stable"))
     bounds = np.searchsorted(sorted_.job, np.arange(len(table.jobs) + 1))
     present = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.minimum.reduceat(sorted_.time, bounds[present])

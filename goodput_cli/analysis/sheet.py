@@ -29,6 +29,9 @@ NS = {"duration": "_ns", "change": "_ns", "percent": "_percent", "points": "_poi
 """The same where they are written in ns."""
 
 
+Tone = Literal["good", "bad"]
+
+
 class Audience(Flag):
     """Who sees a column."""
 
@@ -101,6 +104,9 @@ class Column:
 
     spare: bool = False
     """Whether tables leave it out first where there is no room for all columns."""
+
+    tone: Callable[[Cell], Tone | None] | None = None
+    """Whether a cell is good news or bad, for tables in colour; None where no cell is either."""
 
     @property
     def heading(self) -> str:

@@ -179,12 +179,24 @@ def _with_own_names(sides: list[Side]) -> list[Side]:
     """The sides with names that tell them apart: the job's where that does, else where it was read, then the run,
     then which of them it is."""
     names = [side.name for side in sides]
-    names = _where_alike(names, ["stdin" if side.source == "-" else side.source for side in sides])
+    places = _without_common_folder([side.source for side in sides])
+    names = _where_alike(names, ["stdin" if place == "-" else place for place in places])
     names = _where_alike(
         names, [f"{name}, run {side.run}" if side.run else name for side, name in zip(sides, names, strict=True)]
     )
     names = _where_alike(names, [f"{name} ({names[: at + 1].count(name)})" for at, name in enumerate(names)])
     return [replace(side, name=name) for side, name in zip(sides, names, strict=True)]
+
+
+def _without_common_folder(places: list[str]) -> list[str]:
+    """The places without the folders in which all of them lie."""
+    folders = [place.rstrip("/").split("/")[:-1] for place in places]
+    shared = 0
+    for parts in zip(*folders, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared += 1
+    return ["/".join(place.split("/")[shared:]) for place in places]
 
 
 def _where_alike(names: list[str], more: list[str]) -> list[str]:

@@ -87,6 +87,9 @@ def fetch(
         _gather(readers, fetched, context)
     finally:
         if fetched.complete or (fetched.lines and (before is not None or not path.exists())):
+            if not fetched.complete:
+                context.finish()
+                context.say(f"Keeping the {len(fetched.lines):,} lines that were read; Ctrl-C gives them up.")
             manifest = _write(path, before, fetched, uris, wanted, fetched_ns)
             if not fetched.complete:
                 context.say(f"What was read until then is in {path}; --update goes on.")

@@ -69,6 +69,16 @@ class LazyGroup(click.Group):
             ctx.exit()
         return [names[0]]
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of the command that is meant may stand before the log: `goodput --fail-under 80 run.jsonl`."""
+        own = {name for param in self.get_params(ctx) for name in param.opts}
+        first = args[0].partition("=")[0] if args else ""
+        if self.default is not None and first.startswith("-") and first not in {"-", "--", *own}:
+            rest = args[1:]
+            if not any(one in self.commands for one in rest) and any(map(_is_log, rest)):
+                args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.commands)
 

@@ -18,9 +18,8 @@ from goodput_cli.api.options import JobOptions, Reading
 from goodput_cli.cli.completion import FILE, complete_format
 from goodput_cli.cli.mappings import every_mapping
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, declared_option, option
-from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
-from goodput_cli.report.base import format_names, is_format
+from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
 from goodput_cli.vocabulary.amounts import read_length
 
@@ -32,7 +31,7 @@ def format_name(text: str) -> str:
     """The name of a format that can be written."""
     name = text.strip().lower()
     if not is_format(name):
-        raise UsageError(f"there is no format {text!r}; use one of {', '.join(format_names())}")
+        raise no_such_format(text)
     return name
 
 

@@ -22,6 +22,8 @@ _OTHER_NAMES = {
     "--format": ("--json", "--csv", "--html", "--markdown"),
     "--reference-step-time": ("--step-time", "--ideal-step-time"),
     "--output": ("--out", "--report"),
+    "--limit": ("--top", "--head"),
+    "--slowest": ("--top", "--limit"),
 }
 """What other tools call the same: nothing in the spelling leads from one to the other."""
 _GATES = ("--fail-if", "--fail-under", "--warn-if")

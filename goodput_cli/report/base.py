@@ -119,6 +119,13 @@ def format_names() -> list[str]:
     return [*_BUILT_IN, *(name for name in sorted(_plug_ins()) if name not in _BUILT_IN)]
 
 
+def no_such_format(name: str) -> UsageError:
+    """What to say of a format that there is not, which may be called by the ending of its files."""
+    meant = next((own for own, known in _BUILT_IN.items() if name.lower() in known.endings), None)
+    hint = f"did you mean {meant}?" if meant else f"use one of {', '.join(format_names())}"
+    return UsageError(f"there is no format {name!r}; {hint}")
+
+
 def is_format(name: str) -> bool:
     """Whether a format can be asked for. Plug-ins are looked for only where it is none of our own."""
     return name in _BUILT_IN or name in _plug_ins()
@@ -188,7 +195,7 @@ def _format(name: str) -> OutputFormat:
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     if name not in _plug_ins():
-        raise UsageError(f"there is no format {name!r}; use one of {', '.join(format_names())}")
+        raise no_such_format(name)
     return _loaded_plug_in(name)
 
 

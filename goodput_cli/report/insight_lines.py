@@ -12,6 +12,7 @@ from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
+from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.category_names import brief_name
 from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
 from goodput_cli.vocabulary.wrap import wrapped
@@ -27,7 +28,8 @@ _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
 _LOST = "LOST     "
-_WHERE_TO_LOOK = (("timeline", "when it was"), ("disruptions", "what each disruption cost"))
+_WHERE_TO_LOOK = (("timeline", "when it was", ""), ("disruptions", "what each disruption cost", ""))
+_PLANNED = ("analyze", "the job ended, and was started again: without such planned stops", " --exclude-stopped")
 _MUCH = 0.1
 """Share of the window from which on somebody wants to know more of what was lost."""
 
@@ -73,13 +75,15 @@ def _most_lost(analysis: Analysis, lost: int, width: int, page: Page) -> Iterato
     if lost < _MUCH * analysis.window.counted_ns:
         return
     sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
-    name, advice = _WHERE_TO_LOOK[bool(analysis.disruptions)]
+    name, advice, options = _WHERE_TO_LOOK[bool(analysis.disruptions)]
+    if largest[0].category == Category.STOPPED.id:
+        name, advice, options = _PLANNED
     said, logs = " " * len(_LOST) + sign + advice, safe(shlex.join(analysis.asked)) or _LOGS
-    command = f"goodput {name} {logs}"
+    command = f"goodput {name} {logs}{options}"
     if cell_len(said + _GAP + command) <= width:
         yield Text.assemble(said, _GAP, (command, "cyan"))
         return
-    short = command if cell_len(command) <= width - _INDENT else f"goodput {name} {_LOGS}"
+    short = command if cell_len(command) <= width - _INDENT else f"goodput {name} {_LOGS}{options}"
     yield from (Text(said), Text(" " * _INDENT + short, style="cyan"))
 
 

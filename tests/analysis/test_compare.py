@@ -188,10 +188,11 @@ def test_it_reads_forward_the_largest_first() -> None:
     assert worse.startswith("worse: recovery by 4.05, custom:EVAL_STEP by 3.79, program startup by 1.10 points, and ")
     assert better.startswith("better: wasted progress by 9.34, elastic reinit by 0.64, ")
     (said,) = length_line(pair)
-    assert said.startswith("very different lengths, 11 h 11 min and 2 h 15 min")
+    assert said.startswith("runs of very different length, 11 h 11 min and 2 h 15 min")
     words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
     assert (words["mean_downtime"], words["mean_steps_lost"], words["mtbf"]) == ("worse", "better", "worse")
     assert (words["disruptions"], words["saves.count"], words["window"]) == ("", "", "")
+    assert (words["steps.median"], words["steps.p90"]) == ("", "better")  # by 0.3 % and by 21 %
 
 
 def test_the_chart_shows_the_largest_changes_first() -> None:
@@ -200,3 +201,11 @@ def test_the_chart_shows_the_largest_changes_first() -> None:
     assert [name for name, _ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
     assert "worse: recovery by 4.05" in chart.words
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
+
+
+def test_sides_are_told_apart_by_what_differs_in_their_places(tmp_path: Path) -> None:
+    for folder in ("monday", "tuesday"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "run.jsonl").write_text(NIGHT_LOG.read_text())
+    found = compare([tmp_path / "monday" / "run.jsonl", tmp_path / "tuesday" / "run.jsonl"])
+    assert [one.name for one in found.sides] == ["monday/run.jsonl", "tuesday/run.jsonl"]

@@ -85,6 +85,22 @@ def test_an_option_as_other_tools_name_it(typed: str, ours: str, capsys: Said) -
     assert f"No such option '{typed}'. Did you mean '{ours}'?" in capsys.readouterr().err
 
 
+def test_options_may_stand_before_a_log(capsys: Said) -> None:
+    assert run(["-q", "--fail-under=60", PRIMER]) == 3
+    assert run(["--fail-under", "40", "-q", PRIMER]) == 0
+    assert run(["--version"]) == 0
+    capsys.readouterr()
+    assert run(["--fail-under", "40"]) == 2
+    assert "No such option '--fail-under'" in capsys.readouterr().err
+    assert run(["-q", "steps", NIGHT]) == 2  # another command is meant: its options are its own
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("md", "markdown"), ("PROM", "openmetrics"), ("xml", "junit")])
+def test_a_format_by_the_ending_of_its_files(typed: str, meant: str, capsys: Said) -> None:
+    assert run([NIGHT, "--format", typed]) == 2
+    assert f"there is no format '{typed}'; did you mean {meant}?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("expression", ["goodput<0.8", "goodput<=0.85", "goodput<8000"])
 def test_an_expression_that_never_fails_is_refused_as_fail_under_is(expression: str, capsys: Said) -> None:
     for command in ("analyze", "fleet"):

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -244,42 +243,6 @@ def test_around_a_time(log: Path, capsys: Output) -> None:
     local = answer_of(capsys, str(log), "--around", "2026-01-01T01:05", "--timezone", "+01:00", "--margin", "90s")
     assert local["window"] == value["window"]
     assert answer_of(capsys, str(log), "--around", "attempt:2", "--margin", "10s")["window"]["start"].endswith("16:30Z")
-
-
-def test_around_a_step_shows_that_it_hung(tmp_path: Path, capsys: Output) -> None:
-    """Step 4 is trained twice, and takes 600 s the second time: it stands alone, with its time, though it was lost."""
-    log = Recorder().start(0).steps(0, 6, 10, 10).start(100).steps(3, 4, 110, 10).steps(5, 9, 720, 10)
-    log.start(900).steps(3, 40, 910, 10).end(1290)
-    path = str(log.write(tmp_path / "run.jsonl"))
-    window = answer_of(capsys, path, "--around", "step:4", "--margin", "15s")["window"]
-    assert (window["start"], window["end"]) == ("2026-01-01T00:01:45Z", "2026-01-01T00:12:15Z")
-    assert run(["timeline", path, "--around", "step:4", "--margin", "15s", "--events", "-q"]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines() if " step" in line and "00:" in line]
-    assert [row[1:] for row in rows] == [
-        ["step", "3", "10"],
-        ["10", "min", "00", "s", "step", "hung", "4", "11"],
-        ["step", "(2", "lines)", "5-6", "12-13"],
-    ]
-
-
-def test_a_step_that_only_its_end_tells_hung_before_that_line(tmp_path: Path, capsys: Output) -> None:
-    """The tenth iteration takes 900 s: insight, steps and timeline give it the number and the line of its own."""
-    log, clock = tmp_path / "train.out", datetime(2026, 3, 3, 22, tzinfo=UTC)
-    lines = []
-    for step in range(1, 31):
-        took = 900 if step == 10 else 9
-        clock += timedelta(seconds=took)
-        lines.append(
-            f" [{clock:%Y-%m-%d %H:%M:%S}] iteration {step:8d}/  500 | consumed samples: {step * 8:12d} | elapsed time "
-            f"per iteration (ms): {took * 1000:.1f} | learning rate: 1.0E-04 | global batch size:    8 | lm loss: 2.3 |"
-        )
-    log.write_text("\n".join(lines))
-    analysis = goodput_cli.analyze(log)
-    hang = next(one for one in analysis.insights if one.code == "hang")
-    assert hang.text == "step 10 hung for 15 min 00 s; a usual one takes 9.00 s"
-    assert hang.evidence == (f"{log}:10",)
-    assert run(["timeline", str(log), *hang.command[1:], "-q"]) == 0
-    assert "15 min 00 s    step ends, it hung" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

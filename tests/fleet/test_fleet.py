@@ -156,6 +156,14 @@ def test_what_is_too_large_for_a_worker_is_done_by_this_process_if_it_can(
     assert 0 < len(answer["runs"]) < len(plain["runs"])
 
 
+def test_a_fleet_in_one_process_does_without_arrow() -> None:
+    put(Path("a.jsonl"), training("a", 1, 0.5))
+    told = "from goodput_cli.cli.main import run; run(['fleet', 'a.jsonl', '--workers', '1', '-q'])"
+    code = f"import sys; {told}; print('pyarrow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[-1] == "False"
+
+
 def test_a_program_asks_as_a_person_does(logs: Path) -> None:
     Path("labels.csv").write_text(text_of("job,team,accelerators", "job-*,search,8"))
     report = goodput_cli.fleet_report(logs, labels="labels.csv", by=["team"], jobs=["job-*"], workers=1)

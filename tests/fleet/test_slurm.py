@@ -142,3 +142,12 @@ def test_a_job_of_text_in_two_folders_is_one_job() -> None:
     places = {one["evidence"].rpartition(":")[0] for one in answer["disruptions"]}
     assert places <= set(found["documents"])
     assert any("one/slurm-37.out" in place for place in places)
+
+
+def test_outputs_that_slurm_named_are_called_by_their_folders() -> None:
+    for number in (1, 2):
+        folder = Path(f"runs/run-{number}")
+        folder.mkdir(parents=True)
+        text = (SLURM / "llm-20b" / "slurm-42.out").read_text().replace("  save .....", "  keep .....")
+        (folder / f"slurm-{number}.out").write_text(text)
+    assert [one.name for one in goodput_cli.jobs("runs", timezone="UTC").jobs] == ["run-1", "run-2"]

@@ -80,7 +80,36 @@ def test_results_that_are_too_many_for_memory_are_written_down_and_say_the_same(
     assert written == ["a", "b"]
 
 
+def test_a_store_among_the_logs_is_no_log() -> None:
+    put(Path("logs/a.jsonl"), training("a", 1, 0.5))
+    plain = fleet("logs")
+    assert [fleet("logs", "--store", "logs/store") for _ in range(2)] == [plain, plain]
+
+
 def test_a_name_that_is_no_text_is_shown_alike_from_memory_and_from_a_store() -> None:
     Path("named").mkdir()
     put(Path(os.fsdecode(b"named/a\xff.jsonl")), training("a", 1, 0.5))
     assert fleet("named", "--workers", "1") == fleet("named", "--workers", "1", "--store", "store")
+
+
+def test_each_instant_has_its_own_results() -> None:
+    put(Path("a.jsonl"), training("a", 10, 6)[:-1])
+    asked = [("--as-of", f"2026-01-01T{hour}:00:00") for hour in (12, 14)]
+    plain = [fleet("a.jsonl", *more) for more in asked]
+    assert plain[0] != plain[1]
+    assert [fleet("a.jsonl", *more, "--store", "store") for more in asked] == plain
+
+
+def test_a_file_that_may_be_written_again_in_the_same_tick_is_read_again(
+    read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its size and time are then no proof that it is the same."""
+    monkeypatch.setattr("goodput_cli.fleet.store.store._RACY_NS", 60 * 10**9)
+    path = put(Path("a.jsonl"), training("a", 10, 6))
+    for _ in range(2):
+        fleet("a.jsonl", "--store", "store")
+    assert read == ["a.jsonl", "a.jsonl"]
+    os.utime(path, (1e9, 1e9))
+    for _ in range(2):
+        fleet("a.jsonl", "--store", "store")
+    assert read == ["a.jsonl"] * 3

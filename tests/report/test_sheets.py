@@ -133,6 +133,23 @@ def test_columns_without_room_are_named() -> None:
     assert text.count("column") == 12
 
 
+def test_spare_columns_are_left_out_first() -> None:
+    columns = (Column("job name", "text"), Column("start", "count", spare=True), Column("goodput", "percent"))
+    narrow = sheet(columns=columns, rows=[("a name of thirty characters, so", 1_767_225_600, 70.0)])
+    text = render("table", narrow, width=44)
+    assert "70.00 %" in text
+    assert text.endswith("not shown for want of room: start\n")
+
+
+def test_good_and_bad_are_told_apart_by_colour_where_there_is_any() -> None:
+    columns = (Column("points", "points", tone=lambda cell: "good" if float(cell or 0) > 0 else "bad"),)
+    moved = sheet(columns=columns, rows=[(1.5,), (-2.0,)])
+    assert "\x1b" not in render("table", moved, width=80)
+    coloured = load_sheet_renderer("table")(moved, Page(80, colour=True))
+    assert "\x1b[32m +1.50\x1b[0m" in str(coloured)
+    assert "\x1b[31m -2.00\x1b[0m" in str(coloured)
+
+
 def test_the_day_is_left_out_where_it_is_the_same() -> None:
     columns = (Column("when", "instant"),)
     assert " 00:00:00\n" in render("table", sheet(columns=columns, rows=((BASE,),)))

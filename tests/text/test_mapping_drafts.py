@@ -7,32 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.api.mapping import suggest_mapping
-from tests.text.support import analysed, seconds
-
-BEGIN = datetime(2026, 3, 1, 10)
-
-
-def at(second: float, form: str) -> str:
-    return (BEGIN + timedelta(seconds=second)).strftime(form)
-
-
-def drafted(tmp_path: Path, text: str, name: str = "train.log", **options: object) -> Analysis:
-    """What is accounted for with the mapping that is drafted of a log."""
-    log, own = tmp_path / name, tmp_path / "my.toml"
-    log.write_text(text, encoding="utf-8", newline="")
-    own.write_text(suggest_mapping(str(log)), encoding="utf-8")
-    return analysed(log, mapping=own, **options)
-
-
-def pytorch(second: float, text: str, level: str = "INFO") -> str:
-    return f"{at(second, '%Y-%m-%d %H:%M:%S')},{round(second * 1000) % 1000:03d} {level} __main__: {text}\n"
+from tests.text.drafting import at, drafted, pytorch
+from tests.text.support import seconds
 
 
 def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.text.drafting import drafted
 from tests.text.support import seconds
-from tests.text.test_mapping_drafts import drafted
 
 OTHERS: dict[str, tuple[Callable[[int], str], tuple[float, float]]] = {
     "detectron2": (

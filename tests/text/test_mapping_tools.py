@@ -49,7 +49,8 @@ def test_a_draft_reads_the_log_that_it_was_made_of(log: Path, tmp_path: Path, pr
 
 def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: Path, printed: Printed) -> None:
     draft = tmp_path / "my.toml"
-    draft.write_text(printed("check", "--suggest", str(log)), encoding="utf-8")
+    assert printed("check", "--suggest", str(log), "-o", str(draft)) == ""
+    assert run(["check", "--suggest", "no-such.log", "-o", str(draft)]) == 2  # it is there: said before a log is read
     text = printed("check", "--mapping", str(draft), str(log))
     assert "Mapping train" in text
     assert "lines that no rule reads" in text

@@ -76,6 +76,15 @@ def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) ->
     assert found == {"productive": 200, "EVAL_STEP": 10}
 
 
+def test_a_validation_that_ends_a_file_counts(tmp_path: Path) -> None:
+    """No bar of training follows it."""
+    epoch = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51))
+    loader = "".join(state(done, 10, 2 * done, "Validation DataLoader 0: ") + "  1.00it/s]" for done in range(11))
+    folder = written(tmp_path / "run", a_log=epoch + loader + "\n")
+    found = seconds(analysed(folder, clock_start="2026-03-01T10:00:00Z"))
+    assert found == {"productive": 100, "EVAL_STEP": 20}
+
+
 def test_other_bars_are_none_of_training(tmp_path: Path) -> None:
     bars = "".join(state(at, 40, at, "Loading checkpoint shards: ") + "  1.00s/it]" for at in range(41))
     bars += "".join(state(at, 900, at) + "  1.00s/it]" for at in range(0, 901, 100))

@@ -74,6 +74,16 @@ srun: error: node-0: task 0: Exited with exit code 1
     assert seconds(analysed(written(tmp_path / "two", a_out=TRAINED, a_err=death), year=2026)) == expected
 
 
+@pytest.mark.parametrize("who", ["NCCL", "Process group"])
+def test_the_watchdog_that_ends_a_process_as_each_version_names_itself(tmp_path: Path, who: str) -> None:
+    death = (
+        f"[rank5]:[E301 10:02:15.123456789 ProcessGroupNCCL.cpp:1414] [PG ID 0 PG GUID 0(default_pg) Rank 5] {who} "
+        "watchdog thread terminated with exception: [Rank 5] Watchdog caught collective operation timeout\n"
+    )
+    analysis = analysed(written(tmp_path / "run", a_out=TRAINED + death), year=2026)
+    assert analysis.job.ending == "crashed"
+
+
 def test_an_error_file_without_any_time_ends_with_its_output(tmp_path: Path) -> None:
     error = "srun: error: node-3: task 24: Out Of Memory\n"
     analysis = analysed(written(tmp_path / "run", slurm__8_out=TRAINED, slurm__8_err=error))

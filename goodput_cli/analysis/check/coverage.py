@@ -16,7 +16,7 @@ from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import Category, in_group
-from goodput_cli.vocabulary.text import rough_duration
+from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
@@ -57,7 +57,7 @@ def _ends(timeline: Timeline) -> Iterator[Diagnostic]:
         segments = np.flatnonzero(unknown)
         lost = int((timeline.segments.end[segments] - timeline.segments.start[segments]).sum())
         rows = _rows_before(timeline, timeline.segments.start[segments])
-        message = f"{rough_duration(lost)} after the last checkpoints of attempts that died at an unlogged moment"
+        message = f"{duration(lost)} after the last checkpoints of attempts that died at an unlogged moment"
         yield diagnostic_at("undetermined_time", table, rows, message)
 
 
@@ -106,7 +106,7 @@ def _gaps(timeline: Timeline) -> Iterator[Diagnostic]:
     open_ = sum((ns for (category, _), ns in amounts.items() if category in _NOT_EXPLAINING), np.zeros(len(longer)))
     unexplained = longer[2 * open_ > gap[longer]]
     if len(unexplained):
-        longest = rough_duration(int(gap[unexplained].max()))
+        longest = duration(int(gap[unexplained].max()))
         message = f"silence of up to {longest} inside an attempt; the places are the lines before it"
         yield diagnostic_at("log_gap", table, rows[unexplained], message)
 
@@ -116,7 +116,7 @@ def _unexplained(timeline: Timeline) -> Iterator[Diagnostic]:
     length = timeline.segments.end[chosen] - timeline.segments.start[chosen]
     total, window = int(length.sum()), timeline.end - timeline.start
     if total >= _MUCH_UNEXPLAINED * window:
-        message = f"{rough_duration(total)} of {rough_duration(window)} are other ({100 * total / window:.3g} %)"
+        message = f"{duration(total)} of {duration(window)} are other ({100 * total / window:.3g} %)"
         longest = chosen[np.argsort(-length, kind="stable")[:3]]
         rows = _rows_before(timeline, timeline.segments.start[longest])
         yield diagnostic_at("unexplained_time", timeline.table, rows, message, len(chosen))

@@ -29,6 +29,10 @@ _LONGEST_NAME = 40
 _MOST_MOVED = 3
 _ROUND_FROM = 10
 _VERY_DIFFERENT = 2
+_ALIKE = 1.05
+"""Runs that differ less in length can be compared by how often something happened."""
+_LEAST_PERCENT = 1
+"""A time that changed by less is neither better nor worse: two runs of one program differ by more."""
 
 
 def side_name(side: Side) -> str:
@@ -68,17 +72,20 @@ def length_line(pair: Pair) -> Iterator[str]:
     """That the two runs are of very different length, where they are: shares then compare unlike things."""
     if _differ_in_length(pair):
         was, now = (duration(side.summary.window.counted_ns) for side in (pair.baseline, pair.side))
-        yield f"very different lengths, {was} and {now}: what comes once a run weighs more in the shorter one"
+        yield f"runs of very different length, {was} and {now}: what comes once a run weighs more in the shorter one"
 
 
-def _differ_in_length(pair: Pair) -> bool:
+def _differ_in_length(pair: Pair, by: float = _VERY_DIFFERENT) -> bool:
     lengths = [side.summary.window.counted_ns for side in (pair.baseline, pair.side)]
-    return max(lengths) >= _VERY_DIFFERENT * min(lengths)
+    return max(lengths) >= by * min(lengths)
 
 
 def fact_is_better(pair: Pair, fact: Change) -> str:
-    """`better`, `worse`, or nothing; nothing as well for counts of runs of very different length."""
-    if fact.measure.name.startswith("disruptions") and _differ_in_length(pair):
+    """`better`, `worse`, or nothing; nothing as well for counts of runs of different length, and for times that hardly
+    changed."""
+    if fact.measure.name.startswith("disruptions") and _differ_in_length(pair, _ALIKE):
+        return ""
+    if fact.measure.dimension == "time" and fact.percent is not None and abs(fact.percent) < _LEAST_PERCENT:
         return ""
     better = None if fact.change is None else fact.measure.improved(fact.change)
     return "" if better is None else "better" if better else "worse"
@@ -124,7 +131,7 @@ def _value(fact: Change, value: Fraction | None, side: Side) -> str:
         case "time":
             return duration(round(value * 10**9))
         case "count":
-            return number(float(value))
+            return number(round(float(value), 1))
         case _:
             return percent(float(value))
 
@@ -134,7 +141,7 @@ def _moved(fact: Change, moved: Fraction) -> str:
         case "time":
             return change(round(moved * 10**9))
         case "count":
-            return f"+{number(float(moved))}" if moved > 0 else number(float(moved))
+            return f"{'+' if moved > 0 else ''}{number(round(float(moved), 1))}"
         case _:
             return f"{points(float(moved))} points"
 

@@ -24,7 +24,7 @@ from goodput_cli.analysis.compare.phrases import (
 )
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.measures import percent_of
-from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet, Tone
 from goodput_cli.vocabulary.category_names import brief_name, full_name
 from goodput_cli.vocabulary.text import duration
 
@@ -40,7 +40,7 @@ _PEOPLE = (
     Column("window", "duration", Audience.PEOPLE),
     Column("goodput", "percent", Audience.PEOPLE),
     Column("", "share", Audience.PEOPLE),
-    Column("points", "points", Audience.PEOPLE),
+    Column("points", "points", Audience.PEOPLE, tone=lambda cell: _tone(cell)),
 )
 _TABLES = (
     Column("side", "text", Audience.TABLES),
@@ -55,6 +55,14 @@ _TABLES = (
     Column("limit", "number", Audience.TABLES),
     Column("verdict", "text", Audience.TABLES),
 )
+
+
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "FAILED": "bad", "passed": "good"}
+
+
+def _tone(cell: Cell) -> Tone | None:
+    """More is better."""
+    return None if not isinstance(cell, int | float) or not cell else "good" if cell > 0 else "bad"
 
 
 def compare_sheet(comparison: Comparison) -> Sheet:
@@ -120,10 +128,10 @@ def _waterfall(pair: Pair) -> Sheet:
         title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
             Column("category", "text", brief=brief_name),
-            Column("points", "points"),
-            Column("time", "change"),
-            Column("worse", "share"),
-            Column("better", "share"),
+            Column("points", "points", tone=_tone),
+            Column("time", "change", tone=_tone),
+            Column("worse", "share", tone=lambda _: "bad"),
+            Column("better", "share", tone=lambda _: "good"),
             Column("was", "percent"),
             Column("is", "percent"),
         ),
@@ -139,7 +147,7 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     for one in pair.contributions:
         if one.points:
             yield full_name(one.category, one.label), one.points, *shares(pair, one)
-    if one_sided:
+    if any(one.baseline_ns or one.ns for one in one_sided):
         yield ONE_SIDED, pair.one_sided, None, None
     for one in one_sided:
         if one.baseline_ns or one.ns:
@@ -190,7 +198,7 @@ def _facts(pair: Pair) -> Sheet:
             Column("was", "text"),
             Column("is", "text"),
             Column("change", "text"),
-            Column("", "text"),
+            Column("", "text", tone=lambda cell: _TONES.get(str(cell))),
         ),
         rows=tuple((one.measure.name, *fact_words(pair, one), fact_is_better(pair, one)) for one in shown),
         notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
@@ -211,7 +219,7 @@ def _thresholds(pair: Pair) -> Sheet:
         title=f"Thresholds for {side_name(pair.side)}",
         columns=(
             Column("threshold", "text"),
-            Column("result", "text"),
+            Column("result", "text", tone=lambda cell: _TONES.get(str(cell))),
             Column("change", "text"),
             Column("limit", "text"),
         ),

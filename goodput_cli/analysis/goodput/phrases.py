@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
@@ -90,6 +89,8 @@ def progress_text(analysis: Analysis) -> str:
 
 def _has_steps(analysis: Analysis) -> bool:
     """Whether any line tells of training: without one, no goodput is not the same as none."""
+    from goodput_cli.events.schema import Kind  # NumPy, which --help does without
+
     return analysis.job.first_step is not None or bool((analysis.table.kind == Kind.STEP).any())
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.insights.hangs import Hangs
 from goodput_cli.analysis.insights.insight import About, Candidate
+from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps.slow_regimes import changes_level, slow_regimes
+from goodput_cli.analysis.steps.slow_regimes import Regime, changes_level, slow_regimes
 from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
@@ -68,11 +69,28 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
     lost = lost_in_regimes(timeline, steps, regimes)
+    loading = _more_loading(timeline, regimes)
+    waits = loading > _HALF * lost
+    text += _WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
     yield Candidate(
-        "slow_steps", lost, f"{text}{_WITHIN}", regimes[0].start_ns, regimes[-1].end_ns,
+        "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(int(steps.row[row]) for row in rows[:_MOST_ROWS]),
         About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])), in_goodput_ns=lost,
+        advice=BY_CODE["input_bound"].advice if waits else None,
     )  # fmt: skip
+
+
+def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
+    """How much longer (ns) data was loaded in slow regimes than it was in other time of the same length."""
+    loads = timeline.loads
+    long = timeline.end - timeline.start - sum(one.end_ns - one.start_ns for one in regimes)
+    inside = [
+        np.maximum(np.minimum(loads.end, one.end_ns) - np.maximum(loads.start, one.start_ns), 0).sum()
+        for one in regimes
+    ]
+    loaded = int(sum(inside))
+    elsewhere = int((loads.end - loads.start).sum()) - loaded
+    return loaded - (elsewhere * (timeline.end - timeline.start - long) // long if long > 0 else 0)
 
 
 def find_input_bound(analysis: Analysis) -> Iterator[Candidate]:

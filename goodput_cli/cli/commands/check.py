@@ -60,7 +60,12 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
     """
     if suggest or explain is not None:
-        write_output(_help_with_mappings(line, explain))
+        files = [writable(Path(name), line.sources, line.output.force) for name in line.output.output]
+        text = _help_with_mappings(line, explain)
+        for file in files:
+            write_whole(file, text, force=line.output.force)
+        if not files:
+            write_output(text)
         return 0
     session = open_sheet_session(line)
     rejects_file = None if rejects is None else _rejects_file(line, rejects)

@@ -32,7 +32,8 @@ class Code:
     @property
     def advices(self) -> tuple[str, ...]:
         """All advice, a sentence or more each."""
-        return self.advice, *(f"Of {names.replace(' ', ', ')}: {advice}" for names, advice in self.of_formats.items())
+        of_formats = ((names.replace(" ", ", "), advice) for names, advice in self.of_formats.items())
+        return self.advice, *(f"In logs of {names}: {advice}" for names, advice in of_formats)
 
     def advice_for(self, formats: Iterable[str]) -> str:
         """What to do about it, for a job whose log has these formats."""

@@ -77,8 +77,8 @@ READING: dict[str, Code] = {
         "error",
         "An event does not say which job it is of.",
         "It is dropped: it belongs to no job.",
-        "Let the writer set job_name on every line; for a log that is written already: jq -c '.job_name = \"NAME\"' "
-        "LOG | goodput analyze -",
+        "Let the writer set job_name on every line. One that is written already gets a name by jq -c '.job_name = "
+        '"NAME"\' LOG | goodput analyze - and the like.',
     ),
     "unplaced_duration": Code(
         "error",

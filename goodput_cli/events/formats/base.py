@@ -6,7 +6,7 @@ To add a format, register a class like `Format` under the entry-point group `goo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -145,6 +145,7 @@ class Output:
 
 
 UNKNOWN_LABEL = "UNKNOWN"
+_MISSING: Any = object()
 
 
 class Format(Protocol):
@@ -189,7 +190,8 @@ class Traits:
     @classmethod
     def of(cls, one: Format) -> Traits:
         """Those of a format."""
-        return cls(**{each.name: getattr(one, each.name) for each in fields(cls) if hasattr(one, each.name)})
+        found = ((name, getattr(one, name, _MISSING)) for name in cls.__dataclass_fields__)
+        return cls(**{name: value for name, value in found if value is not _MISSING})
 
     def job_names(self, records: Records) -> str | Sequence[Any]:
         """See `job_of`."""

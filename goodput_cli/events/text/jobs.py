@@ -12,7 +12,7 @@ from goodput_cli.events.tensorboard.meaning import folder_of
 from goodput_cli.sources.endings import is_event_file
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
-_TAIL = re.compile(r"(?:[-_.]?(?:rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
+_TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND
 _ENDINGS = (".gz", ".zst")
 
@@ -121,7 +121,8 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
 
 
 def _stem(name: str) -> str:
-    """`slurm-812.out.gz` -> `slurm`: what is the same in the names of a job's files."""
+    """`train-812.out.gz` -> `train`: what is the same in the names of a job's files. What Slurm calls every output says
+    nothing: then the folder counts."""
     base = _base(name)
     plain = _TAIL.sub("", base)
     return plain or os.path.basename(os.path.abspath(beside(name))) or base

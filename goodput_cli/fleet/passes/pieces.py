@@ -113,7 +113,7 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
 def _about(job: EventLog) -> bytes:
     table = job.table
     formats = [[one.name, one.restores_are_inferred, one.other_system] for one in job.formats[0]]
-    values = {_plural(name): getattr(table, _plural(name)) for name in _CODED}
+    values = {_plural(name): tuple(getattr(table, _plural(name))) for name in _CODED}
     return json.dumps({**values, "formats": formats}).encode("utf-8", "surrogatepass")
 
 

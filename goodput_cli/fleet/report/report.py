@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import Any
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.shown import Answered
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.grouping import Grouping
+from goodput_cli.fleet.grouping import WEEK, Grouping
 from goodput_cli.fleet.report.fill import category_rows, disruption_row, group_row, run_line, size_rows, week_rows
 from goodput_cli.fleet.report.rows import CategoryRow, DisruptionRow, GroupRow, NotAnalysed, RunLine, SizeRow, WeekRow
 from goodput_cli.fleet.totals.aggregate import Fleet
@@ -100,6 +101,8 @@ class FleetReport(Answered):
     """Amounts of each week."""
     sizes: tuple[SizeRow, ...]
     """One row a size of job."""
+    size_sums: dict[str, Sums]
+    """Amounts of each size."""
     groups: tuple[GroupTable, ...]
     """One table for each `--by`."""
     disruptions: tuple[DisruptionRow, ...]
@@ -122,6 +125,9 @@ class FleetReport(Answered):
         from goodput_cli.fleet.report.sheet import runs_sheet
 
         return runs_sheet(self)
+
+
+_Group = tuple[GroupRow, Sums, Mpg]
 
 
 def report_of(
@@ -151,6 +157,7 @@ def report_of(
         weeks=tuple(week_rows(fleet, weeks)),
         week_sums=weeks,
         sizes=tuple(size_rows(fleet)),
+        size_sums=dict(fleet.by_size),
         groups=tuple(_group_table(fleet, dims) for dims in fleet.groups),
         disruptions=tuple(map(disruption_row, fleet.worst)),
         runs=tuple(map(run_line, fleet.runs)),
@@ -171,7 +178,7 @@ def _coverage(fleet: Fleet, documents: int, unreadable: int, not_analysed: int) 
 
 def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
     grouping = fleet.grouping
-    groups: list[tuple[GroupRow, Sums, Mpg]] = []
+    groups: list[_Group] = []
     for values, sums in fleet.groups[dims].items():
         chosen = dict(zip(dims, values, strict=True))
         told_apart = chosen.keys() <= {"cluster", "accelerator"}
@@ -179,8 +186,20 @@ def _group_table(fleet: Fleet, dims: tuple[str, ...]) -> GroupTable:
         mpg = mpg_of(sums, capacity, saved_only=grouping.saved_only)
         groups.append((group_row(values, sums, mpg), sums, mpg))
     groups.sort(key=lambda one: _group_order(grouping.sort, *one[:2]))
+    if WEEK in dims and grouping.sort == "lost":
+        groups = _week_by_week(groups, dims.index(WEEK))
     rows, sums_of, mpgs = (tuple(column) for column in zip(*groups, strict=True))
     return GroupTable(dims, rows, sums_of, mpgs, grouping.limit)
+
+
+def _week_by_week(groups: Sequence[_Group], week: int) -> list[_Group]:
+    """Sorted groups, with the weeks of each other group in time order. week: which of the values names it."""
+    others = [(*row.values[:week], *row.values[week + 1 :]) for row, _, _ in groups]
+    lost: Counter[tuple[str, ...]] = Counter()
+    for other, (_, sums, _) in zip(others, groups, strict=True):
+        lost[other] += sums.lost
+    ordered = sorted(zip(others, groups, strict=True), key=lambda one: (-lost[one[0]], one[0], one[1][0].values[week]))
+    return [group for _, group in ordered]
 
 
 def _group_order(key: str, row: GroupRow, sums: Sums) -> Any:

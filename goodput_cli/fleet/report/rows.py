@@ -5,6 +5,7 @@ The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's dec
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -195,15 +196,17 @@ class RunLine:
     size: str = column("text", "size class")
     events: int = column("count", "events of the run, each once")
     attempts: int = column("count", "attempts of the run")
-    disruptions: int = column("count", "disruptions in the window", people=(6, "disruptions"))
+    disruptions: int = column("count", "disruptions in the window", people=(7, "disruptions"))
     failures: int = column("count", "those that count as failures")
-    ending: str | None = column("text", "how the last attempt ended", people=(7, "ended"))
+    ending: str | None = column("text", "how the last attempt ended", people=(8, "ended"))
     goodput_ns: int = column("count", "productive time in the window, in ns", name="goodput_ns")
     goodput_percent: float | None = column(
         "percent", "of the window without exclusions", name="goodput", people=(5, "goodput")
     )
     chip_ns: str | None = column("text", "chip time without exclusions, as decimal text", **_CHIP)
-    lost_hours: float | None = column("number", "accelerator hours without progress; null where nobody knows")
+    lost_hours: float | None = column(
+        "number", "accelerator hours without progress; null where nobody knows", people=(6, "lost h")
+    )
     documents: list[str] = column(
         "text", "where its events stand", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
     )
@@ -233,6 +236,11 @@ class LeftOut:
     names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
 
 
+def grouped(amount: str) -> str:
+    """`1250.00 USD` with commas between thousands."""
+    return re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", amount)
+
+
 def declared_columns(record: type) -> tuple[Column, ...]:
     """The columns of a row, for programs, then for people in their order."""
     people = people_columns(record, attribute)
@@ -241,9 +249,11 @@ def declared_columns(record: type) -> tuple[Column, ...]:
 
 
 def _for_people(one: Column) -> Column:
-    """People see hours to a tenth."""
+    """People see hours to a tenth, 17,831.0, and amounts of money as 1,250.00 USD."""
     exact = one.values
     assert exact is not None
+    if one.name == "cost":
+        return replace(one, values=lambda rows: [None if value is None else grouped(value) for value in exact(rows)])
     if one.kind == "number":
-        return replace(one, values=lambda rows: [None if value is None else round(value, 1) for value in exact(rows)])
+        return replace(one, values=lambda rows: [None if value is None else f"{value:,.1f}" for value in exact(rows)])
     return one

@@ -6,11 +6,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from goodput_cli.analysis.published import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import seen_by, table_rows
+from goodput_cli.fleet.report.fill import category_name
 from goodput_cli.fleet.report.report import FleetReport, GroupTable
 from goodput_cli.fleet.report.rows import (
     CategoryRow,
@@ -22,10 +24,12 @@ from goodput_cli.fleet.report.rows import (
     SizeRow,
     WeekRow,
     declared_columns,
+    grouped,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
-from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, Mpg, Sums
+from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums
 from goodput_cli.fleet.totals.thresholds import MEASURES
+from goodput_cli.vocabulary.category_names import brief_name
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
 
@@ -102,8 +106,9 @@ def headline(report: FleetReport) -> Iterator[str]:
     sums, total, mpg = report.sums, report.total, report.mpg
     by_chips = total.goodput_percent is not None
     lost = f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them held" if by_chips else ""
-    cost = f": {total.cost}" if total.cost is not None and by_chips else ""
+    cost = f": {grouped(total.cost)}" if total.cost is not None and by_chips else ""
     yield f"GOODPUT {_percent(total.goodput_percent)}{f'; {lost}{cost}' if lost else ' by chip time'}"
+    yield from where_lost(report)
     yield f"by job time, whatever the size: {_percent(total.time_goodput_percent)}; {_quartiles(total)}"
     yield f"MPG {mpg_text(report)}"
     parts = {
@@ -112,6 +117,38 @@ def headline(report: FleetReport) -> Iterator[str]:
     }  # fmt: skip
     source = "; allocated time is from the logs" if report.allocated_from_logs else ""
     yield ", ".join(f"{name} {_percent(percent(value))}" for name, value in parts.items()) + source
+
+
+def where_lost(report: FleetReport) -> Iterator[str]:
+    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost."""
+    sums, by_time = report.sums, not report.sums.known_time
+    lost = _lost(sums, by_time=by_time)
+    worst = sums.worst()
+    if worst is None or lost <= 0:
+        return
+    parts = [f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost)}"]
+    for table in report.groups[:1]:
+        amounts = [(_lost(one, by_time=by_time), row.group) for row, one in zip(table.rows, table.sums, strict=True)]
+        parts += _most(", ".join(table.dims), amounts, lost)
+    sizes = [(_lost(report.size_sums[row.size], by_time=by_time), row.size) for row in report.sizes]
+    parts += _most("size", sizes, lost)
+    yield f"lost most: {', '.join(parts)}{' by job time' if by_time else ''}"
+
+
+def _lost(sums: Sums, *, by_time: bool) -> int:
+    return sums.time_counted - sums.time[PRODUCTIVE] if by_time else sums.lost
+
+
+def _most(kind: str, amounts: Sequence[tuple[int, str]], lost: int) -> list[str]:
+    """The one of several that lost most, the first of equals."""
+    if len(amounts) < 2:
+        return []
+    amount, name = max(amounts, key=lambda one: one[0])
+    return [f"in {kind} {name} {_of(amount, lost)}"]
+
+
+def _of(amount: int, lost: int) -> str:
+    return f"({hours(amount):,.1f} h, {_percent(percent(Fraction(amount, lost)))})"
 
 
 def mpg_text(report: FleetReport) -> str:
@@ -132,9 +169,18 @@ def rows_sheet(heading: str, record: type, rows: Sequence[Any], notes: tuple[str
     return Sheet(heading, columns, table_rows(columns, len(rows), lambda: [rows]), notes=notes)
 
 
-def runs_sheet(report: FleetReport) -> Sheet:
-    """Every run in a row: what Parquet holds."""
-    return rows_sheet("Runs", RunLine, report.runs)
+def runs_sheet(report: FleetReport, most: int | None = None) -> Sheet:
+    """Every run in a row: what Parquet holds. most: only so many, those that lost most first."""
+    if most is None:
+        return rows_sheet("Runs", RunLine, report.runs)
+    runs = runs_by_loss(report)
+    left_out = (f"the {most} that lost most of {len(runs):,}; JSON and Parquet hold all",) if len(runs) > most else ()
+    return rows_sheet("Runs", RunLine, runs[:most], left_out)
+
+
+def runs_by_loss(report: FleetReport) -> list[RunLine]:
+    """The runs in order of accelerator hours lost, then of time lost."""
+    return sorted(report.runs, key=lambda row: (-(row.lost_hours or 0), row.goodput_ns - row.ns, row.job, row.run))
 
 
 def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:

@@ -102,7 +102,8 @@ def serve() -> None:
     """What the process does: it draws until its standard input ends. An empty answer says that it could not."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches this process too, and ends it at once
-    requests, answers = sys.stdin.buffer, sys.stdout.buffer
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what an engine prints is no answer
     with contextlib.suppress(Exception):  # said by who asks, where it happens again
         draw("svg", _ANY_CHART)
     while (request := _received(requests)) is not None:

@@ -22,6 +22,7 @@ from goodput_cli.fleet.report.sheet import (
     runs_sheet,
     summary,
     title,
+    where_lost,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.report.base import Page
@@ -49,6 +50,8 @@ class _Part:
     figures: tuple[_Figure, ...] = ()
     table: HtmlTable | None = None
     details: tuple[HtmlTable, ...] = ()
+    of_details: str = ""
+    """What they are, where there are many."""
 
 
 def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
@@ -63,6 +66,7 @@ def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's
         list(summary(report))[:1],
         goodput=_goodput(report),
         tiles=_tiles(report),
+        lost=list(where_lost(report)),
         parts=list(_parts(report, sheet)),
         method=[("time zone", report.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
@@ -109,10 +113,12 @@ def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
         yield _Part("From capacity to progress", _figures(("factors", charts.factors_chart(report), words)))
     weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
     details = tuple(
-        replace(html_table(hide_unknown(_category_sheet(week.week, sums), known=known)), notes=())
+        replace(html_table(hide_unknown(_category_sheet(f"What {week.week} went to", sums), known=known)), notes=())
         for week, sums in zip(report.weeks, report.week_sums, strict=True)
+        if week.runs
     )
-    yield _Part("Weeks", _figures(("weeks", charts.weeks_chart(report), weeks)), _table(sections[WEEKS]), details)
+    yield _Part("Weeks", _figures(("weeks", charts.weeks_chart(report), weeks)), _table(sections[WEEKS]), details,
+                "What each week went to")  # fmt: skip
     yield _Part(CATEGORIES, (), _table(sections.get(CATEGORIES, sheet)))
     groups = [sheet, *(part for name, part in sections.items() if name.startswith("By "))] if report.groups else []
     for number, part in enumerate(groups):
@@ -127,8 +133,8 @@ def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
         if name in sections:
             yield _Part(name, (), _table(sections[name]))
     scatter = "Goodput of each run against its hours: at most 500 runs, those that lost most."
-    runs = hide_unknown(runs_sheet(report), known=known)
-    yield _Part("Runs", _figures(("runs", charts.runs_chart(report), scatter)), html_table(runs, _MOST_RUNS))
+    runs = html_table(hide_unknown(runs_sheet(report, _MOST_RUNS), known=known))
+    yield _Part("Runs", _figures(("runs", charts.runs_chart(report), scatter)), runs)
 
 
 def _category_sheet(name: str, sums: object) -> Sheet:

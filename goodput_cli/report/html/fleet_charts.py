@@ -10,6 +10,7 @@ from typing import Any
 from goodput_cli.fleet.report.fill import category_name
 from goodput_cli.fleet.report.report import FleetReport
 from goodput_cli.fleet.report.rows import RunLine
+from goodput_cli.fleet.report.sheet import runs_by_loss
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours
 from goodput_cli.fleet.totals.sums import Sums
 from goodput_cli.report.html.drawing import INK, Drawing, drawing, finished, narrowed
@@ -24,6 +25,8 @@ _MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
 _GOOD = Category.PRODUCTIVE.look.colour
 _MISSING = "#8a8a8a"
 _LETTER = 7
+_SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? '~r' : '~s')"}
+"""Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
 _LABELLED = re.compile(r'<path (aria-label="([^"]*)"[^>]*)/>')
 """A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
@@ -48,7 +51,7 @@ def factors_chart(report: FleetReport) -> Drawings:
     ]  # fmt: skip
     y = field("name", "N", sort=list(known), axis={"title": None, "labelLimit": 200, "minExtent": _room_for(known)})
     scale = {"domain": [0, 1.45 * widest], "nice": False}  # room for the words behind the widest
-    x = field("hours", axis={"title": "accelerator hours", "tickCount": 6}, scale=scale)
+    x = field("hours", axis={"title": "accelerator hours", "tickCount": 6, **_SHORT}, scale=scale)
     outline = {"filled": False, "stroke": _MISSING, "strokeDash": [4, 3]}
     word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
     layers = (
@@ -82,8 +85,10 @@ def weeks_chart(report: FleetReport) -> Drawings:
         for week in report.weeks
         if (value := week.time_goodput_percent if by_time else week.goodput_percent) is not None
     ]
-    x = field("week", "O", axis={"title": None, "labelAngle": -40, "labelOverlap": True})
-    hours_axis = {"title": "job hours" if by_time else "accelerator hours"}
+    weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # those without a run too
+    axis = {"title": None, "labelAngle": -40, "labelOverlap": True}
+    x = field("week", "O", axis=axis, scale={"domain": weeks})
+    hours_axis = {"title": "job hours" if by_time else "accelerator hours", "minExtent": _room_for(["0.00k"]), **_SHORT}
     percents = field(
         "goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %", "grid": False, "orient": "right"}
     )
@@ -112,7 +117,8 @@ def groups_chart(report: FleetReport) -> Drawings | None:
     if not rows:
         return None
     y = field("group", "N", sort=order, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(order)})
-    x = sum_of("hours", axis={"title": "lost job hours" if by_time else "lost accelerator hours"})
+    title_of_x = "lost job hours" if by_time else "lost accelerator hours"
+    x = sum_of("hours", axis={"title": title_of_x, "tickCount": 8, **_SHORT})
     chart = marks(rows, "bar", {}, x=x, y=y, color=_colour(rows))
     return _drawn({**chart, "width": _WIDTH, "height": max(24 * len(order), 60)}, "groups")
 
@@ -140,7 +146,7 @@ def failures_chart(report: FleetReport) -> Drawings | None:
     ]
     if not rows:
         return None
-    x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": 0})
+    x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": -40})
     scale = {"type": "log", "nice": True}
     axis = {"title": "job hours to a failure", "tickCount": 6, "format": "~r"}
     arrow = {"size": 110, "shape": "triangle-up", "filled": True, "color": INK}
@@ -155,19 +161,16 @@ def failures_chart(report: FleetReport) -> Drawings | None:
 
 def runs_chart(report: FleetReport) -> Drawings | None:
     """Goodput of the runs that lost most, against their length."""
-    known = [row for row in report.runs if row.goodput_percent is not None]
+    known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
     by_time = not report.sums.known_time
-    chosen = sorted(known, key=lambda row: (-(row.lost_hours or 0), row.goodput_percent or 0, row.job, row.run))[
-        :_MOST_RUNS
-    ]
     rows = []
-    for row in chosen:
+    for row in known[:_MOST_RUNS]:
         amount = row.ns / HOUR_NS if by_time else hours(int(row.chip_ns or 0))
         if amount > 0:
             rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount)})
     if len(rows) < 2:
         return None
-    axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, "format": "~s"}
+    axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, **_SHORT}
     x = field("hours", scale={"type": "log"}, axis=axis)
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
     look = {"size": 36, "filled": True, "opacity": 0.6, "color": _GOOD}

@@ -21,8 +21,8 @@ MOST_ROWS = 5000
 _NARROW = 36
 """Characters that fit a phone beside each other: rows of wider tables are cards there."""
 _BAR = 8
-_WHOLE = 24
-"""Characters of a text that stay on one line."""
+_WHOLE, _LONG = 24, 60
+"""Characters of a text that stay on one line, and of one that may be broken anywhere."""
 _TONES = {"worse": "bad", "better": "good"}
 
 
@@ -39,7 +39,9 @@ class HtmlCell:
     @property
     def look(self) -> str:
         """Its classes of the style sheet. What is short is not broken: a range, a file, the name of a job."""
-        names = ("" if self.left else "number", "whole" if len(self.text) <= _WHOLE else "", self.tone)
+        length = len(self.text)
+        broken = "whole" if length <= _WHOLE else "long" if length > _LONG else ""
+        names = ("" if self.left else "number", broken, self.tone)
         return " ".join(filter(None, names))
 
 

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Cell, Column, Sheet, Tone
 from goodput_cli.report.base import Page
 from goodput_cli.report.sheets.cells import cell_texts, instant_texts, is_left, shown_columns, shown_rows
 from goodput_cli.report.sheets.layout import LaidOut, fit, room_for_bar
 from goodput_cli.report.terminal import GAP, NARROWEST, bar, collected, collecting_console, put
 from goodput_cli.vocabulary.text import safe
+
+_COLOURS: dict[Tone, str] = {"good": "\x1b[32m", "bad": "\x1b[31m"}
 
 
 def render(sheet: Sheet, page: Page) -> str:
@@ -53,9 +55,18 @@ def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str], i
     shown = {column.place: column.lines(heads) for column in columns}
     if bar_width:
         shown |= {place: _bars(column, rows, place, (bar_width, heads), page) for place, column in bars.items()}
+    for place, column in shown_columns(sheet):
+        if place in shown and column.tone is not None and page.colour:
+            cells = (row[place] for row in rows)
+            shown[place][heads:] = map(_toned, shown[place][heads:], map(column.tone, cells))
     gap = " " * GAP
     lines = [" " + gap.join(cells) for cells in zip(*(shown[place] for place in sorted(shown)), strict=True)]
     return lines, left_out, heads
+
+
+def _toned(cell: str, tone: Tone | None) -> str:
+    """A cell in colour."""
+    return cell if tone is None or not cell.strip() else f"{_COLOURS[tone]}{cell}\x1b[0m"
 
 
 def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: Column) -> LaidOut:

@@ -130,7 +130,7 @@ def _as_json(columns: Sequence[str], row: Sequence[str]) -> str:
 
 def _that_read(draft: Draft, name: str) -> list[Rule]:
     """The rules that can be used: one without a text of its own is tried on every line, if it is that of steps; one
-    that reads nothing that is left to it is left out."""
+    whose lines an earlier rule would take stands before the others; one that reads nothing even there is left out."""
     kept: list[Rule] = []
     for rule in draft.rules:
         if not rule.active:
@@ -139,21 +139,23 @@ def _that_read(draft: Draft, name: str) -> list[Rule]:
             continue
         for keys in (rule.keys, [*rule.keys, "slow = true             # no text of four characters is in every line"]):
             tried = Rule(rule.event, keys, rule.example, rule.lines, rule.note)
-            if _reads(draft, name, [*kept, tried]):
-                kept.append(tried)
+            orders = ([*kept, tried], [tried, *kept])
+            fitting = next((order for order in orders if _reads(draft, name, order)), None)
+            if fitting is not None:
+                kept = fitting
                 break
     return kept
 
 
 def _reads(draft: Draft, name: str, rules: Sequence[Rule]) -> bool:
-    """Whether the last of the rules is the one that reads its example."""
+    """Whether each of the rules is the one that reads its example."""
+    active = [rule for rule in rules if rule.active]
     try:
         made = _made(draft, name, rules)
-        read = read_line(made, rules[-1].example)
+        read = [read_line(made, rule.example) for rule in active]
     except UsageError:
         return False
-    active = sum(rule.active for rule in rules)
-    return read is not None and not read.refused and read.rule == active - 1
+    return all(one is not None and not one.refused and one.rule == at for at, one in enumerate(read))
 
 
 def _made(draft: Draft, name: str, rules: Sequence[Rule]) -> Mapped:

@@ -10,6 +10,7 @@ from goodput_cli.events.mappings.draft.shapes import Shape, Token
 _SKIPPED = "{_}"
 _PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*|[-|,:;=>()/\[\]*#&+]{1,12}")
 _PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
+_WORD_BEFORE = re.compile(r"(?<!\S)[A-Za-z_]\S*\s$")
 _MOST_WORDS = 6
 _LEAST = 4
 
@@ -50,7 +51,8 @@ def phrase(shape: Shape) -> str:
         said = said.removeprefix(found.pop(0)).lstrip()
     letters = len(re.findall("[A-Za-z]", said))
     if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # one short word is in many lines
-        before = text[max(0, shape.example.begin - 3) : shape.example.begin].lstrip()
+        ahead = _WORD_BEFORE.search(text, 0, shape.example.begin)
+        before = ahead[0] if ahead else text[max(0, shape.example.begin - 3) : shape.example.begin].lstrip()
         said = f"{before}{said}" if said and before else said
     return _literal(said.strip())
 

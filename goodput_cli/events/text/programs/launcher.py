@@ -117,7 +117,7 @@ RULES = (
          pattern(r"terminate called after throwing an instance of '(?P<why>[^']*)'"),
          _because(What.CRASHED, "died"), "C++ terminate"),
     Rule(NAME, "watchdog thread terminated with exception",
-         pattern(r"(?P<why>NCCL watchdog thread terminated with exception)"),
+         pattern(r"(?P<why>(?:NCCL|Process group) watchdog thread terminated with exception)"),
          _because(What.CRASHED, "died"), "watchdog"),
     Rule(NAME, "SignalException: Process ", pattern(r"SignalException: Process \d+ got signal: (?P<why>\d+)"),
          _because(What.TERMINATED, "signal"), "signal exception"),

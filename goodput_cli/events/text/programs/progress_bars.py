@@ -122,7 +122,15 @@ def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
     counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
     said = {name: any(_is(mark, What.EVAL) for mark in own) for name, own in streams.items()}
     stories = {name: _Story(evaluations_are_said=said[name]) for name in streams}
-    told = [one for mark in marks for one in _told(mark, counted[mark.stream], stories[mark.stream])]
+    told: list[Mark] = []
+    ended: dict[str, tuple[int, Mark]] = {}  # by stream, behind what its last evaluation stands, and its last state
+    for mark in marks:
+        story = stories[mark.stream]
+        told += _told(mark, counted[mark.stream], story)
+        if story.other is not None and story.other is _bar(mark):
+            ended[mark.stream] = (len(told), mark)
+    for stream, (place, mark) in sorted(ended.items(), key=lambda one: -one[1][0]):
+        told[place:place] = _evaluation(mark, stories[stream])  # which no bar of training follows
     return [one for at, mark in enumerate(told) for one in (*_resumed(told, at), mark)]
 
 

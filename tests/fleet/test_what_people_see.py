@@ -1,0 +1,51 @@
+"""What a platform manager looks for first: causes, groups and sizes that lost most, group by group and week by week."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.fleets import fleet, put, text_of, training
+
+Output = pytest.CaptureFixture[str]
+pytestmark = pytest.mark.usefixtures("folder")
+DAY = 86_400
+
+
+@pytest.fixture
+def two_teams() -> tuple[str, ...]:
+    """In each of two weeks, red loses 10 x 1 h and blue 1 x 4 h; in the second, blue's job has a long name."""
+    long = "b" * 180
+    for week in range(2):
+        put(Path(f"logs/red_{week}.jsonl"), training(f"red_{week}", 4, 3, at=7 * week * DAY))
+        put(Path(f"logs/blue_{week}.jsonl"), training(long if week else "blue_0", 8, 4, at=7 * week * DAY))
+    Path("labels.csv").write_text(text_of("job,team,accelerators", "red_*,red,10", "*,blue,1"))
+    return ("logs", "--labels", "labels.csv")
+
+
+def test_where_most_was_lost_is_said_first(two_teams: tuple[str, ...], capsys: Output) -> None:
+    assert run(["fleet", *two_teams, "--by", "team", "--workers", "1", "-q"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "lost most: to other (28.0 h, 100.00 %), in team red (20.0 h, 71.43 %), in size 9 - 64 (20.0 h" in said
+    assert run(["fleet", "logs", "--workers", "1", "-q"]) == 0
+    assert "lost most: to other (10.0 h, 100.00 %) by job time" in " ".join(capsys.readouterr().out.split())
+
+
+def test_weeks_of_a_group_stand_in_their_order(two_teams: tuple[str, ...]) -> None:
+    (table,) = fleet(*two_teams, "--by", "week,team")["groups"]
+    assert [row["values"] for row in table["rows"]] == [
+        ["2026-W01", "red"], ["2026-W02", "red"], ["2026-W01", "blue"], ["2026-W02", "blue"]
+    ]  # fmt: skip
+    (by_name,) = fleet(*two_teams, "--by", "week,team", "--sort", "name")["groups"]
+    assert [row["values"][1] for row in by_name["rows"]] == ["blue", "red", "blue", "red"]
+
+
+def test_the_page_has_the_runs_that_lost_most_and_a_long_name_leaves_room(two_teams: tuple[str, ...]) -> None:
+    assert run(["fleet", *two_teams, "--workers", "1", "-q", "-o", "fleet.html"]) == 0
+    page = Path("fleet.html").read_text()
+    runs = page[page.index("<bdi>Runs</bdi></h2>") :]
+    names = re.findall(r'<th scope="row" class="(\w*)" data-head="job"><bdi>(\w{4})', runs)
+    assert names == [("whole", "red_"), ("whole", "red_"), ("long", "bbbb"), ("whole", "blue")]

@@ -1,0 +1,34 @@
+"""Drafted mappings of logs whose saves look like their steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.text.drafting import drafted, pytorch
+
+
+def test_saves_that_name_their_step_as_steps_do_are_no_steps(tmp_path: Path) -> None:
+    """Steps of 10 s; a save of 20 s behind step 3; then nothing for 1000 s, and from step 4 again."""
+
+    def stepped(first: int, last: int, second: float) -> str:
+        lines = (pytorch(second + 10 * (step - first), f"step={step} loss=2.1") for step in range(first, last + 1))
+        return "".join(lines)
+
+    log = (
+        pytorch(0, "starting trainer")
+        + stepped(1, 3, 30)
+        + pytorch(60, "saving checkpoint at step=3")
+        + pytorch(80, "checkpoint saved at step=3")
+        + stepped(4, 6, 90)
+        + pytorch(1110, "starting trainer")
+        + pytorch(1120, "restored checkpoint step=3")
+        + stepped(4, 9, 1130)
+        + pytorch(1190, "done")
+    )
+    analysis = drafted(tmp_path, log)
+    assert (analysis.job.attempts, analysis.job.kept_steps, analysis.job.ending) == (2, 9, "clean")
+    (death,) = analysis.disruptions
+    assert (death.last_step, death.resumed_step) == (6, 3)
+    assert analysis.saves is not None
+    assert analysis.saves.count == 1
+    assert "line = '__main__: done'" in (tmp_path / "my.toml").read_text(encoding="utf-8")
