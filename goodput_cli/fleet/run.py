@@ -117,7 +117,8 @@ class _Fleet:
         with ExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
             store = Store.open(folder.absolute())
-            documents, of_listing = self._listed(uris)
+            listed, of_listing = self._listed(uris)
+            documents = [one for one in listed if not store.holds(one.uri)]
             outcome = self._passes(documents, store)
             fleet, lost = self._summed(outcome, store)
             return self._report(fleet, outcome, lost, of_listing, store)

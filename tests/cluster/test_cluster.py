@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from goodput_cli.cli.main import run
-from goodput_cli.errors import GoodputError
-from goodput_cli.fleet.passes import dask_engine, local_cluster
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.fleet.passes import clusters, dask_engine, local_cluster
 from goodput_cli.fleet.passes.clusters import open_dask
 from goodput_cli.fleet.passes.engine import Workers
 from tests.support.fleet_processes import (
@@ -149,6 +149,23 @@ def test_a_scheduler_that_cannot_be_used_is_said(
     Path("open.json").write_text('{"address": "tcp://127.0.0.1:1"}')
     assert run(["fleet", "logs/part-0", "--scheduler", named, "--store", "unused"]) == code
     assert words in capsys.readouterr().err
+
+
+def test_a_scheduler_without_workers_and_logs_that_they_do_not_see_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.5)
+    kind = {"processes": False, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=0, **kind) as cluster:
+        workers = Workers(scheduler=cluster.scheduler_address, insecure_scheduler=True)
+        with pytest.raises(UsageError, match="has had no worker for"), open_dask(1, workers, tmp_path):
+            pass
+        cluster.scale(1)
+        monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", PATIENCE)
+        with pytest.raises(UsageError, match="does not see /nowhere"), open_dask(1, workers, tmp_path, "/nowhere"):
+            pass
+        with open_dask(1, workers, tmp_path, str(tmp_path)) as engine:
+            assert engine.workers == 1
 
 
 def test_workers_of_this_machine_refuse_who_has_no_certificate(tmp_path: Path) -> None:

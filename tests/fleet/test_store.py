@@ -80,6 +80,12 @@ def test_results_that_are_too_many_for_memory_are_written_down_and_say_the_same(
     assert written == ["a", "b"]
 
 
+def test_a_store_among_the_logs_is_no_log() -> None:
+    put(Path("logs/a.jsonl"), training("a", 1, 0.5))
+    plain = fleet("logs")
+    assert [fleet("logs", "--store", "logs/store") for _ in range(2)] == [plain, plain]
+
+
 def test_a_name_that_is_no_text_is_shown_alike_from_memory_and_from_a_store() -> None:
     Path("named").mkdir()
     put(Path(os.fsdecode(b"named/a\xff.jsonl")), training("a", 1, 0.5))

@@ -174,7 +174,10 @@ def _nothing(exposure: Exposure, verdict: Verdict, reason: str, say: str) -> Int
 def _refused(record: JobRecord) -> tuple[str, str] | None:
     """Why no interval can be advised: a code, and what to log."""
     if record.every is None:
-        return "no_saves", "the log shows no save: let the program log them (`goodput help no_checkpoint_events`)"
+        return "no_saves", (
+            "the log shows no save: let the program log them, as `checkpoint_saved` or in a way that "
+            "`goodput help no_checkpoint_events` names"
+        )
     if record.cost is None:
         return "save_cost_unknown", (
             "no line says how long a save blocks; log `step_finished` before `checkpoint_saved`, or give --save-seconds"

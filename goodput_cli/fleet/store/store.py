@@ -69,6 +69,12 @@ class Store:
         """The parts with results."""
         return sorted((self.folder / _RESULTS).glob("*.parquet"))
 
+    def holds(self, uri: str) -> bool:
+        """Whether a document is a file of the store itself, which may lie among the logs."""
+        path = os.path.relpath(os.path.abspath(uri), self.folder)
+        first = path.partition(os.sep)[0]
+        return first in (_FORMAT_FILE, _DOCUMENTS, _RESULTS) or first.startswith(_UNFINISHED)
+
     def readable(self, path: Path, read: Callable[[Path], Any], otherwise: Any) -> Any:
         """What is read of a part; `otherwise` where it is damaged, which is noted."""
         try:
