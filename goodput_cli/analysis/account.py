@@ -22,7 +22,6 @@ from goodput_cli.analysis.rolling.windows import as_known_at, default_window, ro
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
-from goodput_cli.freed_memory import give_back
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.units import NS_PER_DAY
 from goodput_cli.vocabulary.when import Anchors
@@ -45,7 +44,6 @@ def analyze_log(
     ordered, name, formats = pick_ordered(log, job_name)
     of_reading = log.diagnostics
     del log
-    give_back(len(ordered.table))
     timeline, start, end = account_for(ordered, question, name)
     known = timeline if question.method.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, of_reading)

@@ -55,9 +55,7 @@ def analyse_window(
     productive = amounts.pop((Category.PRODUCTIVE, -1), 0)
     counted = window.counted_ns
     badput = [_amount(timeline.table, key, ns, counted) for key, ns in amounts.items() if ns]
-    give_back(len(timeline.table))
     disruptions = find_disruptions(timeline, start, end)
-    give_back(len(timeline.table))
     return Analysis(
         job=job,
         window=window,
