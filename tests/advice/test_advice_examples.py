@@ -132,7 +132,7 @@ def test_without_a_cost_no_interval() -> None:
 def test_without_saves_no_interval() -> None:
     advice = interval("11-no-saves.jsonl").advice
     assert (advice.verdict, advice.reason) == ("refused", "no_saves")
-    assert "checkpoint_saved" in str(advice.say)
+    assert "goodput help no_checkpoint_events" in str(advice.say)
 
 
 def test_twelve_steps_are_too_few() -> None:

@@ -123,6 +123,8 @@ def test_one_name_in_two_places_is_one_job_unless_told_apart() -> None:
             ("a", "e", 10 * HOUR * 10**9), ("a", "w", 10 * HOUR * 10**9)
         ]  # fmt: skip
         assert "one_name_in_two_clusters" not in {one["code"] for one in apart["diagnostics"]}
+    put(Path("west/log.jsonl"), training("a", 10, 6, at=20 * HOUR))  # first here, then there
+    assert "one_name_in_two_clusters" not in {one["code"] for one in fleet(*asked)["diagnostics"]}
 
 
 def test_an_instant_counts_for_runs_that_were_alive_shortly_before_it() -> None:
