@@ -116,7 +116,7 @@ class _Fleet:
 
         with ExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
-            store = Store.open(folder.absolute())
+            store = Store.open(folder.absolute(), lasting=self._folder is not None)
             listed, of_listing = self._listed(uris)
             documents = [one for one in listed if not store.holds(one.uri)]
             outcome = self._passes(documents, store)

@@ -6,6 +6,7 @@ needs a lock: equal keys have equal contents. Every file is written beside its p
     STORE/format.json            {"format": 1}
     STORE/documents/*.parquet    a row a document that was read
     STORE/results/*.parquet      a row a run
+    STORE/results/*.pickle       those of a store that is there for one run alone
     STORE/tmp-*                  what is not whole yet
 """
 
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,6 +49,8 @@ class Store:
     """A store, as it was when it was opened, and what this run has added."""
 
     folder: Path
+    lasting: bool = True
+    """Whether it is there for more than this one run. Else it is a folder that nobody else can write into."""
     damaged: list[str] = field(default_factory=list)
     """Parts that cannot be read: what they held is made anew."""
     known: set[bytes] = field(default_factory=set)
@@ -54,11 +59,11 @@ class Store:
     _held_bytes: int = 0
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
+    def open(cls, folder: Path, *, lasting: bool = True) -> Store:
         """A store that is there, or a new one. Raises GoodputError where it cannot be used."""
         try:
             _make(folder)
-            store = cls(folder)
+            store = cls(folder, lasting)
             for path in store.parts():
                 store.known.update(store.readable(path, _parts().part_keys, []))
             return store
@@ -108,7 +113,7 @@ class Store:
 
         whole = [row for row in rows if row.problem is None and has_name(row.document)]
         if whole:
-            _write(self.folder, _DOCUMENTS, lambda path: write_documents(path, whole, reader, read_ns))
+            _write_part(self.folder, _DOCUMENTS, lambda path: write_documents(path, whole, reader, read_ns))
 
     def hold(self, rows: Sequence[Row]) -> None:
         """Take results that nobody else is to see: they wait in memory, where that is enough."""
@@ -121,20 +126,21 @@ class Store:
     def extents(self, keys: Mapping[bytes, Any]) -> list[tuple[str, int, int, int]]:
         """Job, number, start and end (ns) of the analysed runs of these jobs, in any order."""
         wanted = set(keys)
-        held = (result for key, result in self._held if key in wanted and result.reason is None)
-        rows = [(one.job, one.run, one.start_ns, one.end_ns) for one in held]
+        passing = (result for _, rows in self._passing() for key, result in rows if key in wanted)
+        found = [(one.job, one.run, one.start_ns, one.end_ns) for one in passing if one.reason is None]
         for path in self.parts():
-            rows += self.readable(path, lambda path: _parts().read_extents(path, wanted), [])
-        return rows
+            found += self.readable(path, lambda path: _parts().read_extents(path, wanted), [])
+        return found
 
     def results(self, keys: Mapping[bytes, Any]) -> Iterator[Row]:
         """The results of the runs of these jobs, in any order, each once. Raises GoodputError where two parts say
         different things of one job: that is a bug."""
         seen: dict[tuple[bytes, int], tuple[int, ...]] = {}
         wanted = set(keys)
-        yield from ((key, result) for key, result in self._held if key in wanted)
-        for path in self.parts():
-            for key, result in self.readable(path, lambda path: list(_parts().read_part(path, wanted)), []):
+        for path, rows in chain(self._passing(), self._lasting(wanted)):
+            for key, result in rows:
+                if key not in wanted:
+                    continue
                 same = _fingerprint(result)
                 before = seen.setdefault((key, result.run), same)
                 if before is same:
@@ -145,13 +151,27 @@ class Store:
                         "please report it, and use another store"
                     )
 
+    def _passing(self) -> Iterator[tuple[Path, Sequence[Row]]]:
+        """What this run alone has made."""
+        yield self.folder, self._held
+        for path in [] if self.lasting else sorted((self.folder / _RESULTS).glob("*.pickle")):
+            yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
+
+    def _lasting(self, wanted: set[bytes]) -> Iterator[tuple[Path, Sequence[Row]]]:
+        for path in self.parts():
+            yield path, self.readable(path, lambda path: list(_parts().read_part(path, wanted)), [])
+
 
 def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) -> None:
-    """Put results into a store. lasting: it is there for more than this one run, and outlives a crash of the
-    machine."""
+    """Put results into a store. lasting: it is there for more than this one run, and outlives a crash of the machine;
+    what is not is written as Python has it, which takes neither Arrow nor time."""
+    if not lasting:
+        target = folder / _RESULTS / f"{uuid4().hex}.pickle"
+        _replace(folder, target, lambda path: path.write_bytes(pickle.dumps(rows)), lasting)
+        return
     for first in range(0, len(rows), _ROWS):
         some = rows[first : first + _ROWS]
-        _write(folder, _RESULTS, lambda path, some=some: _parts().write_part(path, some), lasting)  # type: ignore[misc]
+        _write_part(folder, _RESULTS, lambda path, some=some: _parts().write_part(path, some))  # type: ignore[misc]
 
 
 def _parts() -> ModuleType:
@@ -179,8 +199,8 @@ def _make(folder: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _write(folder: Path, kind: str, write: Callable[[Path], None], lasting: bool = True) -> None:
-    _replace(folder, folder / kind / f"{uuid4().hex}.parquet", write, lasting)
+def _write_part(folder: Path, kind: str, write: Callable[[Path], object]) -> None:
+    _replace(folder, folder / kind / f"{uuid4().hex}.parquet", write)
 
 
 def _replace(folder: Path, target: Path, write: Callable[[Path], object], lasting: bool = True) -> None:
