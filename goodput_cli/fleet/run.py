@@ -26,6 +26,7 @@ from goodput_cli.vocabulary.text import plural, rough_duration
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.fleet.passes.plan import Outcome
+    from goodput_cli.fleet.passes.work import DocumentRow
     from goodput_cli.fleet.report.report import FleetReport
     from goodput_cli.fleet.report.rows import NotAnalysed
     from goodput_cli.fleet.store.store import Store
@@ -232,7 +233,7 @@ class _Fleet:
         asked, labels = self._asked, self._inventory.labels
         unread = [NotAnalysed.of("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
         empty = [
-            NotAnalysed("document", row.document.name, "holds no event of goodput's formats")
+            NotAnalysed("document", row.document.name, _why_empty(row))
             for row in outcome.rows
             if row.problem is None and row.lines and not row.jobs and not row.other_jobs
         ]
@@ -248,3 +249,8 @@ class _Fleet:
             fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
         )  # fmt: skip
+
+
+def _why_empty(row: DocumentRow) -> str:
+    nameless = any(one.code == "missing_job_name" for one in row.of_lines)
+    return "its events name no job" if nameless else "holds no event of goodput's formats"

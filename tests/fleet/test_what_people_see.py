@@ -49,3 +49,20 @@ def test_the_page_has_the_runs_that_lost_most_and_a_long_name_leaves_room(two_te
     runs = page[page.index("<bdi>Runs</bdi></h2>") :]
     names = re.findall(r'<th scope="row" class="(\w*)" data-head="job"><bdi>(\w{4})', runs)
     assert names == [("whole", "red_"), ("whole", "red_"), ("long", "bbbb"), ("whole", "blue")]
+
+
+def test_a_document_whose_events_name_no_job_is_told_from_one_without_events() -> None:
+    put(Path("logs/a.jsonl"), training("a", 4, 3))
+    put(Path("logs/b.jsonl"), ['{"step_count": 3, "step_start_time": 1767225600}'])
+    put(Path("logs/c.jsonl"), ['{"hello": 3}'])
+    listed = {one["name"]: one["reason"] for one in fleet("logs")["not_analysed"]}
+    assert listed == {
+        "logs/b.jsonl": "its events name no job", "logs/c.jsonl": "holds no event of goodput's formats"
+    }  # fmt: skip
+
+
+def test_a_plan_is_for_the_screen(capsys: Output) -> None:
+    put(Path("logs/a.jsonl"), training("a", 4, 3))
+    assert run(["fleet", "logs", "--plan", "-o", "plan.html"]) == 2
+    assert "leave out --output" in capsys.readouterr().err
+    assert not Path("plan.html").exists()

@@ -13,7 +13,7 @@ from goodput_cli.cli.console import write_output
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_session
-from goodput_cli.errors import ProblemsFound
+from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.fleet.grouping import RUN, Grouping
 from goodput_cli.fleet.passes.engine import Workers
 from goodput_cli.fleet.question import Tables
@@ -66,6 +66,8 @@ def fleet(
     from goodput_cli.fleet.question import FleetQuestion
     from goodput_cli.fleet.run import fleet_plan, report_on
 
+    if plan and line.output.output:
+        raise UsageError("--plan reads nothing and has sentences for a person alone: leave out --output")
     if plan:
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0

@@ -105,7 +105,11 @@ def headline(report: FleetReport) -> Iterator[str]:
     """Goodput, its cost, and MPG."""
     sums, total, mpg = report.sums, report.total, report.mpg
     by_chips = total.goodput_percent is not None
-    lost = f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them held" if by_chips else ""
+    lost = (
+        f"lost {hours(sums.lost):,.1f} h, {hours(sums.held_lost):,.1f} of them while accelerators were held"
+        if by_chips
+        else ""
+    )
     cost = f": {grouped(total.cost)}" if total.cost is not None and by_chips else ""
     yield f"GOODPUT {_percent(total.goodput_percent)}{f'; {lost}{cost}' if lost else ' by chip time'}"
     yield from where_lost(report)

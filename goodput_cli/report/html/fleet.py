@@ -88,7 +88,7 @@ def _tiles(report: FleetReport) -> list[tuple[str, str, bool]]:
     tiles = []
     if sums.known_time:
         tiles.append(("lost accelerator hours", _amount(hours(sums.lost)), False))
-        tiles.append(("of them held", _amount(hours(sums.held_lost)), False))
+        tiles.append(("of them while held", _amount(hours(sums.held_lost)), False))
     if total.cost is not None:
         costs = (f"{_amount(float(amount))} {code}" for code, amount in sorted(sums.money.items()))
         tiles.append(("that cost", ", ".join(costs), False))
