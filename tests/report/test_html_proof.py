@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 import goodput_cli
-from goodput_cli.analysis.timeline.rows import folded, segment_rows
+from goodput_cli.analysis.timeline.rows import SegmentRows, folded, folded_rows, segment_rows
 from goodput_cli.report.base import Page
 from goodput_cli.report.formats.html import render
 from goodput_cli.vocabulary.categories import Category
@@ -48,6 +51,16 @@ def test_the_rows_behind_a_category_add_up_to_it_and_name_their_lines() -> None:
     assert int((own.end - own.start).sum()) == saves.ns
     assert [row[1] for row in shown] == [duration(ns) for ns in (own.end - own.start).tolist()]
     assert all(re.fullmatch(r"\d+(-\d+)?", row[-1]) for row in shown)
+
+
+@pytest.mark.parametrize("part", [(0, 1), (0.3, 0.6)])
+def test_rows_that_are_folded_at_once_are_those_that_are_folded_afterwards(part: tuple[float, float]) -> None:
+    timeline = analysis_of(PRETRAIN.name).timeline
+    window = [timeline.start + int((timeline.end - timeline.start) * share) for share in part]
+    at_once, afterwards = folded_rows(timeline, *window), folded(segment_rows(timeline, *window))
+    assert len(at_once) > 10
+    for field in fields(SegmentRows):
+        assert getattr(at_once, field.name).tolist() == getattr(afterwards, field.name).tolist()
 
 
 def test_what_the_page_does_not_hold_is_shown_by_a_command(tmp_path: Path) -> None:

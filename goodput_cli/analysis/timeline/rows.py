@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.arrays import I64, Rows
+from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
@@ -65,29 +65,67 @@ class CategoryFilter:
 
 def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
     """The segments of [start, end) (ns), cut to it: they touch, do not overlap and cover it."""
+    rows = _inside(timeline, start, end)
+    label, attempt = _labels(timeline, rows), _owners(timeline, rows)
+    run = np.cumsum(_new_runs(timeline, rows, label, attempt)) - 1
+    return _rows_at(timeline, rows, rows, label, attempt, run, (start, end))
+
+
+def folded_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
+    """`folded(segment_rows(...))`, without what the segments inside a run are about."""
+    rows = _inside(timeline, start, end)
+    label, attempt = _labels(timeline, rows), _owners(timeline, rows)
+    head = np.flatnonzero(_new_runs(timeline, rows, label, attempt))
+    tail = np.append(head[1:], len(rows))[: len(head)] - 1
+    return _rows_at(timeline, rows[head], rows[tail], label[head], attempt[head], np.arange(len(head)), (start, end))
+
+
+def _inside(timeline: Timeline, start: int, end: int) -> Rows:
     segments = timeline.segments
     first = int(np.searchsorted(segments.end, start, side="right"))
     last = int(np.searchsorted(segments.start, end, side="left"))
-    rows = np.arange(first, max(first, last))
-    begins, ends = np.maximum(segments.start[rows], start), np.minimum(segments.end[rows], end)
-    category = segments.category[rows]
-    label = np.where(category == Category.CUSTOM, segments.label(rows), -1)
-    attempt = _owners(timeline, rows)
-    row, end_row = _evidence(timeline, rows)
-    alike = [run_heads(values) for values in (category, label, attempt)]
+    return np.arange(first, max(first, last))
+
+
+def _new_runs(timeline: Timeline, rows: Rows, label: NDArray[np.int32], attempt: NDArray[np.int32]) -> Mask:
+    """Where a run of alike segments begins."""
+    category = timeline.segments.category[rows]
+    return run_heads(category) | run_heads(label) | run_heads(attempt)
+
+
+def _rows_at(
+    timeline: Timeline,
+    head: Rows,
+    tail: Rows,
+    label: NDArray[np.int32],
+    attempt: NDArray[np.int32],
+    run: Rows,
+    window: tuple[int, int],
+) -> SegmentRows:
+    """A row from the first segment of each, at head, to its last, at tail, cut to the window (ns)."""
+    segments, ledger = timeline.segments, timeline.ledger
+    begins, ends = np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
+    row, end_row = _evidence(timeline, head)
     return SegmentRows(
         start=begins,
         end=ends,
-        category=category,
+        category=segments.category[head],
         label=label,
         attempt=attempt,
-        first=_named(timeline, segments.first(rows)),
-        stop=_named(timeline, segments.stop(rows)),
-        slowdown=timeline.ledger.slowdown_upto(ends) - timeline.ledger.slowdown_upto(begins),
+        first=_named(timeline, segments.first(head)),
+        stop=_named(timeline, segments.stop(tail)),
+        slowdown=ledger.slowdown_upto(ends) - ledger.slowdown_upto(begins),
         row=row,
-        end_row=end_row,
-        run=np.cumsum(alike[0] | alike[1] | alike[2]) - 1,
+        end_row=end_row if tail is head else _evidence(timeline, tail)[1],
+        run=run,
     )
+
+
+def _labels(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
+    custom = timeline.segments.category[rows] == Category.CUSTOM
+    label = np.full(len(rows), -1, dtype=np.int32)
+    label[custom] = timeline.segments.label(rows[custom])
+    return label
 
 
 def _named(timeline: Timeline, step: I64) -> I64:

@@ -9,7 +9,7 @@ import numpy as np
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, folded, segment_rows
+from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, folded_rows
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows
 from goodput_cli.report.html.proof import command_line
@@ -38,7 +38,7 @@ class LedgerPart:
 def ledger(analysis: Analysis) -> list[LedgerPart]:
     """By category, in the order of the waterfall, the longest rows of each in the order of time."""
     window = analysis.window
-    rows = folded(segment_rows(analysis.timeline, window.start_ns, window.end_ns))
+    rows = folded_rows(analysis.timeline, window.start_ns, window.end_ns)
     named = [(row.name, row.title, row.ns) for row in facts.category_rows(analysis)]
     if window.excluded_ns:
         named.append((Category.EXCLUDED.id, "excluded", window.excluded_ns))
