@@ -136,16 +136,21 @@ def _parsable(path: Path, needed: Sequence[str], free: str) -> Iterator[TableRow
 def _records(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
     """Rows by the number of their first line. A row with too few cells goes on in the next line, and what is too much
     is of the free column."""
-    row, begin = "", 0
+    held: list[str] = []
+    bars = begin = 0
     for number, line in enumerate(lines, start=2):
-        row, begin = (f"{row}\n{line}", begin) if row else (line, number)
-        cells = row.split("|")
-        more = len(cells) - len(header)
+        if not held and not line:
+            continue
+        begin, bars = (begin, bars) if held else (number, 0)
+        held.append(line)
+        bars += line.count("|")
+        more = bars + 1 - len(header)
         if more >= 0:
+            cells = "\n".join(held).split("|")
             cells[free : free + more + 1] = ["|".join(cells[free : free + more + 1])]
             yield begin, dict(zip(header, cells, strict=True))
-            row = ""
-    if row:
+            held = []
+    if held:
         raise ValueError(f"line {begin} is cut off")
 
 
