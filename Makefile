@@ -8,6 +8,8 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BROWSER := $(VENV)/.installed-browser
 FRAMEWORKS := .venv-frameworks
+# A test that hangs fails by its own timeout; one that cannot be interrupted ends its process, and the others go on.
+NEVER_FOR_EVER := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 SOURCES := goodput_cli loggen tests benchmarks
 
 .DEFAULT_GOAL := help
@@ -22,16 +24,16 @@ demo: $(INSTALLED) ## Set up and analyse a sample log
 	$(BIN)/goodput analyze sample_logs/llm-pretrain.jsonl
 
 test: lint ## Set up, run the linters and the tests
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 $(NEVER_FOR_EVER)
 
 test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/browser
 
 test-prometheus: $(INSTALLED_DEV) ## Run the tests that need Prometheus (Debian: apt-get install prometheus)
-	$(BIN)/python -m pytest tests/prometheus
+	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/prometheus
 
 test-fleet: $(INSTALLED_DEV) ## Run the tests of fleets on several processes and a dask cluster (3 minutes)
-	$(BIN)/python -m pytest tests/cluster
+	$(BIN)/python -m pytest $(NEVER_FOR_EVER) tests/cluster
 
 test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (5 GB, in a venv of its own)
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks

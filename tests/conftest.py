@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +16,18 @@ from goodput_cli.report.html import drawing_process
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: the tests of Ctrl-C need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_leave = subprocess.Popen.__exit__
+
+
+def _leave_or_end(process: subprocess.Popen[Any], kind: type[BaseException] | None, *rest: Any) -> None:
+    """`with Popen(…)` waits for its process, also when the test has failed: then that may never end."""
+    if kind is not None:
+        process.kill()
+    _leave(process, kind, *rest)
+
+
+subprocess.Popen.__exit__ = _leave_or_end  # type: ignore[method-assign]
 
 # Machines are shared and noisy: no test may fail because it took long. The examples are the same in every run, so that
 # a change is judged by what it changes; GOODPUT_EXPLORE=1 looks for new ones, GOODPUT_EXPLORE=5000 for that many.

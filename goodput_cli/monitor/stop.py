@@ -7,7 +7,7 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
@@ -15,16 +15,22 @@ PARENT_SECONDS = 2.0
 """How often to see whether the parent lives."""
 
 
+def _no() -> None:
+    """Nobody pressed Ctrl-C."""
+
+
 class Stop:
     """Waits between updates, and is woken by SIGTERM. parent: the process that the monitor belongs to, where it does.
 
     The handler only takes note, as it may run inside anything: an update that is under way is finished, but the process
-    ends twice `grace` seconds after the signal at the latest.
+    ends twice `grace` seconds after the signal at the latest. interrupted: called before each wait; what it raises ends
+    the monitor, as Ctrl-C does.
     """
 
-    def __init__(self, parent: int | None = None, grace: float = 10.0) -> None:
+    def __init__(self, parent: int | None = None, grace: float = 10.0, interrupted: Callable[[], None] = _no) -> None:
         self.signalled = False
         self._parent = parent
+        self._interrupted = interrupted
         self._limit = threading.Timer(2 * grace, _too_late)
         self._limit.daemon = True
         self._reader, self._writer = os.pipe()
@@ -50,6 +56,7 @@ class Stop:
 
     def wait(self, seconds: float) -> None:
         """Wait so long, or until there is a reason to stop."""
+        self._interrupted()
         end = time.monotonic() + seconds
         while not self.wanted and (left := end - time.monotonic()) > 0:
             select.select([self._reader], [], [], left if self._parent is None else min(left, PARENT_SECONDS))

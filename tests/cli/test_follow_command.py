@@ -70,6 +70,44 @@ def test_truncation_is_said_and_the_end_is_an_interruption(tmp_path: Path) -> No
     assert process.returncode == 130
 
 
+SWALLOWED = """
+import os, signal
+import numpy
+from goodput_cli.api.watch import Watched
+
+class LooksUp(type):
+    def __getattr__(cls, name):
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AttributeError(name)
+
+class Operand(metaclass=LooksUp):
+    pass
+
+def look(watched, before=Watched.look):
+    numpy.ones(1) == Operand()
+    print("swallowed", flush=True)
+    return before(watched)
+
+Watched.look = look
+from goodput_cli.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments", [["watch"], ["watch", "--format", "json"], ["monitor", "--publish", "json:m.json"]]
+)
+def test_an_interrupt_that_numpy_swallows_ends_it(arguments: list[str], tmp_path: Path) -> None:
+    """It does so while it looks for special attributes; those of an enumeration are found by Python code."""
+    (tmp_path / "run.jsonl").write_bytes(log_lines(*range(20)))
+    command = [sys.executable, "-c", SWALLOWED, arguments[0], "run.jsonl", *arguments[1:]]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.startswith("swallowed\n")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "Interrupted.")
+
+
 def test_it_ends_when_nobody_reads(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20)))

@@ -13,7 +13,7 @@ import click
 
 from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, read_threshold
 from goodput_cli.cli.console import print_messages, print_safely
-from goodput_cli.cli.interrupts import raise_again
+from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.remarks import Once, Verbosity, remarks
@@ -111,7 +111,7 @@ def monitor(
     }
     labels = {name: text for name, text in machine.items() if text}
     workers = _open(targets, health, plan.interval, line.library.get("job_name"), labels)
-    stop = Stop(parent, plan.grace)
+    stop = Stop(parent, plan.grace, raise_what_was_lost)
     raise_again()
     once = Once()
     running = Monitor(

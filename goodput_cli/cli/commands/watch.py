@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_cli.cli.console import page_of_terminal, print_message, print_messages, write_output
-from goodput_cli.cli.interrupts import raise_again
+from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.remarks import Once, Verbosity, remarks
@@ -80,6 +80,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
     with suppress(_NobodyReads), show as showing:
         shown = 0
         for update in answers:
+            raise_what_was_lost()
             shown += showing(update)
             diagnostics = update.analysis.diagnostics if update.analysis is not None else ()
             if line.strict and problems(diagnostics):
