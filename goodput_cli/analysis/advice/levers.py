@@ -155,7 +155,8 @@ def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
         return
     yield _average(
         inputs, Curve(exposure, [best.advised], saving), today, "async_saves", "saves in background",
-        f"asynchronous saves, every {best.advised} steps", f"a tenth of {duration_of_seconds(record.cost)} still blocks",
+        f"asynchronous saves, every {best.advised} steps",
+        f"a tenth of {duration_of_seconds(record.cost)} still blocks",
         {"every_steps": best.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
     )  # fmt: skip
 
