@@ -6,10 +6,11 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.timeline.rows import SegmentRows, folded, folded_rows, segment_rows
+from goodput_cli.analysis.timeline.rows import SegmentRows, find_runs, folded, rows_of_runs, segment_rows
 from goodput_cli.report.base import Page
 from goodput_cli.report.formats.html import render
 from goodput_cli.vocabulary.categories import Category
@@ -54,13 +55,15 @@ def test_the_rows_behind_a_category_add_up_to_it_and_name_their_lines() -> None:
 
 
 @pytest.mark.parametrize("part", [(0, 1), (0.3, 0.6)])
-def test_rows_that_are_folded_at_once_are_those_that_are_folded_afterwards(part: tuple[float, float]) -> None:
+def test_rows_of_runs_are_those_of_segments_folded(part: tuple[float, float]) -> None:
     timeline = analysis_of(PRETRAIN.name).timeline
     window = [timeline.start + int((timeline.end - timeline.start) * share) for share in part]
-    at_once, afterwards = folded_rows(timeline, *window), folded(segment_rows(timeline, *window))
-    assert len(at_once) > 10
-    for field in fields(SegmentRows):
-        assert getattr(at_once, field.name).tolist() == getattr(afterwards, field.name).tolist()
+    runs, expected = find_runs(timeline, *window), folded(segment_rows(timeline, *window))
+    assert len(expected) > 10
+    for chosen in (np.arange(len(expected)), np.arange(1, len(expected), 3)):
+        rows = rows_of_runs(timeline, runs, chosen)
+        for field in fields(SegmentRows):
+            assert getattr(rows, field.name).tolist() == getattr(expected.take(chosen), field.name).tolist()
 
 
 def test_what_the_page_does_not_hold_is_shown_by_a_command(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ def _curve_parts(timeline: Timeline) -> _CurveParts:
 
 def _inside(parts: _CurveParts, start: int, end: int) -> _CurveParts:
     """The parts inside [start, end) (ns), cut to it."""
+    if len(parts.begin) and parts.begin.min() >= start and parts.begin.max() < end and parts.end.max() <= end:
+        return parts
     parts = parts.take((parts.end >= start) & (parts.begin < end))
     length = np.maximum(parts.end - parts.begin, 1)
     slope = (parts.high - parts.low) / length

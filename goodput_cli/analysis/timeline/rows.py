@@ -56,6 +56,27 @@ class SegmentRows:
 
 
 @dataclass(frozen=True)
+class Runs:
+    """Runs of alike segments (same category, label and attempt, touching) in time order, as columns of length n:
+    what they are about and what bounds them is found for those that are chosen."""
+
+    start: I64
+    """ns since 1970 UTC."""
+    end: I64
+    """ns since 1970 UTC."""
+    category: NDArray[np.int8]
+    """`Category`."""
+    label: NDArray[np.int32]
+    """Code of the custom label; -1 where there is none."""
+    attempt: NDArray[np.int32]
+    """From 0; -1 outside of all attempts."""
+    head: Rows
+    """The first segment."""
+    tail: Rows
+    """The last one."""
+
+
+@dataclass(frozen=True)
 class CategoryFilter:
     """A category to look for; label: code of the custom label, -1 for all."""
 
@@ -71,13 +92,24 @@ def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
     return _rows_at(timeline, rows, rows, label, attempt, run, (start, end))
 
 
-def folded_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
-    """`folded(segment_rows(...))`, without what the segments inside a run are about."""
+def find_runs(timeline: Timeline, start: int, end: int) -> Runs:
+    """The runs of [start, end) (ns)."""
     rows = _inside(timeline, start, end)
     label, attempt = _labels(timeline, rows), _owners(timeline, rows)
     head = np.flatnonzero(_new_runs(timeline, rows, label, attempt))
     tail = np.append(head[1:], len(rows))[: len(head)] - 1
-    return _rows_at(timeline, rows[head], rows[tail], label[head], attempt[head], np.arange(len(head)), (start, end))
+    begins, ends = _cut(timeline, rows[head], rows[tail], (start, end))
+    return Runs(
+        begins, ends, timeline.segments.category[rows[head]], label[head], attempt[head], rows[head], rows[tail]
+    )
+
+
+def rows_of_runs(timeline: Timeline, runs: Runs, chosen: Rows) -> SegmentRows:
+    """One row each of the chosen runs: `folded(segment_rows(...))`, where all are chosen, without what the segments
+    inside a run are about."""
+    window = (int(runs.start[0]), int(runs.end[-1])) if len(runs.start) else (0, 0)
+    label, attempt = runs.label[chosen], runs.attempt[chosen]
+    return _rows_at(timeline, runs.head[chosen], runs.tail[chosen], label, attempt, chosen, window)
 
 
 def _inside(timeline: Timeline, start: int, end: int) -> Rows:
@@ -104,7 +136,7 @@ def _rows_at(
 ) -> SegmentRows:
     """A row from the first segment of each, at head, to its last, at tail, cut to the window (ns)."""
     segments, ledger = timeline.segments, timeline.ledger
-    begins, ends = np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
+    begins, ends = _cut(timeline, head, tail, window)
     row, end_row = _evidence(timeline, head)
     return SegmentRows(
         start=begins,
@@ -119,6 +151,11 @@ def _rows_at(
         end_row=end_row if tail is head else _evidence(timeline, tail)[1],
         run=run,
     )
+
+
+def _cut(timeline: Timeline, head: Rows, tail: Rows, window: tuple[int, int]) -> tuple[I64, I64]:
+    segments = timeline.segments
+    return np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
 
 
 def _labels(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:

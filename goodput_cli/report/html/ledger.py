@@ -9,7 +9,7 @@ import numpy as np
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, SegmentRows, folded_rows
+from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, Runs, SegmentRows, find_runs, rows_of_runs
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows
 from goodput_cli.report.html.proof import command_line
@@ -38,33 +38,33 @@ class LedgerPart:
 def ledger(analysis: Analysis) -> list[LedgerPart]:
     """By category, in the order of the waterfall, the longest rows of each in the order of time."""
     window = analysis.window
-    rows = folded_rows(analysis.timeline, window.start_ns, window.end_ns)
+    runs = find_runs(analysis.timeline, window.start_ns, window.end_ns)
     named = [(row.name, row.title, row.ns) for row in facts.category_rows(analysis)]
     if window.excluded_ns:
         named.append((Category.EXCLUDED.id, "excluded", window.excluded_ns))
-    return [_part(analysis, rows, place, *one) for place, one in enumerate(named, 1)]
+    return [_part(analysis, runs, place, *one) for place, one in enumerate(named, 1)]
 
 
-def _part(analysis: Analysis, rows: SegmentRows, place: int, name: str, title: str, ns: int) -> LedgerPart:
+def _part(analysis: Analysis, runs: Runs, place: int, name: str, title: str, ns: int) -> LedgerPart:
     category, (kind, _, label) = BY_NAME[name.partition(":")[0]], name.partition(":")
-    own = _rows_of(analysis, rows, category, label)
-    length = rows.end[own] - rows.start[own]
+    own = _runs_of(analysis, runs, category, label)
+    length = runs.end[own] - runs.start[own]
     longest = np.sort(np.argsort(-length, kind="stable")[:_MOST_ROWS])
     rest = len(own) - len(longest)
     left = f"{plural(rest, 'shorter row')}, together {duration(int(length.sum() - length[longest].sum()))}"
     asked = CUSTOM_PREFIX + label if category == Category.CUSTOM else kind
     return LedgerPart(
         f"ledger-{place}", name, title, category.look, f"{duration(ns)} in {plural(len(own), 'row')}",
-        html_table(_sheet(analysis, rows.take(own[longest]))) if len(own) else None,
+        html_table(_sheet(analysis, rows_of_runs(analysis.timeline, runs, own[longest]))) if len(own) else None,
         left if rest else None, command_line(analysis, "timeline", "--category", asked),
     )  # fmt: skip
 
 
-def _rows_of(analysis: Analysis, rows: SegmentRows, category: Category, label: str) -> Rows:
-    own = rows.category == category
+def _runs_of(analysis: Analysis, runs: Runs, category: Category, label: str) -> Rows:
+    own = runs.category == category
     if category == Category.CUSTOM:
         labels = np.array([text == label for text in analysis.timeline.table.labels], dtype=bool)
-        own = own & labels[rows.label]
+        own = own & labels[runs.label]
     return np.flatnonzero(own)
 
 
