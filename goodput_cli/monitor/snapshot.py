@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.analysis.steps.timed import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import Kind
 

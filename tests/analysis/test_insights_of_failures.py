@@ -95,6 +95,18 @@ def test_what_others_explain_is_said() -> None:
     assert seen["disruptions"].text.startswith("3 other disruptions (3 silent)")
 
 
+def test_a_disruption_outside_of_the_window_is_said_to_be_there() -> None:
+    """Silent from 1740 until 3000, and back at step 20, which began at 1200."""
+    log = (start(0), steps(0, 30, at=0, every=60), start(3000), steps(20, 30, at=3000, every=60), end(4800))
+    before = insights(*log, window=(2400, 4800))["disruptions"]
+    assert (before.seconds, before.text) == (600, "1 disruption before the window (silent)")
+    after = insights(*log, window=(0, 1500))["disruptions"]
+    assert (after.seconds, after.text) == (300, "1 disruption after the window (silent): 5 min 00 s lost")
+    again = (start(6000), steps(50, 30, at=6000, every=60), end(7800))
+    both = insights(*log[:-1], *again, window=(2400, 7800))["disruptions"]
+    assert both.text == "2 disruptions (2 silent), 1 of them before the window"
+
+
 def bad_starts(deaths: int, at: float) -> list[str]:
     """Starts that die within 20 s, one every 1000 s."""
     return told(*((start(at + 1000 * i), restore(at + 1000 * i, 20, 14)) for i in range(deaths)))

@@ -18,7 +18,7 @@ from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_o
 from goodput_cli.analysis.picture.picture import Picture, picture_of, tiled_windows
 from goodput_cli.analysis.picture.step_curve import whole_curve
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps.statistics import timed_steps
+from goodput_cli.analysis.steps.timed import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES
 from tests.accounting.test_properties import Lines, analyse, slowly
 from tests.strategies import any_logs

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from goodput_cli.analysis.goodput.phrases import threshold_reason
+from goodput_cli.analysis.goodput.phrases import kept_text, threshold_reason
 from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -225,3 +225,16 @@ def test_formats_by_name_and_by_ending() -> None:
             format_of(path)
     with pytest.raises(UsageError, match="no format"):
         load_renderer("yaml")
+
+
+@pytest.mark.parametrize(
+    ("kept", "text"),
+    [
+        (0, "0 steps"), (0.004, "less than 0.1 steps"), (0.25, "about 0.2 steps"), (1, "1 step"),
+        (2.005, "about 2 steps"), (2.5, "2.5 steps"), (799.518, "about 800 steps"), (3401, "3401 steps"),
+    ],
+)  # fmt: skip
+def test_steps_that_count_in_part_are_rounded_for_people(kept: float, text: str) -> None:
+    analysis = primer()
+    job = replace(analysis.job, kept_steps=kept, kept_range=None, end_ns=analysis.window.end_ns + 1)
+    assert kept_text(replace(analysis, job=job), " steps") == text

@@ -16,6 +16,8 @@ from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category
 from goodput_cli.vocabulary.category_names import title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 
+_FEW = 10
+"""Steps: of fewer tenths are shown."""
 _NO_STEPS = "no steps logged (goodput cannot be seen)"
 _ENDINGS = {
     "clean": "clean end",
@@ -77,7 +79,7 @@ def progress_text(analysis: Analysis) -> str:
     job = analysis.job
     parts = [
         plural(job.disruptions, "disruption"),
-        f"{plural(shown_steps(analysis), 'step')} kept{kept_range_text(job)}" if _has_steps(analysis) else _NO_STEPS,
+        kept_text(analysis, " steps kept") if _has_steps(analysis) else _NO_STEPS,
     ]
     parts.append(ending_text(job))
     if job.runs > 1:
@@ -94,17 +96,18 @@ def _has_steps(analysis: Analysis) -> bool:
     return analysis.job.first_step is not None or bool((analysis.table.kind == Kind.STEP).any())
 
 
-def shown_steps(analysis: Analysis) -> float:
-    """Kept steps as people count them. Over a whole job without exclusions a last step that ended early is a step too;
-    otherwise steps count in part (docs/accounting.md, Stretches of step logs)."""
+def kept_text(analysis: Analysis, words: str = "") -> str:
+    """Kept steps as people count them, and from which to which. Over a whole job without exclusions a last step that
+    ended early is a step too; otherwise steps count in part (docs/accounting.md, Stretches of step logs), and their sum
+    is rounded."""
     job, window = analysis.job, analysis.window
     whole = (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns) and not window.excluded_ns
-    return math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 3)
-
-
-def kept_range_text(job: Job) -> str:
-    """The first and the last step that were kept, as what stands behind their number."""
-    return "" if job.kept_range is None else " ({} to {})".format(*job.kept_range)
+    kept = math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 6)
+    shown = round(kept, 1 if kept < _FEW else None)
+    about = "" if shown == kept else "about " if shown else "less than "
+    kept_range = "" if job.kept_range is None else " ({} to {})".format(*job.kept_range)
+    words = words.replace("steps", "step") if shown == 1 else words
+    return f"{about}{number(shown or (0.1 if kept else 0))}{words}{kept_range}"
 
 
 def ending_text(job: Job) -> str:

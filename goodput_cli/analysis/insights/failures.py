@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from goodput_cli.analysis.disruptions.find import disruptions_inside
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
+from goodput_cli.analysis.disruptions.passages import how_ended
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.passages import DisruptionCosts, Older
 from goodput_cli.analysis.insights.saves import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
@@ -196,10 +198,9 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     amounts = failures.down[which] + wasted[which]
     worst = int(which[np.argmax(amounts)])
     down, lost = int(failures.down[which].sum()), int(wasted[which].sum())
-    all_of_them = len(which) == np.count_nonzero(here & failures.passages.unplanned)
-    text = f"{plural(len(which), 'disruption' if all_of_them else 'other disruption')} ({_causes(analysis, which)})"
+    text = _which(analysis, which, others=bool(np.any(failures.passages.unplanned & ~rest)))
     if lost:
-        text += f": {duration(down)} down, {duration(lost)} lost"
+        text += ": " + ", ".join([f"{duration(down)} down"] * (down > 0) + [f"{duration(lost)} lost"])
     advice = "detect failures sooner, and restart automatically" if down > lost else lost_training(analysis, policy)
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
@@ -210,16 +211,25 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
 
 def _inside(analysis: Analysis, attempts: int) -> Mask:
     """Which attempts ended in a disruption that the window has."""
+    timeline, window = analysis.timeline, analysis.window
     inside = np.zeros(attempts, dtype=bool)
-    inside[analysis.timeline.disruptions[analysis.disruptions.column("number") - 1]] = True
+    inside[timeline.disruptions[disruptions_inside(timeline, window.start_ns, window.end_ns)]] = True
     return inside
+
+
+def _which(analysis: Analysis, which: Rows, *, others: bool) -> str:
+    """`4 disruptions (3 silent, 1 crashed), 1 of them before the window`. others: another insight has the rest."""
+    outside = which[~_inside(analysis, len(analysis.timeline.attempts))[which]]
+    before = int(np.count_nonzero(analysis.timeline.sign_of_life[outside] < analysis.window.start_ns))
+    parts = {"before the window": before, "after the window": len(outside) - before}
+    words = plural(len(which), "other disruption" if others else "disruption")
+    everywhere = next((f" {place}" for place, count in parts.items() if count == len(which)), "")
+    some = [f"{count} of them {place}" for place, count in parts.items() if 0 < count < len(which)]
+    return ", ".join([f"{words}{everywhere} ({_causes(analysis, which)})", *some])
 
 
 def _causes(analysis: Analysis, which: Rows) -> str:
     """`3 silent, 1 crashed`."""
-    numbers = np.searchsorted(analysis.timeline.disruptions, which) + 1
-    inside = np.isin(analysis.disruptions.column("number"), numbers)
-    codes = np.bincount(analysis.disruptions.column("ended")[inside], minlength=len(ENDED)).tolist()
+    codes = np.bincount(how_ended(analysis.timeline)[0][which], minlength=len(ENDED)).tolist()
     counts = sorted(((count, how) for count, how in zip(codes, ENDED, strict=True) if count), reverse=True)
-    words = [f"{count} {how}" if len(which) > 1 else how for count, how in counts]
-    return ", ".join(words) or "which ended attempts before the window"
+    return ", ".join(f"{count} {how}" if len(which) > 1 else how for count, how in counts)

@@ -12,7 +12,7 @@ from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import Regime, changes_level, slow_regimes
-from goodput_cli.analysis.steps.statistics import lost_in_regimes, step_time_parts, timed_steps
+from goodput_cli.analysis.steps.timed import step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, percent, plural
@@ -57,18 +57,16 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     if not changes_level(step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count):
         return  # nearly always: spare the columns of all steps
     steps = timed_steps(timeline, window.start_ns, window.end_ns)
-    regimes = slow_regimes(
-        steps.seconds, steps.number, steps.count, steps.attempt, steps.time, steps.end, steps.row, timeline.table.where
-    )
+    regimes = slow_regimes(timeline, steps)
     if not regimes:
         return
-    worst = max(regimes, key=lambda regime: regime.lost_seconds)
+    worst = max(regimes, key=lambda regime: regime.lost_ns)
     usual = duration_of_seconds(worst.usual_seconds)
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
     if len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
-    lost = lost_in_regimes(timeline, steps, regimes)
+    lost = sum(regime.lost_ns for regime in regimes)
     loading = _more_loading(timeline, regimes)
     waits = loading > _HALF * lost
     text += _WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")

@@ -20,7 +20,7 @@ from goodput_cli.analysis.picture.step_curve import StepCurve, thinned, whole_cu
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling.results import Rolling
 from goodput_cli.analysis.rolling.windows import default_window, rolling
-from goodput_cli.analysis.steps.statistics import TimedSteps, timed_steps
+from goodput_cli.analysis.steps.timed import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64, Rows
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category

@@ -11,17 +11,21 @@ The method, in four moves, each one over whole columns:
 3. Place. Each change is moved to the step at which the absolute deviations from the levels on its two sides are least.
 4. Levels. The usual level is the lowest one that holds a tenth of all steps. What lies above it by more than 5 % is
    slow; slow neighbours that differ by less are one regime.
+What they cost is no matter of medians: `lost_in_regimes`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.steps.lost_in_regimes import lost_in
+from goodput_cli.analysis.steps.timed import TimedSteps
 from goodput_cli.analysis.table import column
 from goodput_cli.arrays import BLOCK, F64, I64, blocks
 
@@ -50,24 +54,13 @@ class Regime:
     seconds: float = column("number", "median step time in it", name="step_seconds", least=0)
     usual_seconds: float = column("number", "the usual level outside", name="usual_step_seconds", least=0)
     factor: float = column("number", "step_seconds / usual_step_seconds", least=1)
-    lost_seconds: float = column("number", "(step_seconds - usual_step_seconds) x steps", least=0)
+    lost_ns: int = column("duration", "training in its kept steps beyond that of as many kept steps outside", least=0)
     where: str = column("text", "file:line or insertId of its first step", name="evidence")
 
 
-def slow_regimes(
-    seconds: F64,
-    number: I64,
-    count: I64,
-    attempt: NDArray[np.signedinteger],
-    time: I64,
-    end: I64,
-    row: NDArray[np.intp],
-    where: Callable[[int], str],
-) -> tuple[Regime, ...]:
-    """Slow regimes of step times, in time order.
-
-    seconds: per step. number, count, attempt, time, end, row: columns of `TimedSteps`. where: a row's evidence.
-    """
+def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
+    """Slow regimes of step times, in time order."""
+    seconds, count = steps.seconds, steps.count
     cuts = level_changes(seconds)
     if len(cuts) == 0:
         return ()  # one level is the usual one
@@ -76,25 +69,25 @@ def slow_regimes(
     usual = _usual_level(levels, np.diff(bounds))
     if usual <= 0:
         return ()
+    runs = _slow_runs(levels, usual, bounds)
     regimes = []
-    for begin, stop in _slow_runs(levels, usual, bounds):
+    for (begin, stop), lost in zip(runs, lost_in(timeline, steps, runs, usual), strict=True):
         level = float(np.median(seconds[begin:stop]))
-        steps = int(count[begin:stop].sum())
         regimes.append(
             Regime(
-                first_step=int(number[begin]),
-                last_step=int(number[stop - 1] + count[stop - 1] - 1),
-                first_attempt=int(attempt[begin]) + 1,
-                last_attempt=int(attempt[stop - 1]) + 1,
-                start_ns=int(time[begin]),
-                end_ns=int(end[stop - 1]),
-                steps=steps,
+                first_step=int(steps.number[begin]),
+                last_step=int(steps.number[stop - 1] + count[stop - 1] - 1),
+                first_attempt=int(steps.attempt[begin]) + 1,
+                last_attempt=int(steps.attempt[stop - 1]) + 1,
+                start_ns=int(steps.time[begin]),
+                end_ns=int(steps.end[stop - 1]),
+                steps=int(count[begin:stop].sum()),
                 seconds=level,
                 usual_seconds=usual,
                 factor=level / usual,
-                lost_seconds=(level - usual) * steps,
+                lost_ns=lost,
                 ongoing=stop == len(seconds),
-                where=where(int(row[begin])),
+                where=timeline.table.where(int(steps.row[begin])),
             )
         )
     return tuple(regimes)

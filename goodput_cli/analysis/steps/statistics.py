@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +10,9 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import Analysis, StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
+from goodput_cli.analysis.steps.timed import TimedSteps, step_times, timed_steps
 from goodput_cli.analysis.table import column
-from goodput_cli.arrays import F64, I64, Rows, blocks
+from goodput_cli.arrays import F64, blocks
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS
 
@@ -20,28 +20,6 @@ _BINS = 12
 _LOG_BINS = 24
 _LOG_SPREAD = 4.0
 """Step times are shown on a logarithmic scale where the slowest takes more than this many times the fastest."""
-
-
-@dataclass(frozen=True)
-class TimedSteps:
-    """Step times in time order: from one record to the next of the same attempt, never across attempts."""
-
-    seconds: F64
-    """Seconds per step."""
-    number: I64
-    """Step of the record that begins it."""
-    count: I64
-    """Steps up to the next record; above 1 where not every step is logged."""
-    attempt: Rows
-    """From 0."""
-    time: I64
-    end: I64
-    """ns."""
-    row: Rows
-    """Row of the record that begins it."""
-
-    def __len__(self) -> int:
-        return len(self.seconds)
 
 
 @dataclass(frozen=True)
@@ -94,62 +72,6 @@ class StepReport:
     histogram: tuple[Bin, ...]
 
 
-def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
-    """The step times of consecutive records of one attempt that lie in [start, end] (ns). Checkpoint logs have none."""
-    records = timeline.records
-    if records is None:
-        none = np.zeros(0, dtype=np.int64)
-        return TimedSteps(np.zeros(0), none, none, none.astype(np.int32), none, none, none.astype(np.intp))
-    same = (records.owner[1:] == records.owner[:-1]) & (records.time[:-1] >= start) & (records.time[1:] <= end)
-    here = np.flatnonzero(same)
-    count = records.number[here + 1] - records.number[here]
-    seconds = (records.time[here + 1] - records.time[here]) / count / 1e9
-    named = here + timeline.attempts.step_ends
-    return TimedSteps(
-        seconds,
-        records.number[here] + timeline.attempts.step_ends,
-        count,
-        records.owner[here],
-        records.time[here],
-        records.time[here + 1],
-        records.rows[named],
-    )
-
-
-def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
-    """Time (ns) that slow regimes took beyond the usual step, in kept steps: what was lost is lost anyway."""
-    kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
-    lost = 0.0
-    for regime in regimes:
-        inside = (steps.time >= regime.start_ns) & (steps.end <= regime.end_ns)
-        lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
-    return round(lost * 1e9)
-
-
-def step_times(timeline: Timeline, start: int, end: int) -> F64:
-    """Seconds per step between consecutive records of one attempt that lie in [start, end] (ns)."""
-    times = np.empty(_most_times(timeline))
-    size = 0
-    for seconds in step_time_parts(timeline, start, end):
-        times[size : size + len(seconds)] = seconds
-        size += len(seconds)
-    return times[:size]
-
-
-def step_time_parts(timeline: Timeline, start: int, end: int) -> Iterator[F64]:
-    """The same, some thousand at a time."""
-    for first, stop in blocks(_most_times(timeline)):
-        records = timeline.records
-        assert records is not None
-        owner, time, number = (column[first : stop + 1] for column in (records.owner, records.time, records.number))
-        inside = (owner[1:] == owner[:-1]) & (time[:-1] >= start) & (time[1:] <= end)
-        yield np.diff(time)[inside] / np.diff(number)[inside] / 1e9
-
-
-def _most_times(timeline: Timeline) -> int:
-    return 0 if timeline.records is None else max(len(timeline.records.rows) - 1, 0)
-
-
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
     """Statistics of the step times in [start, end] (ns); all None where there are none.
 
@@ -187,14 +109,11 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
         raise NotEnoughData(_why_none(timeline, *within))
     steps = timed_steps(timeline, *within)
     away = np.abs(steps.seconds - statistics.ideal_seconds)
-    table = timeline.table
     return StepReport(
         statistics=statistics,
         deviation=Deviation(float(away.mean()), float(away.max())),
         slowest=_slowest(timeline, steps, slowest),
-        regimes=slow_regimes(
-            steps.seconds, steps.number, steps.count, steps.attempt, steps.time, steps.end, steps.row, table.where
-        ),
+        regimes=slow_regimes(timeline, steps),
         histogram=histogram(steps.seconds),
     )
 

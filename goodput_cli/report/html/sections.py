@@ -121,8 +121,7 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
     rows = [Fact("attempts", str(job.attempts)), Fact("disruptions", str(job.disruptions), "disruptions")]
     if reliability is not None and reliability.mtbf_seconds is not None:
         rows.append(Fact("MTBF", duration_of_seconds(reliability.mtbf_seconds), "disruptions"))
-    steps = number(facts.shown_steps(analysis)) + facts.kept_range_text(job)
-    rows.append(Fact("steps kept", steps, proof.ledger.get(Category.PRODUCTIVE.id)))
+    rows.append(Fact("steps kept", facts.kept_text(analysis), proof.ledger.get(Category.PRODUCTIVE.id)))
     if analysis.saves is not None:
         rows.append(Fact("saves", _saves_text(analysis.saves), proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:

@@ -14,7 +14,7 @@ from goodput_cli.analysis.advice.replay.record import Amounts
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
 from goodput_cli.analysis.steps.slow_regimes import slow_regimes
-from goodput_cli.analysis.steps.statistics import lost_in_regimes, timed_steps
+from goodput_cli.analysis.steps.timed import timed_steps
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
@@ -160,7 +160,4 @@ def _slow(timeline: Timeline) -> int | None:
     steps = timed_steps(timeline, timeline.start, timeline.end)
     if len(steps) == 0:
         return None
-    regimes = slow_regimes(
-        steps.seconds, steps.number, steps.count, steps.attempt, steps.time, steps.end, steps.row, timeline.table.where
-    )
-    return lost_in_regimes(timeline, steps, regimes)
+    return sum(regime.lost_ns for regime in slow_regimes(timeline, steps))
