@@ -39,7 +39,21 @@ def meaning_of(marks: Sequence[Mark]) -> list[Mark]:
     end_with_time(sorted(translated, key=lambda mark: mark.line))
     events = [mark for mark in meant(translated) if said(mark).what is not What.IGNORE]
     events = [mark for mark in events if not mark.borrowed]
+    _done_before(events)
     return [*events, *_signs_of_life(events, alive)]
+
+
+def _done_before(events: Sequence[Mark]) -> None:
+    """A record that stands before a start line of the same instant is of the life before: it is put right before."""
+    starts: dict[tuple[str, int], int] = {}
+    for mark in events:
+        if said(mark).what is What.START:
+            key = mark.stream, mark.time
+            starts[key] = max(mark.line, starts.get(key, mark.line))
+    for mark in events if starts else ():
+        if said(mark).what is What.STEP and mark.line < starts.get((mark.stream, mark.end), mark.line):
+            mark.end -= 1
+            mark.time = min(mark.time, mark.end)
 
 
 def end_with_time(marks: Sequence[Mark]) -> None:
