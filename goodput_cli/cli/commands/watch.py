@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.console import page_of_terminal, print_message, print_messages, write_output
+from goodput_cli.cli.console import page_of_terminal, print_messages, print_safely, write_output
 from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
@@ -72,7 +72,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
     sources = sources_of(line, hint="name the log to follow")
     notices: deque[str] = deque(maxlen=_LAST_NOTICES)
     on_screen = sys.stdout.isatty() and format_ == "table"
-    options: JobOptions = {**line.library, "notice": notices.append if on_screen else _say_safely}
+    options: JobOptions = {**line.library, "notice": notices.append if on_screen else print_safely}
     options["as_of"] = options.get("as_of") or "now"
     answers = watch_logs(sources, interval=interval, **options)
     raise_again()
@@ -105,7 +105,7 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
             return False
         if update.analysis is None:
             if update.waiting != waiting:
-                _say_safely(f"Waiting: {update.waiting}")
+                print_safely(f"Waiting: {update.waiting}")
             waiting = update.waiting
             return False
         text = render(update.analysis, page_of_terminal())
@@ -149,7 +149,3 @@ def _frame(text: str) -> str:
     if len(lines) > height:
         lines = [*lines[: height - 1], "… (the terminal is too small for the rest)"]
     return _HOME + "\n".join(line + _CLEAR_LINE for line in lines) + _CLEAR_REST
-
-
-def _say_safely(sentence: str) -> None:
-    print_message(safe_lines(sentence))
