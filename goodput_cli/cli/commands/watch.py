@@ -123,7 +123,7 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
     """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
     from goodput_cli.report.formats.table import render
 
-    last = ""
+    last, below = "", f"watching {safe(named)}; Ctrl-C ends"
 
     def show(update: Update) -> bool:
         nonlocal last
@@ -131,11 +131,10 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
         analysis = update.analysis
         last = render(analysis, page) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
         findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
-        below = [*findings, *map(safe_lines, notices), f"watching {safe(named)}; Ctrl-C ends"]
-        write_output(_frame(f"{last}\n" + "\n".join(below)))
+        write_output(_frame("\n".join([last, *findings, *map(safe_lines, notices), below])))
         return True
 
-    write_output(_ENTER)
+    write_output(_ENTER + _frame(f"Reading\n\n{below}"))
     try:
         yield show
     finally:
