@@ -121,6 +121,12 @@ class Timeline:
         """By attempt, whether a scale-up ended it: listed with the disruptions, and not counted."""
         return np.asarray((self.elastic_passages[0] == Elastic.SCALE_UP) & (self.preempted_saves < 0))
 
+    @property
+    def failed(self) -> Mask:
+        """By attempt, whether its end was a disruption that counts: none that was planned."""
+        followed = np.arange(len(self.attempts)) < len(self.attempts) - 1
+        return np.asarray(followed & (self.endings.how != End.CLEAN) & ~self.planned)
+
 
 def is_step_log(table: EventTable) -> bool:
     """Whether the lineage follows steps (accounting §4): any step start makes a step log, whatever `--as-of`."""

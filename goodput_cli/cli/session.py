@@ -13,6 +13,7 @@ import click
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.api.options import JobOptions
 from goodput_cli.cli.console import print_message, print_messages, print_safely
+from goodput_cli.cli.interrupts import raise_what_was_lost
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
 from goodput_cli.cli.progress import reading_progress
@@ -77,6 +78,7 @@ class Session(Generic[Answer]):
 
         A threshold that failed comes before one that could not be judged, and both before what `--strict` finds.
         """
+        raise_what_was_lost()
         self.outputs.write(answer)
         print_messages(remarks(self.volume, diagnostics, cautions, threshold_lines))
         binding = [threshold.met for threshold in thresholds if threshold.fails]

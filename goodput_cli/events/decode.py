@@ -19,14 +19,12 @@ from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.columns import Columns, Wrapping
 from goodput_cli.events.details import Details
 from goodput_cli.events.envelope import (
-    CONTAINER_LINE,
     INSERT_ID,
     MESSAGE,
     NO_STAMP,
     PAYLOAD,
     SAYS_NOTHING,
     TEXT_PAYLOAD,
-    TIMESTAMP,
     EnvelopeReader,
     Identity,
     Writer,
@@ -36,7 +34,7 @@ from goodput_cli.events.envelope import (
     numbered_writers,
 )
 from goodput_cli.events.formats.base import Entry, Format, Output, Records
-from goodput_cli.events.grouped import take, without_nulls
+from goodput_cli.events.grouped import places_of_keys, same_name, take, without_nulls
 from goodput_cli.events.growing import constant
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.interner import Interner
@@ -46,6 +44,7 @@ from goodput_cli.events.rows import Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
+from goodput_cli.events.wrapped_lines import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.zones import AUTO, load_zone
 
@@ -120,10 +119,13 @@ class Decoder:
         none = constant(size, NONE)
         origin = Origin(source, order, parsed.lines, none, none)
         stamp = constant(size, NO_STAMP, np.int64)
-        block = Records(without_nulls(parsed.records, parsed.nulls), frozenset(), origin, stamp)
+        records = without_nulls(parsed.records, parsed.nulls)
+        self._decode_block(Records(records, frozenset(), origin, stamp), parsed.nulls)
+
+    def _decode_block(self, block: Records, nulls: bool) -> None:
         wrapped = [group for group in self._recogniser.by_shape(block) if not self._decode_bare(group)]
         for group in wrapped:
-            for inner in self._recogniser.by_shape(self._unwrap(group, parsed.nulls)):
+            for inner in self._recogniser.by_shape(self._unwrap(group, nulls)):
                 self._decode_shape(inner)
 
     def finish(self, *, more: bool = False) -> EventLog:
@@ -172,15 +174,8 @@ class Decoder:
         if TEXT_PAYLOAD in group.keys:
             stamps = self._envelopes.stamps(group.records)
             codes = self._codes_of_entries(group.records, stamps)
-            read = self._decode_text(group, group.records, TEXT_PAYLOAD, stamps, codes)
+            read = self._decode_lines(group, group.records, TEXT_PAYLOAD, stamps, codes)
             self._unrecognised(group, np.flatnonzero(~read))
-            return True
-        if group.keys >= CONTAINER_LINE:
-            timed = [{TIMESTAMP: record["time"]} for record in group.records]
-            none = constant(len(group), NONE)
-            read = self._decode_text(group, timed, "log", self._envelopes.stamps(timed), none)
-            kind = _OTHER_LINES if read.any() else self._stray
-            self._output.report(*kind, group, np.flatnonzero(~read).tolist())
             return True
         self._decode_shape(group)
         return True
@@ -202,21 +197,47 @@ class Decoder:
         names = self._envelopes.identities(entries, stamps)
         return np.array([NONE if name is None else self._entries.code(name) for name in names], dtype=np.int32)
 
-    def _decode_text(
+    def _decode_lines(
         self, group: Records, entries: Sequence[Entry], key: str, stamps: I64, codes: NDArray[np.int32]
     ) -> Mask:
-        """Collect the lines of text in entries; bool[n]: those that some format knows."""
+        """Read the lines that stand in records: JSON as records, the rest as text. bool[n]: those that are either."""
         from goodput_cli.events.text.entries import collect  # few logs hold text
 
-        return collect(group, entries, key, stamps, codes, self._output, self._hints.mappings.ruleset)
+        inner = [json_in(record.get(key)) for record in group.records]
+        objects = np.array([one is not None for one in inner], dtype=np.bool_)
+        if objects.any():
+            rows = np.flatnonzero(objects)
+            origin = replace(group.origin, entry=codes).take(rows)
+            found = [one for one in inner if one is not None]
+            self._decode_block(Records(without_nulls(found, True), frozenset(), origin, stamps[rows]), True)
+            group = take(group, np.flatnonzero(~objects), group.keys)
+            entries = [entry for entry, one in zip(entries, inner, strict=True) if one is None]
+            stamps, codes = stamps[~objects], codes[~objects]
+        read = collect(group, entries, key, stamps, codes, self._output, self._hints.mappings.ruleset)
+        objects[~objects] = read
+        return objects
+
+    def _decode_wrapped_lines(self, group: Records) -> bool:
+        """Read the lines that a collector other than Cloud Logging keeps as JSON; False where the records are none."""
+        keys = wrapped_line(group.keys)
+        if keys is None or group.entries is not None:
+            return False
+        text, time = keys
+        stamps, codes = collected_at(group.column(time)), constant(len(group), NONE)
+        read = self._decode_lines(group, as_entries(group.records), text, stamps, codes)
+        kind = _OTHER_LINES if read.any() else self._stray
+        self._output.report(*kind, group, np.flatnonzero(~read).tolist())
+        return True
 
     def _decode_shape(self, group: Records) -> None:
         for log_format, records in self._recogniser.by_format(group):
             if log_format is None:
+                if self._decode_wrapped_lines(records):
+                    continue
                 unknown = np.full(len(records), not records.keys & SAYS_NOTHING)
                 if records.entries is not None and MESSAGE in records.keys:
                     codes = records.origin.entry
-                    unknown &= ~self._decode_text(records, records.entries, MESSAGE, records.stamp, codes)
+                    unknown &= ~self._decode_lines(records, records.entries, MESSAGE, records.stamp, codes)
                 self._unrecognised(records, np.flatnonzero(unknown))
                 continue
             named = self._with_jobs(records, log_format)
@@ -231,7 +252,7 @@ class Decoder:
         """The records that name their job, with its code; the others are reported."""
         traits = self._recogniser.traits(log_format)
         names = traits.job_names(records)
-        same = names if isinstance(names, str) else _same_name(names)
+        same = names if isinstance(names, str) else same_name(names)
         if same:
             self._seen(same, log_format)
             return records.of_job(constant(len(records), self._jobs.code(same)))
@@ -264,25 +285,10 @@ class Decoder:
             return
         places: Mapping[str, Sequence[int]] = {key: range(len(records)) for key in records.keys - log_format.keys}
         if records.loose:
-            places = _places_of_keys(records, log_format.keys)
+            places = places_of_keys(records, log_format.keys)
         for key in sorted(places):
             name = self.notes.bounded("unknown_keys", key)
             self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         self._output.report(*self._stray, records, list(places))
-
-
-def _same_name(names: Sequence[Any]) -> str:
-    """The name that all have; empty where there is none."""
-    first = names[0] if names else ""
-    return first if isinstance(first, str) and names.count(first) == len(names) else ""
-
-
-def _places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:
-    """The positions of the records that have each key that is not known."""
-    places: defaultdict[str, list[int]] = defaultdict(list)
-    for at, record in enumerate(records.records):
-        for key in record.keys() - known:
-            places[key].append(at)
-    return places

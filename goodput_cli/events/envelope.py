@@ -18,8 +18,6 @@ TEXT_PAYLOAD, MESSAGE = "textPayload", "message"
 SAYS_NOTHING = frozenset({"logging.googleapis.com/diagnostic"})
 """Keys of records that a writer's own library adds, and that say nothing about a job: Google's client library writes
 its name and version once a process."""
-CONTAINER_LINE = frozenset({"log", "stream", "time"})
-"""Keys of a line that a container printed, as Docker keeps it in its files."""
 NO_STAMP = -1
 """In place of an envelope's timestamp that is not there, or is none."""
 

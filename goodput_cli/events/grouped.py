@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -48,3 +49,18 @@ def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
         {key: value for key, value in record.items() if value is not None} if None in record.values() else record
         for record in records
     ]
+
+
+def same_name(names: Sequence[Any]) -> str:
+    """The name that all have; empty where there is none."""
+    first = names[0] if names else ""
+    return first if isinstance(first, str) and names.count(first) == len(names) else ""
+
+
+def places_of_keys(records: Records, known: frozenset[str]) -> dict[str, list[int]]:
+    """The positions of the records that have each key that is not known."""
+    places: defaultdict[str, list[int]] = defaultdict(list)
+    for at, record in enumerate(records.records):
+        for key in record.keys() - known:
+            places[key].append(at)
+    return places

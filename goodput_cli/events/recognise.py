@@ -7,11 +7,12 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from goodput_cli.diagnostics.collector import DiagnosticCollector
-from goodput_cli.events.envelope import CONTAINER_LINE, PAYLOAD, SAYS_NOTHING
+from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, Records, Traits
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.grouped import grouped, take
 from goodput_cli.events.hints import Hints
+from goodput_cli.events.wrapped_lines import KEYS as WRAPPED
 from goodput_cli.sources.base import Record
 
 MANY_SHAPES = 64
@@ -31,7 +32,7 @@ class Recogniser:
         self._by_their_entries = {
             one: traits.recognises_entry for one, traits in self._formats.items() if traits.recognises_entry
         }
-        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *CONTAINER_LINE}).union(
+        self._known_keys = frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *WRAPPED}).union(
             *(one.keys for one in self._formats)
         )
         self._format_of: dict[Hashable, Format | None] = {}

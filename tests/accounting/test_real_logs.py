@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.vocabulary.text import iso
 
@@ -70,6 +71,14 @@ def test_a_slice_loss_and_a_scale_up_are_told_apart() -> None:
     assert [row.ended for row in analysis.disruptions] == ["slice_down", "scale_up"]
     assert analysis.reliability is not None
     assert analysis.reliability.disruptions == 1
+
+
+def test_a_scale_up_is_no_failure_to_whoever_counts_them() -> None:
+    log = str(REAL / "recorder-s6" / "bare.jsonl.gz")
+    record = goodput_cli.advise(log).record
+    assert (record.failures, record.disruptions, record.kinds.stop) == (1, 1, 1)
+    summary = disruptions_sheet(analysed("recorder-s6", "bare"), None).summary
+    assert any("1 disruption and 1 planned scale-up in" in line for line in summary)
 
 
 def test_waiting_for_the_last_save_is_no_recovery() -> None:

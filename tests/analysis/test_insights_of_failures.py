@@ -11,6 +11,7 @@ from tests.support.accounts import account, insights
 from tests.support.story import end, restore, save, start, steps, told
 
 PAGE = Page()
+WEEK = 7 * 86_400
 
 
 def saves(first: int, last: int, *, every: int, at: float = 60) -> list[str]:
@@ -61,6 +62,18 @@ def bad_day(deaths: int) -> list[str]:
     apart = 36_000 // deaths
     lives = [(start(3600 + i * apart), restore(3600 + i * apart, 20, 59)) for i in range(deaths)]
     return told(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
+
+
+def test_a_name_that_was_used_again_is_no_long_outage_and_no_older_checkpoint() -> None:
+    """40 steps of a minute with saves, an end, and a week later the same again from step 0."""
+    seen = insights(
+        start(0), steps(0, 40, at=0, every=60), saves(9, 39, every=10), end(2400),
+        start(WEEK), steps(0, 40, at=WEEK, every=60), end(WEEK + 2400),
+    )  # fmt: skip
+    assert list(seen) == ["several_runs"]
+    runs = seen["several_runs"]
+    assert runs.seconds == WEEK  # what the first run had trained, and the time from its end on
+    assert runs.command_line().endswith("--run last")
 
 
 def test_starts_that_die_again_and_again_are_one_insight() -> None:

@@ -29,8 +29,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def report(*events: Lines, slowest: int = 10, window: tuple[float, float] | None = None, **options: Any) -> StepReport:
-    analysis = account(*events, window=window, **options).analysis
-    return step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns, slowest)
+    return step_report(account(*events, window=window, **options).analysis, slowest)
 
 
 def steps_taking(seconds: Sequence[float] | F64, *, first: int = 0, at: float = 10) -> list[str]:

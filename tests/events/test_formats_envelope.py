@@ -58,10 +58,15 @@ def test_a_resiliency_event_takes_the_entry_s_time_if_it_has_none(tmp_path: Path
 
 
 def test_entries_without_a_json_object_are_not_recognised(tmp_path: Path) -> None:
-    text = envelope(None, textPayload=json.dumps(step(1, 1)))
+    text = envelope(None, textPayload=f"{json.dumps(step(1, 1))} and more")
     log = read_lines(tmp_path, text, envelope("text"), envelope([step(1, 1)]), envelope({}), envelope(step(2, 2)))
     assert steps(log.table) == [2]
     assert where(log, "unrecognised_lines") == ["1", "2", "3", "4"]
+
+
+def test_a_json_object_that_was_printed_is_recognised(tmp_path: Path) -> None:
+    log = read_lines(tmp_path, envelope(None, textPayload=json.dumps(step(1, 1))), envelope(step(2, 2)))
+    assert steps(log.table) == [1, 2]
 
 
 def test_a_payload_in_a_payload_is_not_recognised(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ class Reader:
             return None
         for life, following in pairwise(lives):
             life.resumed = following.first
-            life.clean = self.job.clean[life.attempt] is not None
+            life.clean = self.job.clean[life.attempt] is not None or self.job.was_planned(life.attempt)
         self.end_position(lives)
         for life in lives:
             self.settle(life, lives)

@@ -115,7 +115,7 @@ def test_what_was_measured_stands_beside_step_times(tmp_path: Path) -> None:
     mfu = [entry(150 + at, "mfu", values=[40.0 + at, 42.0 + at], step_index=19 + at, unit="%") for at in range(3)]
     folder = written(tmp_path / "mfu", run_jsonl="\n".join([*ONE, *mfu]))
     analysis = analysed(folder)
-    report = step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns, 3)
+    report = step_report(analysis, 3)
     metrics = msgspec.to_builtins(steps_answer(analysis, report).metrics)
     assert metrics["mfu"] == {
         "unit": "%", "samples": 3, "first_step": 19, "last_step": 21, "mean": 42.0, "median": 42.0, "p10": 41.2,

@@ -45,6 +45,16 @@ def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     assert sum(found.values()) == 600 + 32 + 49 * 2
 
 
+def test_a_restart_at_the_very_instant_of_the_last_step(tmp_path: Path) -> None:
+    """No line has a time: the second bar, which goes on from step 50, begins where the first one ended."""
+    log = trained(range(1, 61), 3, 3) + "\n" + trained(range(51, 101), 3, 3) + RUNTIME
+    analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC")
+    (lost,) = analysis.disruptions
+    assert (lost.last_step, lost.resumed_step, lost.steps_lost) == (60, 50, 10)
+    found = seconds(analysis)
+    assert (found["productive"], round(found["wasted_progress_from_disruption"], 6)) == (300, 30)
+
+
 def test_evaluations_are_taken_out_of_the_time_of_a_bar(tmp_path: Path) -> None:
     """An evaluation of 20 s, with a bar of its own, between steps 30 and 31."""
     before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]

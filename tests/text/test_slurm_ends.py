@@ -221,3 +221,22 @@ def test_lines_that_docker_kept_have_its_times(tmp_path: Path) -> None:
     analysis = analysed(written(tmp_path / "docker", c_log=log))
     assert seconds(analysis) == plain
     assert "unrecognised_lines" not in codes(analysis)
+
+
+PRELUDE = "".join(f"2026-03-01 10:09:{second},000 INFO importing\n" for second in (30, 40, 55))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_a_process_says_before_its_start_line_is_no_sign_of_the_life_before(tmp_path: Path, apart: bool) -> None:
+    """A silent death at the last record, 10:01:40; another process says its first words at 10:09:30."""
+    files = {"a_out": TRAINED, "b_out": PRELUDE + AGAIN} if apart else {"a_out": TRAINED + PRELUDE + AGAIN}
+    found = seconds(analysed(written(tmp_path / "run", **files)))
+    assert found["infrastructure_recovery_from_disruption"] == 500
+    assert "wasted_progress_from_disruption" not in found
+
+
+def test_what_a_process_says_behind_its_last_record_is_a_sign_of_its_life(tmp_path: Path) -> None:
+    alive = "2026-03-01 10:02:40,000 INFO still here\n"
+    found = seconds(analysed(written(tmp_path / "run", a_out=TRAINED + alive + AGAIN)))
+    assert found["wasted_progress_from_disruption"] == 60
+    assert found["infrastructure_recovery_from_disruption"] == 440

@@ -13,7 +13,7 @@ from goodput_cli.analysis.advice.formulas import Formulas, formulas
 from goodput_cli.analysis.advice.posterior import Spread, spread
 from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.results import IfCost, IntervalAdvice, Verdict
-from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.text import duration_of_seconds, plural
 
 PLATEAU_POINTS = 0.1
 LEAST_FAILURES = 3
@@ -151,10 +151,9 @@ def _bound_only(record: JobRecord, exposure: Exposure, curve: Curve, today: Curv
     """Without a failure only a bound is known: how often it is not worth while to save."""
     drawn = spread(curve, None, None)
     old = float(today.goodput(today.average)[0])
-    hours = exposure.budgets / 3600
     say = (
-        f"no failure was seen: not more often than every {drawn.best[0]} steps, as far as {hours:.1f} h without one "
-        f"can tell; {_MORE}"
+        f"no failure was seen: not more often than every {drawn.best[0]} steps, as far as "
+        f"{duration_of_seconds(exposure.budgets)} without one can tell; {_MORE}"
     )
     nothing = _nothing(exposure, "unclear", "no_failure", say)
     recorded = 100 * record.productive / record.window

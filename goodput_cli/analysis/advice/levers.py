@@ -17,6 +17,7 @@ from goodput_cli.analysis.advice.replay.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.price import Price, hours_and_money
 from goodput_cli.vocabulary.categories import is_eval
+from goodput_cli.vocabulary.text import duration_of_seconds
 
 LEAST_SHARE = 0.0005
 """Of the job's time: a lever that buys less is left out."""
@@ -154,7 +155,8 @@ def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
         return
     yield _average(
         inputs, Curve(exposure, [best.advised], saving), today, "async_saves", "saves in background",
-        f"asynchronous saves, every {best.advised} steps", f"a tenth of {record.cost:.1f} s still blocks",
+        f"asynchronous saves, every {best.advised} steps",
+        f"a tenth of {duration_of_seconds(record.cost)} still blocks",
         {"every_steps": best.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
     )  # fmt: skip
 
@@ -206,7 +208,8 @@ def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
             if end.kind in FAILURES and life.budget <= limit}  # fmt: skip
     alone = [ns for attempt, ns in record.amounts.failed_starts if not _in_gap_of(attempt, held, record)]
     yield Estimate(
-        "starts_that_hold", "starts that hold", f"no attempt dies within {early.longest_seconds:.0f} s of training",
+        "starts_that_hold", "starts that hold",
+        f"no attempt dies within {duration_of_seconds(early.longest_seconds)} of training",
         f"{early.count} of {inputs.exposure.failures} lives did; starts without a step count", "exact",
         ns=sum(short) + sum(alone), settings={"lives": early.count, "within_seconds": early.longest_seconds},
     )  # fmt: skip

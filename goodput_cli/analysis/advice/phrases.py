@@ -48,8 +48,8 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
     if interval.say is not None:
         yield interval.say
     for one in interval.if_cost:
-        good = "as good: {} to {}".format(*one.plateau_steps)
-        yield f"if a save blocks for {duration_of_seconds(one.cost_seconds)}: every {one.every_steps} steps ({good})"
+        good = f"as good: {_range(*one.plateau_steps)}"
+        yield f"if a save blocks for {duration_of_seconds(one.cost_seconds)}: every {_every(one.every_steps)} ({good})"
     yield from _sureness(interval)
     yield from _formulas(interval)
     if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
@@ -76,20 +76,33 @@ def _headline(advice: Advice) -> str:
         case "refused":
             return "NO INTERVAL ADVISED"
         case "keep":
-            return f"KEEP SAVING EVERY {today} STEPS"
+            return f"KEEP SAVING EVERY {_every(today).upper()}"
         case "change":
-            return f"SAVE EVERY {interval.every_steps} STEPS ({duration_of_seconds(interval.every_seconds or 0)}){gain}"
-    best = "" if interval.every_steps is None else f": perhaps every {interval.every_steps} steps,{gain}"
+            every = _every(interval.every_steps).upper()
+            return f"SAVE EVERY {every} ({duration_of_seconds(interval.every_seconds or 0)}){gain}"
+    best = "" if interval.every_steps is None else f": perhaps every {_every(interval.every_steps)},{gain}"
     return f"NO CLEAR ADVICE{best}"
+
+
+def _steps(low: int, high: int) -> str:
+    return plural(low, "step") if low == high else f"{_range(low, high)} steps"
+
+
+def _range(low: int, high: int) -> str:
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _every(steps: int | None) -> str:
+    return "step" if steps == 1 else f"{steps} steps"
 
 
 def _sureness(interval: IntervalAdvice) -> Iterator[str]:
     parts = []
     if interval.plateau_steps is not None:
-        parts.append(f"as good: {interval.plateau_steps[0]} to {interval.plateau_steps[1]} steps")
+        parts.append(f"as good: {_steps(*interval.plateau_steps)}")
     if interval.ci95_steps is not None:
         low, high = interval.ci95_steps
-        parts.append(f"95 %: from {low} steps" if high is None else f"95 %: {low} to {high} steps")
+        parts.append(f"95 %: from {plural(low, 'step')}" if high is None else f"95 %: {_steps(low, high)}")
     if interval.gain_ci95_points is not None and interval.verdict != "keep":
         parts.append(f"gain {interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points")
     if parts:
@@ -111,11 +124,11 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
     if done is None or interval.every_steps is None or interval.verdict == "keep":
         return
     if done.saved_seconds is None:
-        yield f"its own failures again, saving every {interval.every_steps} steps: the job never ends"
+        yield f"its own failures again, saving every {_every(interval.every_steps)}: the job never ends"
         return
     longer = "longer" if done.saved_seconds < 0 else "shorter"
     yield (
-        f"its own failures again, saving every {interval.every_steps} steps: {percent(done.goodput_percent)}, "
+        f"its own failures again, saving every {_every(interval.every_steps)}: {percent(done.goodput_percent)}, "
         f"{duration_of_seconds(abs(done.saved_seconds))} {longer}"
     )
 

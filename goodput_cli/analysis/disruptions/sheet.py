@@ -96,7 +96,9 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
     assert reliability is not None
     low, high = reliability.mtbf_ci95_seconds
-    up = f"{plural(len(rows), 'disruption')} in {duration(reliability.exposure_ns)} of being up"
+    planned = len(rows) - len(rows.unplanned)
+    beside = f" and {plural(planned, 'planned scale-up')}" if planned else ""
+    up = f"{plural(len(rows) - planned, 'disruption')}{beside} in {duration(reliability.exposure_ns)} of being up"
     if reliability.mtbf_seconds is None:
         yield up + ("" if low is None else f": MTBF at least {duration_of_seconds(low)} (95 %)")
     else:

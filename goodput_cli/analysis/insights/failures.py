@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class Failures:
 
 def find_failures(failures: Failures) -> Iterator[Candidate]:
     """All kinds, each second in the first that explains it."""
+    between = _between_runs(failures)
+    if between.any():
+        yield _runs(failures, between)
+        failures = _without(failures, between)
     yield from _older_checkpoints(failures)
     rest = failures.passages.unplanned.copy()
     starts = _failing_starts(failures)
@@ -73,6 +77,36 @@ def find_failures(failures: Failures) -> Iterator[Candidate]:
         yield _outage(failures, outage, int(wasted[outage]))
         rest[outage] = False
     yield from _disruptions(failures, rest, wasted, policy)
+
+
+def _between_runs(failures: Failures) -> Mask:
+    """Which attempts were the last of a run that another one follows, and cost something that counts."""
+    timeline = failures.analysis.timeline
+    first = np.searchsorted(timeline.attempts.begin_row, timeline.runs[1:])
+    last = np.zeros(len(failures.wasted), dtype=bool)
+    last[first - 1] = True
+    return np.asarray(last & failures.passages.unplanned & (failures.lost + failures.older > 0))
+
+
+def _runs(failures: Failures, between: Mask) -> Candidate:
+    timeline, which = failures.analysis.timeline, np.flatnonzero(between)
+    down = int(failures.down[which].sum())
+    lost = int((failures.wasted + failures.older)[which].sum())
+    parts = [f"{duration(down)} between them"] * (down > 0) + [f"{duration(lost)} trained in earlier ones"] * (lost > 0)
+    text = f"the log holds {plural(len(timeline.runs), 'run')} of this name: {', '.join(parts)}"
+    return Candidate(
+        "several_runs", down + lost, text, int(timeline.sign_of_life[which[0]]),
+        int(timeline.attempts.up[which[-1] + 1]), len(timeline.runs), _ending_rows(failures, which[-1:]),
+        _about(failures, which), options=("--run", "last"),
+    )  # fmt: skip
+
+
+def _without(failures: Failures, taken: Mask) -> Failures:
+    """What is left without the passages behind some attempts."""
+    passages, left = failures.passages, ~taken
+    olders = tuple(one for one in passages.olders if left[one.ended])
+    passages = replace(passages, unplanned=passages.unplanned & left, down=passages.down * left, olders=olders)
+    return replace(failures, passages=passages, older=failures.older * left, wasted=failures.wasted * left)
 
 
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:

@@ -36,6 +36,12 @@ class InsightKind:
 
 KINDS = (
     InsightKind(
+        "several_runs", "several runs of one name",
+        "The name was used again from the start, behind an end: the time between the runs, and what the earlier ones "
+        "had trained.",
+        "ask about one run alone", "analyze", 1, "accounting §10: runs",
+    ),
+    InsightKind(
         "older_checkpoint", "older checkpoint restored",
         "A newer checkpoint was complete and an older one was restored: the lost training in between.",
         "restore the newest complete checkpoint", "disruptions", 0.5, _STATED, ("saves.count",),

@@ -6,6 +6,7 @@ step, no tooth of the saw and no disruption is lost, and a million steps cost no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -109,15 +110,17 @@ class Picture:
 
 def picture_of(analysis: Analysis, count: int) -> Picture:
     """The pictures of an analysis, in at most `count` columns of dots."""
-    return pictures_of(analysis, count)[0]
+    return next(pictures_of(analysis, count))
 
 
-def pictures_of(analysis: Analysis, *counts: int) -> list[Picture]:
-    """The same for several numbers of columns: what does not depend on them is made once."""
+def pictures_of(analysis: Analysis, *counts: int) -> Iterator[Picture]:
+    """The same for several numbers of columns, each made when it is asked for: what does not depend on them is made
+    once."""
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     curve, steps = whole_curve(timeline, *within), timed_steps(timeline, *within)
-    return [_picture(analysis, curve, steps, Buckets(*within, count)) for count in counts]
+    for count in counts:
+        yield _picture(analysis, curve, steps, Buckets(*within, count))
 
 
 def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: Buckets) -> Picture:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
-from goodput_cli.analysis.results import StepStatistics
+from goodput_cli.analysis.results import Analysis, StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
 from goodput_cli.analysis.steps.timed import TimedSteps, step_times, timed_steps
 from goodput_cli.analysis.table import column
@@ -74,19 +73,12 @@ class StepReport:
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
-    """Statistics of the step times in the window."""
-    return _statistics(lambda: step_times(timeline, start, end))
+    """Statistics of the step times in [start, end] (ns); all None where there are none.
 
-
-def statistics_of(times: F64) -> StepStatistics:
-    """Statistics of step times (s); all None where there are none."""
-    return _statistics(times.copy)
-
-
-def _statistics(make: Callable[[], F64]) -> StepStatistics:
-    """make: gives the step times, a new column each time. There may be as many as lines: medians are found by moving
-    them about where they are, and they are made again for the mean over the ideal ones, which wants them in order."""
-    times = make()
+    There may be as many as lines: medians are found by moving them about where they are, and they are made again for
+    the mean over the ideal ones, which wants them in order.
+    """
+    times = step_times(timeline, start, end)
     if len(times) == 0:
         return StepStatistics(0, None, None, None, None, None)
     count, mean = len(times), float(times.mean())
@@ -96,7 +88,7 @@ def _statistics(make: Callable[[], F64]) -> StepStatistics:
     np.abs(times, out=times)
     limit = middle + 3 * np.median(times, overwrite_input=True)
     del times
-    return StepStatistics(count, _mean_upto(limit, make()), mean, *percentiles)
+    return StepStatistics(count, _mean_upto(limit, step_times(timeline, start, end)), mean, *percentiles)
 
 
 def _mean_upto(limit: float, times: F64) -> float:
@@ -109,13 +101,13 @@ def _mean_upto(limit: float, times: F64) -> float:
     return float(times[:size].mean())
 
 
-def step_report(timeline: Timeline, start: int, end: int, slowest: int = 10) -> StepReport:
-    """Everything about the step times of [start, end] (ns). `NotEnoughData` where there are none."""
-    steps = timed_steps(timeline, start, end)
-    if len(steps) == 0:
-        raise NotEnoughData(_why_none(timeline, start, end))
-    statistics = statistics_of(steps.seconds)
-    assert statistics.ideal_seconds is not None
+def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
+    """Everything about the step times of the window. `NotEnoughData` where there are none."""
+    timeline, statistics = analysis.timeline, analysis.steps
+    within = (analysis.window.start_ns, analysis.window.end_ns)
+    if statistics.ideal_seconds is None:
+        raise NotEnoughData(_why_none(timeline, *within))
+    steps = timed_steps(timeline, *within)
     away = np.abs(steps.seconds - statistics.ideal_seconds)
     return StepReport(
         statistics=statistics,

@@ -44,5 +44,5 @@ def steps(line: CommandLine, slowest: int) -> int:
     from goodput_cli.analysis.steps.sheet import steps_sheet
     from goodput_cli.analysis.steps.statistics import step_report
 
-    report = step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns, slowest)
+    report = step_report(analysis, slowest)
     return session.finish(steps_sheet(analysis, report), analysis.diagnostics)

@@ -11,7 +11,9 @@ from goodput_cli.events.text.stamps import candidates
 
 LONGEST = 1 << 16
 """Longer lines are noise."""
-_NEWLINE, _RETURN, _BLANK, _BRACE = ord("\n"), ord("\r"), ord(" "), ord("{")
+_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
+_PREFIXED = 256
+"""Launchers and collectors put fewer characters before a line."""
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
@@ -97,7 +99,12 @@ class Lines:
         return total.view(np.int64)
 
     def braces(self) -> I64:
-        """int64[n]: the lines that begin with a brace."""
+        """int64[n]: the lines that begin with a brace, and those in which one and a quotation mark stand near the
+        begin."""
         full = np.flatnonzero(self.end > self.start)
-        braces: I64 = full[self._bytes[self.start[full]] == _BRACE]
-        return braces
+        begin: I64 = full[self._bytes[self.start[full]] == _BRACE]
+        if b'{"' not in self._data:
+            return begin
+        places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
+        line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
+        return np.union1d(begin, line[places[first] - self.start[line] < _PREFIXED])

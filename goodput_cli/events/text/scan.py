@@ -18,7 +18,6 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.errors import SourceError
-from goodput_cli.events.json.lines import BadLineError, parse
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.block import LONGEST, Lines
 from goodput_cli.events.text.marks import Mark, Said, timed
@@ -27,6 +26,7 @@ from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.programs.progress_bars import thinned
 from goodput_cli.events.text.rules import BadValueError, Rule
 from goodput_cli.events.text.stamps import StampError, stamp_of
+from goodput_cli.events.wrapped_lines import json_in
 from goodput_cli.sources.base import RawBatch, Record
 
 SNIFFED = 1 << 16
@@ -190,15 +190,14 @@ class TextLines:
 
 
 def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:
-    """The lines that are JSON objects: a program may print a log of ours among its text."""
+    """The lines that are JSON objects, behind prefixes too: a program may print a log of ours among its text."""
     records: list[Record] = []
     lines: list[int] = []
     for at in block.braces().tolist():
-        try:
-            records.append(parse(block.bytes_of(at, 1 << 24)))
+        record = json_in(block.bytes_of(at, 1 << 24).decode(errors="surrogateescape"))
+        if record is not None:
+            records.append(record)
             lines.append(first_line + int(block.number[at]))
-        except BadLineError:
-            continue
     return records, lines
 
 

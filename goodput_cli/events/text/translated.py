@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.meaning import meant, said
@@ -18,6 +19,7 @@ TRANSLATORS: dict[str, Callable[[Sequence[Mark]], list[Mark]]] = {
 }
 """By format: what its lines mean together, where a line alone does not say it."""
 
+_ON_THE_WAY = (What.INIT, What.PREP, What.DATA, What.RESTORE, What.RESUME, What.REINIT, What.ALIVE)
 _DEATHS = (What.CRASHED, What.TERMINATED, What.PREEMPTED)
 
 
@@ -37,7 +39,21 @@ def meaning_of(marks: Sequence[Mark]) -> list[Mark]:
     end_with_time(sorted(translated, key=lambda mark: mark.line))
     events = [mark for mark in meant(translated) if said(mark).what is not What.IGNORE]
     events = [mark for mark in events if not mark.borrowed]
+    _done_before(events)
     return [*events, *_signs_of_life(events, alive)]
+
+
+def _done_before(events: Sequence[Mark]) -> None:
+    """A record that stands before a start line of the same instant is of the life before: it is put right before."""
+    starts: dict[tuple[str, int], int] = {}
+    for mark in events:
+        if said(mark).what is What.START:
+            key = mark.stream, mark.time
+            starts[key] = max(mark.line, starts.get(key, mark.line))
+    for mark in events if starts else ():
+        if said(mark).what is What.STEP and mark.line < starts.get((mark.stream, mark.end), mark.line):
+            mark.end -= 1
+            mark.time = min(mark.time, mark.end)
 
 
 def end_with_time(marks: Sequence[Mark]) -> None:
@@ -63,14 +79,43 @@ def first_begin(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def _signs_of_life(events: Sequence[Mark], alive: dict[str, list[Mark]]) -> list[Mark]:
-    """Stamps beside step records, as heartbeats."""
+    """Stamps beside step records, as heartbeats; not those of a process that is about to start."""
     steps = {mark.stream: said(mark).format for mark in events if said(mark).what is What.STEP}
     whole = next((name for name in steps.values() if name in ONE_STORY), None)
-    chosen: list[Mark] = []
+    by_stream: defaultdict[str, list[Mark]] = defaultdict(list)
+    for mark in events:
+        by_stream[mark.stream].append(mark)
+    told = [mark for stream in alive if whole or stream in steps for mark in alive[stream]]
+    early = _starting(events, told) if whole else set()
     for stream, marks in alive.items():
-        name = whole or steps.get(stream)
-        if name is None:
-            continue
-        for mark in marks:
-            chosen.append(Mark(mark.line, mark.stream, mark.stamp, Said(name, What.ALIVE), mark.time, mark.time))
-    return chosen
+        if stream in by_stream and (whole is None or len(by_stream) > 1):
+            early |= _starting(by_stream[stream], marks)
+    return [
+        Mark(mark.line, mark.stream, mark.stamp, Said(whole or steps[mark.stream], What.ALIVE), mark.time, mark.time)
+        for mark in told
+        if id(mark) not in early
+    ]
+
+
+def _starting(events: Iterable[Mark], alive: Iterable[Mark]) -> set[int]:
+    """What a process says on its way to its start line is no sign of the life before: lines before the first start, and
+    those before a later one of which the first is nearer to that start than to what was said before."""
+    quiet = sorted(alive, key=_end)
+    times = [mark.end for mark in quiet]
+    early: set[int] = set()
+    before, highest = -1, -1
+    for mark in sorted(events, key=_end):
+        one = said(mark)
+        step = one.step if one.what is What.STEP and one.step is not None else None
+        if one.what is What.START or (step is not None and step <= highest):
+            low, high = bisect_right(times, before), bisect_left(times, mark.time)
+            if low < high and (before < 0 or 2 * times[low] > before + mark.time):
+                early.update(map(id, quiet[low:high]))
+            highest = -1
+        highest = highest if step is None else max(highest, step)
+        before = before if one.what in _ON_THE_WAY else mark.end
+    return early
+
+
+def _end(mark: Mark) -> tuple[int, int]:
+    return mark.end, mark.line

@@ -15,7 +15,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.html.columns import chart_columns
 from goodput_cli.report.html.disruptions import Disruptions, disruptions
 from goodput_cli.report.html.drawing import moving_library
-from goodput_cli.report.html.figures import STILL_COLUMNS, figures
+from goodput_cli.report.html.figures import STILL_COLUMNS, figures, progress_drawing
 from goodput_cli.report.html.ledger import LedgerPart, ledger
 from goodput_cli.report.html.page import document, resource, script_data
 from goodput_cli.report.html.proof import Proof, command_line
@@ -44,10 +44,12 @@ MOVING_COLUMNS = 1500
 def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The analysis as one HTML page."""
     share, amount = facts.headline(analysis)
-    picture, still = pictures_of(analysis, MOVING_COLUMNS, STILL_COLUMNS)
-    fine, coarse = chart_columns(picture), chart_columns(still)
-    steps = find_steps(analysis)
-    shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse)
+    pictures = pictures_of(analysis, STILL_COLUMNS, MOVING_COLUMNS)
+    coarse = chart_columns(next(pictures))
+    progress = progress_drawing(coarse)  # as soon as can be: another process draws it while this one goes on
+    picture = next(pictures)
+    fine, steps = chart_columns(picture), find_steps(analysis)
+    shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse, progress)
     rows, tables, parts = disruptions(analysis), step_tables(analysis, steps), ledger(analysis)
     proof = _proof(rows, tables, parts)
     return document(

@@ -22,6 +22,7 @@ from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 STILL_COLUMNS = 600
 """Columns of dots of the pictures that are drawn here."""
+_PROGRESS = "progress"
 _LONGEST_TITLE = 80
 
 
@@ -35,11 +36,22 @@ class Figure:
     spec: Spec
 
 
+def progress_drawing(coarse: ChartColumns) -> Drawing:
+    """The first of the figures, which takes longer to draw than the others together."""
+    return drawing(main_chart(coarse), coarse, _PROGRESS)
+
+
 def figures(
-    analysis: Analysis, picture: Picture, steps: StepReport | None, fine: ChartColumns, coarse: ChartColumns
+    analysis: Analysis,
+    picture: Picture,
+    steps: StepReport | None,
+    fine: ChartColumns,
+    coarse: ChartColumns,
+    progress: Drawing,
 ) -> list[Figure]:
-    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn."""
-    made = [("progress", _progress_words(analysis), main_chart(fine))]
+    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn.
+    progress: `progress_drawing`."""
+    made = []
     windows = [as_typed(shares.window_ns) for shares in picture.rolling]
     made.append(("goodput-over-time", _goodput_words(analysis, picture), goodput_chart(fine, windows)))
     if steps is not None and steps.statistics.ideal_seconds is not None:
@@ -49,7 +61,8 @@ def figures(
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
         made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
-    return [Figure(name, drawing(spec, coarse, name), words, spec) for name, words, spec in made]
+    others = [Figure(name, drawing(spec, coarse, name), words, spec) for name, words, spec in made]
+    return [Figure(_PROGRESS, progress, _progress_words(analysis), main_chart(fine)), *others]
 
 
 def standing_alone(analysis: Analysis) -> tuple[ChartColumns, tuple[str, str]]:

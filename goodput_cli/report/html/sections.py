@@ -135,7 +135,7 @@ def rolling_windows(analysis: Analysis) -> HtmlTable:
 def find_steps(analysis: Analysis) -> StepReport | str:
     """The step times of the window, or why there are none."""
     try:
-        return step_report(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
+        return step_report(analysis)
     except NotEnoughData as reason:
         return str(reason)
 

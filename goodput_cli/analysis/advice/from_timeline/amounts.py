@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import search
 from goodput_cli.analysis.advice.replay.record import Amounts
@@ -81,7 +80,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
     for life in lives:
         if life.attempt < len(before_death):
             before_death[life.attempt] = life.undetermined
-    disrupted = timeline.endings.how[:-1] != End.CLEAN
+    disrupted = timeline.failed[:-1]
     parts["down"] = parts["down"] + np.maximum(undetermined - before_death, 0)
     gap = np.searchsorted([life.attempt for life in lives], np.arange(1, len(timeline.attempts)))
     before = {}
@@ -97,7 +96,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
     def known(category: Category) -> int | None:
         return None if CATEGORIES[category] in unknown else total.get((category, -1), 0)
 
-    lost = int(find_disruptions(timeline, timeline.start, timeline.end).column("lost_ns").sum())
+    lost = int(find_disruptions(timeline, timeline.start, timeline.end).unplanned.column("lost_ns").sum())
     slow = known(Category.SLOWDOWN) if timeline.reference_ns is not None else _slow(timeline)
     amounts = Amounts(
         before=before,
@@ -111,7 +110,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[Span], taken: int) -> LedgerA
         custom={
             timeline.table.labels[label]: ns for (category, label), ns in total.items() if category == Category.CUSTOM
         },
-        disruptions=len(timeline.disruptions),
+        disruptions=int(np.count_nonzero(timeline.failed)),
         lost=lost - taken,
         failed_starts=tuple(_failed_starts(timeline, lives)),
     )

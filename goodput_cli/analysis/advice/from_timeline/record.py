@@ -7,7 +7,6 @@ from statistics import median
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.from_timeline.amounts import Span, amounts_of
 from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
@@ -158,7 +157,7 @@ class _Reader:
             work=linear_total(np.cumsum(count) - count, count, plain, usual),
             extra=sparse_linear_total(own.first[rows][some], own.stop[rows][some], extra[some]),
             saves=self._saves_of(attempt),
-            clean=bool(self._job.timeline.endings.how[attempt] == End.CLEAN) and followed,
+            clean=followed and not self._job.timeline.failed[attempt],
             resumed=int(self._job.began[self._job.lived[place + 1]]) if followed else None,
             began_at=self._began_at(attempt),
             kept=int((plain * own.kept[rows] // steps + extra * own.kept[rows] // steps).sum()),
