@@ -66,5 +66,6 @@ def test_a_document_whose_events_name_no_job_is_told_from_one_without_events() -
 def test_a_plan_is_for_the_screen(capsys: Output) -> None:
     put(Path("logs/a.jsonl"), training("a", 4, 3))
     assert run(["fleet", "logs", "--plan", "-o", "plan.html"]) == 2
-    assert "leave out --output" in capsys.readouterr().err
+    assert run(["fleet", "logs", "--plan", "--format", "html"]) == 2
+    assert capsys.readouterr().err.count("leave out --output and --format") == 2
     assert not Path("plan.html").exists()
