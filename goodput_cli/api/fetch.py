@@ -21,14 +21,27 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.read import is_log, read_events
+from goodput_cli.events.read import decode_batches, is_log
 from goodput_cli.events.tensorboard.reader import EventFile
 from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources import snapshot
-from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch, SourceFilter, source_for
+from goodput_cli.sources.base import (
+    FILE_SCHEME,
+    Batch,
+    RawBatch,
+    ReadContext,
+    RecordBatch,
+    SourceFilter,
+    scheme_of,
+    source_for,
+)
+from goodput_cli.sources.files import STDIN
 from goodput_cli.sources.snapshot import Manifest
 from goodput_cli.vocabulary.text import iso_of_nine_digits
+from goodput_cli.vocabulary.zones import AUTO
 
+_AT_ONCE = 20_000
+"""Lines that are understood together."""
 _NOT_COMPARED = ("lookback_truncated",)
 """Diagnostics of an earlier reading that are replaced by those of the newest."""
 
@@ -64,7 +77,8 @@ def fetch(
 
     update: add to an existing snapshot what is not in it. Of Cloud Logging only newer and late entries are read, of
     other places everything is read and the new lines are kept; what is gone from the sources stays. force: replace an
-    existing file. The other arguments are those of `analyze`. An interruption keeps what was read, marked incomplete.
+    existing file. The other arguments are those of `analyze`. What breaks off keeps what was read, marked incomplete,
+    but for a KeyboardInterrupt while files are read.
 
     Raises UsageError (the file exists, or the snapshot is of something else), SourceError, GoodputError.
     """
@@ -85,15 +99,22 @@ def fetch(
         readers = [source_for(uri).read(uri, context) for uri in uris]
         context.begin(len(readers))
         _gather(readers, fetched, context)
-    finally:
-        if fetched.complete or (fetched.lines and (before is not None or not path.exists())):
-            if not fetched.complete:
-                context.finish()
-                context.say(f"Keeping the {len(fetched.lines):,} lines that were read; Ctrl-C gives them up.")
-            manifest = _write(path, before, fetched, uris, wanted, fetched_ns)
-            if not fetched.complete:
-                context.say(f"What was read until then is in {path}; --update goes on.")
-    return manifest
+    except BaseException as error:
+        if fetched.lines and (before is not None or not path.exists()) and _is_worth_keeping(uris, error):
+            context.finish()
+            context.say(f"Keeping the {len(fetched.lines):,} lines that were read; Ctrl-C gives them up.")
+            _write(path, before, fetched, uris, wanted, fetched_ns)
+            context.say(f"What was read until then is in {path}; --update goes on.")
+        raise
+    return _write(path, before, fetched, uris, wanted, fetched_ns)
+
+
+def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
+    """Whether what was read is kept. Files are read again as quickly as that could be written: who interrupts then
+    waits for nothing."""
+    if not isinstance(error, KeyboardInterrupt):
+        return True
+    return any(uri == STDIN or scheme_of(uri) != FILE_SCHEME or Path(uri).is_fifo() for uri in uris)
 
 
 def _before(path: Path, sources: Sequence[str], job_name: str | None, *, update: bool, force: bool) -> Manifest | None:
@@ -203,8 +224,7 @@ def _write(
         earlier = (one for one in before.diagnostics if one.code not in _NOT_COMPARED or wanted.since_ns)
         diagnostics = [*earlier, *diagnostics]
         newest = {name: max(before.newest_ns.get(name, 0), ns) for name, ns in {**before.newest_ns, **newest}.items()}
-    size = snapshot.write_lines(path, lines)
-    log = read_events([str(path)])
+    log = decode_batches([_blocks(str(path), lines)], AUTO, ReadContext(lambda _: None), [])
     manifest = Manifest(
         sources=tuple(sources),
         job_name=wanted.job_name,
@@ -217,11 +237,16 @@ def _write(
         complete=fetched.complete,
         newest_ns=newest,
         fetched_ns=fetched_ns,
-        bytes=size,
+        bytes=0,
         diagnostics=tuple({(one.code, one.message): one for one in merge(diagnostics)}.values()),
     )
-    snapshot.write_manifest(path, manifest)
-    return manifest
+    return snapshot.write_snapshot(path, lines, manifest)
+
+
+def _blocks(name: str, lines: Sequence[bytes]) -> Iterator[Batch]:
+    """The lines as reading the snapshot will give them."""
+    for first in range(0, len(lines), _AT_ONCE):
+        yield RawBatch(name, first + 1, b"\n".join(lines[first : first + _AT_ONCE]) + b"\n")
 
 
 def _old_lines(path: Path) -> list[bytes]:

@@ -11,7 +11,7 @@ from typing import TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Depth, Page
-from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.text import safe_lines
 from goodput_cli.vocabulary.wrap import wrapped
 
 _FALLBACK_WIDTH = 80
@@ -56,8 +56,8 @@ def print_messages(lines: Iterable[str]) -> None:
 
 
 def print_safely(sentence: str) -> None:
-    """A sentence on standard error that may hold text from outside."""
-    print_message(safe(sentence))
+    """A sentence, or a message of ours with several lines, on standard error that may hold text from outside."""
+    print_message(safe_lines(sentence))
 
 
 def write_output(content: str | bytes) -> bool:

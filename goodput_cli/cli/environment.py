@@ -9,7 +9,6 @@ from goodput_cli.vocabulary.likely import likeness
 from goodput_cli.vocabulary.text import safe
 
 _PREFIX = "GOODPUT_"
-_GATES = ("FAIL_UNDER", "FAIL_IF", "WARN_IF", "STRICT")
 _KUBERNETES = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT|_PORT$|_PORT_")
 """Of the names that Kubernetes gives every pod for a service: with one named goodput they begin as ours do."""
 _NEAR = 0.75
@@ -17,19 +16,20 @@ _VERY_NEAR = 0.88
 """Where the name of the command is left out."""
 
 
-def misread_variables(command: str, options: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+def misread_variables(command: str, options: Mapping[str, bool], environment: Mapping[str, str]) -> Iterator[str]:
     """A warning for each variable that was probably meant for a command and is not read, or is a gate and empty.
 
-    options: the names of the variables that the command reads, such as `GOODPUT_ANALYZE_FAIL_UNDER`.
+    options: the names of the variables that the command reads, such as `GOODPUT_ANALYZE_FAIL_UNDER`, and whether each
+    one is a gate.
     """
     own = f"{_PREFIX}{command.upper().replace('-', '_')}_"
-    gates = [name for name in options if name.removeprefix(own) in _GATES]
+    gates = [name for name, is_gate in options.items() if is_gate]
     for name in sorted(environment):
         if name in gates and not environment[name].strip():
             yield f"warning: the variable {name} is empty, which is no gate"
         if name in options or not name.upper().startswith(_PREFIX) or _KUBERNETES.search(name.upper()):
             continue
-        meant = _meant(name.upper(), own, options, gates)
+        meant = _meant(name.upper(), own, list(options), gates)
         if meant:
             yield f"warning: the variable {safe(name)} is not read; {meant} is"
 

@@ -56,6 +56,11 @@ class LazyGroup(click.Group):
         for name, command in elsewhere.items():
             self.add_command(click.Command(name, help=command.summary))
 
+    def commands_with(self, option: str) -> list[str]:
+        """The commands that have an option, all of them imported."""
+        commands = {name: one.load(name) for name, one in self._elsewhere.items()}
+        return [name for name, one in commands.items() if any(option in param.opts for param in one.params)]
+
     def _command_to_explain(self, ctx: click.Context, names: list[str]) -> list[str]:
         """The command whose help is wanted; other help is shown here, and that is all."""
         if names and names[0] in self.commands:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import click
 
-from goodput_cli.cli.console import prepare_streams, print_message
+from goodput_cli.cli.console import prepare_streams, print_message, print_safely
 from goodput_cli.cli.interrupts import INTERRUPTED, WORD
 from goodput_cli.cli.lazy import Elsewhere, LazyGroup
 from goodput_cli.errors import GoodputError, to_install
-from goodput_cli.vocabulary.text import safe, safe_lines
+from goodput_cli.vocabulary.text import safe
 
 DISTRIBUTION = "goodput-cli"
 DEBUG_VARIABLE = "GOODPUT_DEBUG"
@@ -67,10 +67,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _say_wrong_usage(error)
         return error.exit_code
     except click.ClickException as error:
-        print_message(f"Error: {safe_lines(error.format_message())}")
+        print_safely(f"Error: {error.format_message()}")
         return error.exit_code
     except GoodputError as error:
-        print_message(f"Error: {safe_lines(str(error))}")
+        print_safely(f"Error: {error}")
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         print_message(WORD)
@@ -115,7 +115,7 @@ def _say_wrong_usage(error: click.UsageError) -> None:
     if error.ctx is not None:
         print_message(error.ctx.get_usage())
         print_message(f"Try '{error.ctx.command_path} --help' for help.\n")
-    print_message(f"Error: {safe_lines(error.format_message())}")
+    print_safely(f"Error: {error.format_message()}")
 
 
 def _say_missing(error: ImportError) -> int:

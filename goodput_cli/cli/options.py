@@ -51,6 +51,7 @@ class _Sources:
         WHAT,
         "Exit with 5 if the logs hold an error or a warning; check does so anyway, and then counts infos too.",
         follows="timezone",
+        settings={"gate": True},
     )
 
 
@@ -171,17 +172,15 @@ def threshold_options(
     parse: reads an expression, with `fails=False` one that only warns. under: reads that of --fail-under; None where
     there is no such option. holds: the help of --fail-if.
     """
-    expressions = {"metavar": "EXPR", "multiple": True}
+    expressions = {"metavar": "EXPR", "multiple": True, "gate": True}
     fails, warns = Checked("expr", parse), Checked("expr", partial(parse, fails=False))
     options = [
         option("Out", "--fail-if", type=fails, help=holds, **expressions),
         option("Out", "--warn-if", type=warns, help="Say so if EXPR holds.", **expressions),
     ]
     if under is not None:
-        percent = Checked("percent", under)
-        options.insert(
-            0, option("Out", "--fail-under", metavar="PCT", type=percent, help="Exit with 3 if goodput is below.")
-        )
+        shape: dict[str, Any] = {"metavar": "PCT", "type": Checked("percent", under), "gate": True}
+        options.insert(0, option("Out", "--fail-under", help="Exit with 3 if goodput is below.", **shape))
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)

@@ -10,6 +10,7 @@ import click
 
 from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.console import print_message
+from goodput_cli.cli.lazy import LazyGroup
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import Declared
 
@@ -26,7 +27,8 @@ _OTHER_NAMES = {
     "--slowest": ("--top", "--limit"),
 }
 """What other tools call the same: nothing in the spelling leads from one to the other."""
-_GATES = ("--fail-if", "--fail-under", "--warn-if")
+_MOST_COMMANDS = 5
+"""An option that more commands have leads nowhere."""
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
@@ -53,11 +55,12 @@ class Checked(click.ParamType[Any]):
 
 
 class GroupedOption(click.Option):
-    """An option that stands under a heading in `--help`."""
+    """An option that stands under a heading in `--help`. gate: it decides about the exit code."""
 
-    def __init__(self, *args: Any, group: str = "Other", **kwargs: Any) -> None:
+    def __init__(self, *args: Any, group: str = "Other", gate: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.group = group
+        self.gate = gate
 
 
 class GroupedCommand(click.Command):
@@ -78,22 +81,35 @@ class GroupedCommand(click.Command):
         try:
             return self._parsed(ctx, args)
         except click.NoSuchOption as error:
-            name, known = error.option_name, {one for param in self.params for one in param.opts}
-            meant = next((ours for ours, theirs in _OTHER_NAMES.items() if name in theirs and ours in known), None)
-            if meant is None and name in _GATES:
-                message = f"No such option {name!r}. Gates are in goodput analyze, compare, advise, fleet and monitor."
-                raise click.NoSuchOption(name, message, ctx=ctx) from error
-            if meant is None:
+            message = self._leads(ctx, error.option_name)
+            if message is None:
                 raise
-            message = f"No such option {name!r}. Did you mean {meant!r}?"
-            raise click.NoSuchOption(name, message, ctx=ctx) from error
+            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from error
+
+    def _leads(self, ctx: click.Context, name: str) -> str | None:
+        """What to say of an option that the command has not, where another name or another command has it."""
+        known = {one for param in self.params for one in param.opts}
+        meant = next((ours for ours, theirs in _OTHER_NAMES.items() if name in theirs and ours in known), None)
+        if meant is not None:
+            return f"No such option {name!r}. Did you mean {meant!r}?"
+        group = ctx.parent.command if ctx.parent is not None else None
+        others = group.commands_with(name) if isinstance(group, LazyGroup) else []
+        if not 0 < len(others) <= _MOST_COMMANDS:
+            return None
+        *first, last = others
+        having = f"{', '.join(first)} and {last} have" if first else f"{last} has"
+        return f"No such option {name!r} of goodput {self.name}: goodput {having} it."
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             from goodput_cli.cli.environment import misread_variables
             from goodput_cli.cli.settings import load_defaults
 
-            variables = [one.envvar for one in self.params if isinstance(one.envvar, str)]
+            variables = {
+                one.envvar: one.gate
+                for one in self.params
+                if isinstance(one, GroupedOption) and isinstance(one.envvar, str)
+            }
             for warning in misread_variables(self.name or "", variables, os.environ):
                 print_message(warning)
             for sentence in load_defaults(self, ctx, list(args)):

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from goodput_cli.cli.interrupts import raise_again
+from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -29,14 +29,12 @@ def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
     """Bytes, lines, rate and the time that is left, once reading takes long; None where nobody would see it.
 
     then: what is done when everything has been read, in a word; empty where the line should go away. Work begins here:
-    Ctrl-C is raised from now on.
+    Ctrl-C is raised from now on, and at the end if it was lost.
     """
     raise_again()
-    if not _is_seen(wanted):
-        yield None
-        return
     with ExitStack() as stack:
-        yield _ReadingLine(stack, then)
+        yield _ReadingLine(stack, then) if _is_seen(wanted) else None
+    raise_what_was_lost()
 
 
 @contextmanager

@@ -112,11 +112,13 @@ def _title(analysis: Analysis, lost: int, remark: str) -> Text:
     return Text.assemble(*parts)
 
 
-def cost_text(insight: Insight) -> str:
-    """Money where the price is known, else accelerator hours; empty where neither is."""
+def cost_text(insight: Insight, *, words: bool = True) -> str:
+    """Money where the price is known, else accelerator hours; empty where neither is. words: what it is of, where no
+    line above says so."""
     if insight.cost is not None:
-        return f"{insight.cost:,.2f}"
-    return "" if insight.accelerator_hours is None else f"{number(round(insight.accelerator_hours, 2))} h"
+        return f"cost {insight.cost:,.2f}" if words else f"{insight.cost:,.2f}"
+    hours, unit = insight.accelerator_hours, "accelerator h" if words else "h"
+    return "" if hours is None else f"{number(round(hours, 2))} {unit}"
 
 
 def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int], page: Page) -> Iterator[Text]:
@@ -143,7 +145,7 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
 
 def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:
     """Share, time and cost, below each other; with a cost the share goes where there is little room."""
-    columns, costs = [[duration(one.ns) for one in insights]], [cost_text(one) for one in insights]
+    columns, costs = [[duration(one.ns) for one in insights]], [cost_text(one, words=False) for one in insights]
     columns += [costs] if any(costs) else []
     if not any(costs) or width >= _ROOM_FOR_ALL:
         columns.insert(0, [percent(one.percent) for one in insights])

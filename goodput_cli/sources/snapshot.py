@@ -2,17 +2,19 @@
 
 `run.jsonl.gz` holds the lines as they were (entries of Cloud Logging as a sink would have written them);
 `run.parquet` the same lines in a column `record`, beside what identifies an entry. `run.jsonl.gz.manifest` is JSON.
-Each is written under a temporary name and renamed, the manifest last: one that does not fit its file is not used.
+Both are written under temporary names and renamed, the manifest last: one that does not fit its file is not used.
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import orjson
 
@@ -87,19 +89,20 @@ def read_manifest(path: Path) -> Manifest | None:
         return None
 
 
-def write_manifest(path: Path, manifest: Manifest) -> None:
-    """Write the manifest of a snapshot."""
-    text = orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2)
-    _write_whole(manifest_path(path), lambda stream: stream.write(text + b"\n"))
-
-
-def write_lines(path: Path, lines: Sequence[bytes]) -> int:
-    """Write a snapshot whole or not at all. Returns its size in bytes. Raises GoodputError."""
-    if _is_parquet(path):
-        return _write_whole(path, lambda stream: _write_parquet(stream, lines))
-    if path.name.lower().endswith(".gz"):
-        return _write_whole(path, lambda stream: _write_gzip(stream, lines))
-    return _write_whole(path, lambda stream: stream.writelines(line + b"\n" for line in lines))
+def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Manifest:
+    """Write a snapshot and its manifest, both or neither: whatever interrupts it, what was there stays there. Returns
+    the manifest with the size of the file. Raises GoodputError."""
+    try:
+        with _beside(path) as (stream, rename), _beside(manifest_path(path)) as (note, rename_note):
+            _writer(path)(stream, lines)
+            manifest = replace(manifest, bytes=_on_disk(stream))
+            note.write(orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2) + b"\n")
+            _on_disk(note)
+            rename()
+            rename_note()
+    except OSError as error:
+        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
+    return manifest
 
 
 def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
@@ -140,8 +143,13 @@ def _entry(line: bytes) -> dict[str, str] | None:
     return entry if isinstance(entry, dict) and all(isinstance(entry.get(name), str) for name in names) else None
 
 
-def _is_parquet(path: Path) -> bool:
-    return path.name.lower().endswith(PARQUET_ENDING)
+def _writer(path: Path) -> Callable[[IO[bytes], Sequence[bytes]], None]:
+    name = path.name.lower()
+    return _write_parquet if name.endswith(PARQUET_ENDING) else _write_gzip if name.endswith(".gz") else _write_plain
+
+
+def _write_plain(stream: IO[bytes], lines: Sequence[bytes]) -> None:
+    stream.writelines(line + b"\n" for line in lines)
 
 
 def _write_gzip(stream: IO[bytes], lines: Sequence[bytes]) -> None:
@@ -160,19 +168,21 @@ def _write_parquet(stream: IO[bytes], lines: Sequence[bytes]) -> None:
     write_table(pyarrow.table(columns), stream, compression="zstd", row_group_size=_ROWS)
 
 
-def _write_whole(path: Path, write: Any) -> int:
-    """Write beside the file and rename: nobody ever sees half of it. Returns the size in bytes."""
+@contextmanager
+def _beside(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], None]]]:
+    """A file beside another one, and what puts it in its place; without that it is gone in the end."""
     target = path.resolve()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
+        temporary.unlink(missing_ok=True)  # of a process that was killed; in containers all have the same number
         with open(temporary, "xb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-            size = stream.tell()
-        os.replace(temporary, target)
-        return size
-    except OSError as error:
-        raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
+            yield stream, partial(os.replace, temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _on_disk(stream: IO[bytes]) -> int:
+    """The size in bytes of what was written, when nothing of it can be lost any more."""
+    stream.flush()
+    os.fsync(stream.fileno())
+    return stream.tell()

@@ -85,6 +85,20 @@ def test_an_option_as_other_tools_name_it(typed: str, ours: str, capsys: Said) -
     assert f"No such option '{typed}'. Did you mean '{ours}'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("timeline x --fail-under 3", "'--fail-under' of goodput timeline: goodput analyze"),
+        ("steps x --plan", "'--plan' of goodput steps: goodput fleet has it."),
+        ("advise x --fail-under 3", "'--fail-under' of goodput advise: goodput analyze"),
+        ("steps x --nothing-has-this", "No such option '--nothing-has-this'."),
+    ],
+)
+def test_an_option_that_another_command_has(typed: str, said: str, capsys: Said) -> None:
+    assert run(typed.split()) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_options_may_stand_before_a_log(capsys: Said) -> None:
     assert run(["-q", "--fail-under=60", PRIMER]) == 3
     assert run(["--fail-under", "40", "-q", PRIMER]) == 0
@@ -149,7 +163,11 @@ def test_what_is_meant_is_taken(typed: str, code: int) -> None:
     assert run(["analyze", PRIMER, "-q", "--fail-under", typed]) == code
 
 
-OPTIONS = [f"GOODPUT_ANALYZE_{name}" for name in ("FAIL_UNDER", "FAIL_IF", "WARN_IF", "STRICT", "JOB_NAME", "OUTPUT")]
+OPTIONS = {
+    f"GOODPUT_ANALYZE_{name}": name not in ("JOB_NAME", "OUTPUT")
+    for name in ("FAIL_UNDER", "FAIL_IF", "WARN_IF", "STRICT", "JOB_NAME", "OUTPUT")
+}
+"""And whether each one is a gate."""
 
 
 @pytest.mark.parametrize(

@@ -128,8 +128,8 @@ def test_on_a_terminal_it_is_drawn_in_place(tmp_path: Path) -> None:
         os.close(terminal)
         shown = _all_of(screen)
         assert process.wait(20) == 0
-    assert shown.startswith("\x1b[?1049h\x1b[H")
-    assert shown.count("\x1b[H") == 3
+    assert shown.startswith("\x1b[?1049h\x1b[HReading")
+    assert shown.count("\x1b[H") == 1 + 3
     assert "Ctrl-C ends" in shown
     after = shown.partition("\x1b[?1049l")[2]
     assert "first" in after

@@ -9,10 +9,13 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from goodput_cli.cli import interrupts
+from goodput_cli.cli.progress import reading_progress
 from goodput_cli.events.read import read_events
 from tests.support.buckets import ROOT, log_lines
 from tests.support.readers import Told
@@ -127,3 +130,12 @@ def test_check_counts_jobs_once_everything_is_read(tmp_path: Path) -> None:
     assert terminal.code() in (0, 5)
     assert terminal.shown.index("reading") < terminal.shown.index("jobs ━")
     assert "accounting" not in terminal.shown
+
+
+def test_an_interrupt_that_was_lost_while_reading_ends_the_command_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries swallow exceptions in places: nothing is written as if nobody had interrupted."""
+    monkeypatch.setattr(interrupts, "_raised", False)
+    with reading_progress(wanted=False, then=""):
+        pass
+    with pytest.raises(KeyboardInterrupt), reading_progress(wanted=False, then=""), suppress(KeyboardInterrupt):
+        interrupts._raise(2, None)

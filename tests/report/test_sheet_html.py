@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from goodput_cli import analyze
+from goodput_cli.analysis.rolling.sheet import rolling_sheet
 from goodput_cli.analysis.sheet import Column, Lazy, Sheet
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.page import content_policy, script_data
+from goodput_cli.report.sheets.csv import render as csv
 from goodput_cli.report.sheets.html import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 from tests.report.test_sheets import ROWS, sheet
@@ -58,6 +61,13 @@ def test_a_page_holds_every_cell_that_people_are_shown() -> None:
     assert heads == ["name", "events", "when (UTC)", "down time", "goodput", "factor", "short"]
     first = [cell for cell in page.cells[8:16] if cell]
     assert first == ["plain", "3", "2025-01-01 00:00:00", "1 min 30 s", "50.00 %", "1.5", "eye"]
+
+
+def test_a_page_has_the_titles_of_categories() -> None:
+    """Programs see their names: of two windows of six most was lost to that category."""
+    rolled = rolling_sheet(analyze(LOG, window="2h"))
+    assert Elements(render(rolled, Page())).cells.count("wasted progress") == 2
+    assert "wasted_progress_from_disruption" in csv(rolled, Page())
 
 
 def test_text_of_a_log_is_text_and_nothing_else() -> None:

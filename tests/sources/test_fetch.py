@@ -6,7 +6,7 @@ import gzip
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from goodput_cli.api.fetch import fetch
 from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
-from goodput_cli.sources.snapshot import read_manifest
+from goodput_cli.sources.snapshot import read_manifest, write_snapshot
 from tests.support.cloud_logging import LOG, answer, filters, logging_server
 from tests.support.logging_server import T0, LoggingServer, entry, steps
 from tests.support.readers import envelope, log_file, step
@@ -152,6 +152,45 @@ def test_a_fetch_that_breaks_off_keeps_what_it_has_and_goes_on(server: LoggingSe
     assert (manifest.complete, manifest.lines) == (False, 2000)
     assert fetch([], path, update=True).lines == 3001
     assert answer(str(path)) == answer(LOG)
+
+
+class Interrupted:
+    """Progress that is interrupted with the first lines."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+    def add_lines(self, _count: int) -> None:
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_keeps_what_cannot_be_read_again(tmp_path: Path) -> None:
+    """Files can: there is nothing to wait for, and nothing is left."""
+    log = log_file(tmp_path, {"job_name": "j", "job_start_time": T0})
+    path = tmp_path / "run.jsonl.gz"
+    with pytest.raises(KeyboardInterrupt):
+        fetch([log], path, progress=Interrupted())
+    assert os.listdir(tmp_path) == [Path(log).name]
+    with pytest.raises(KeyboardInterrupt), open(log, "rb") as stream:
+        fetch(["-"], path, progress=Interrupted(), stdin=stream)
+    manifest = read_manifest(path)
+    assert manifest is not None
+    assert (manifest.complete, manifest.lines) == (False, 1)
+
+
+def test_an_interrupt_while_a_snapshot_is_written_leaves_the_old_one(tmp_path: Path) -> None:
+    class Lines(list[bytes]):
+        def __iter__(self) -> Iterator[bytes]:
+            yield self[0]
+            raise KeyboardInterrupt
+
+    path = tmp_path / "run.jsonl.gz"
+    manifest = fetch([log_file(tmp_path, {"job_name": "j", "job_start_time": T0})], path)
+    data = path.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        write_snapshot(path, Lines([b"{}", b"{}"]), manifest)
+    assert (path.read_bytes(), read_manifest(path)) == (data, manifest)
+    assert len(os.listdir(tmp_path)) == 3
 
 
 def test_mixed_schemes_in_one_snapshot(server: LoggingServer, tmp_path: Path) -> None:

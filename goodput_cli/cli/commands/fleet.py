@@ -11,6 +11,7 @@ import click
 from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.console import write_output
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
+from goodput_cli.cli.outputs import DEFAULT_FORMAT
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_session
 from goodput_cli.errors import ProblemsFound, UsageError
@@ -61,13 +62,13 @@ def fleet(
 
     SOURCE is as for analyze; documents are read one by one, on several processors if that pays.
     """
+    if plan and (line.output.output or line.output.format_ not in (None, DEFAULT_FORMAT)):
+        raise UsageError("--plan reads nothing and has sentences for a person alone: leave out --output and --format")
     session = open_session(line, load_fleet_renderer, charts=True)
     from goodput_cli.api.options import split
     from goodput_cli.fleet.question import FleetQuestion
     from goodput_cli.fleet.run import fleet_plan, report_on
 
-    if plan and line.output.output:
-        raise UsageError("--plan reads nothing and has sentences for a person alone: leave out --output")
     if plan:
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0

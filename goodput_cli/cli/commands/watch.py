@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.console import page_of_terminal, print_message, print_messages, write_output
+from goodput_cli.cli.console import page_of_terminal, print_messages, print_safely, write_output
 from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
@@ -72,7 +72,7 @@ def watch(line: CommandLine, interval: float, updates: int | None, format_: str,
     sources = sources_of(line, hint="name the log to follow")
     notices: deque[str] = deque(maxlen=_LAST_NOTICES)
     on_screen = sys.stdout.isatty() and format_ == "table"
-    options: JobOptions = {**line.library, "notice": notices.append if on_screen else _say_safely}
+    options: JobOptions = {**line.library, "notice": notices.append if on_screen else print_safely}
     options["as_of"] = options.get("as_of") or "now"
     answers = watch_logs(sources, interval=interval, **options)
     raise_again()
@@ -105,7 +105,7 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
             return False
         if update.analysis is None:
             if update.waiting != waiting:
-                _say_safely(f"Waiting: {update.waiting}")
+                print_safely(f"Waiting: {update.waiting}")
             waiting = update.waiting
             return False
         text = render(update.analysis, page_of_terminal())
@@ -123,7 +123,7 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
     """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
     from goodput_cli.report.formats.table import render
 
-    last = ""
+    last, below = "", f"watching {safe(named)}; Ctrl-C ends"
 
     def show(update: Update) -> bool:
         nonlocal last
@@ -131,11 +131,10 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
         analysis = update.analysis
         last = render(analysis, page) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
         findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
-        below = [*findings, *map(safe_lines, notices), f"watching {safe(named)}; Ctrl-C ends"]
-        write_output(_frame(f"{last}\n" + "\n".join(below)))
+        write_output(_frame("\n".join([last, *findings, *map(safe_lines, notices), below])))
         return True
 
-    write_output(_ENTER)
+    write_output(_ENTER + _frame(f"Reading\n\n{below}"))
     try:
         yield show
     finally:
@@ -149,7 +148,3 @@ def _frame(text: str) -> str:
     if len(lines) > height:
         lines = [*lines[: height - 1], "… (the terminal is too small for the rest)"]
     return _HOME + "\n".join(line + _CLEAR_LINE for line in lines) + _CLEAR_REST
-
-
-def _say_safely(sentence: str) -> None:
-    print_message(safe_lines(sentence))

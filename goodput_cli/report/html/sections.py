@@ -7,7 +7,6 @@ from itertools import islice
 
 from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling.sheet import rolling_sheet
@@ -19,12 +18,12 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.report.html.disruptions import MOST_ROWS
 from goodput_cli.report.html.proof import Link, Proof, insight_links, threshold_target
-from goodput_cli.report.insight_lines import amount_text
+from goodput_cli.report.insight_lines import amount_text, cost_text
 from goodput_cli.report.sheets.html import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import Category, Look
 from goodput_cli.vocabulary.definitions import DEFINITIONS
 from goodput_cli.vocabulary.option import declared
-from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, number, percent, period, plural
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period, plural
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
@@ -90,7 +89,7 @@ def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
             f"insight-{one.code}",
             duration(one.ns),
             percent(one.percent),
-            _cost(one),
+            cost_text(one),
             one.text,
             f"{one.advice[:1].upper()}{one.advice[1:]}.",
             one.command_line(),
@@ -99,14 +98,6 @@ def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
         )
         for one in analysis.insights
     ]
-
-
-def _cost(insight: Insight) -> str:
-    """Money where the price is known, else accelerator hours; empty where neither is."""
-    if insight.cost is not None:
-        return f"cost {insight.cost:,.2f}"
-    hours = insight.accelerator_hours
-    return "" if hours is None else f"{number(round(hours, 2))} accelerator h"
 
 
 def lost(analysis: Analysis) -> tuple[str, str]:

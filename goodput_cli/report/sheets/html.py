@@ -124,6 +124,7 @@ def _cells(column: Column, values: list[Cell], *, judged: bool) -> list[HtmlCell
     """judged: whether gains and losses are better and worse."""
     if column.kind != "share":
         texts = cell_texts(column, values)
+        texts = texts if column.brief is None else list(map(column.brief, texts))
         return [
             HtmlCell(text, None, is_left(column), _tone(column, value, judged=judged))
             for text, value in zip(texts, values, strict=True)
