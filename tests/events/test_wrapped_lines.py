@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.wrapped_lines import collected_at
 from tests.support.story import SECOND, start, step, steps, told
@@ -89,3 +90,9 @@ def test_times_of_collectors() -> None:
     of_units = [epoch(0), epoch(0) * 10**3, str(second // 10**3), second, iso(0)]
     assert collected_at(of_units).tolist() == [second] * 5
     assert collected_at([None, "soon", "2026-01-01 00:00:00", -1, True, 10**30]).tolist() == [NO_STAMP] * 6
+
+
+def test_entries_that_were_printed_as_yaml_say_what_to_ask_for(tmp_path: Path) -> None:
+    entry = "---\ninsertId: a\njsonPayload:\n  job_name: j\n  job_start_time: 1767225600.0\nlogName: l\n"
+    with pytest.raises(NotEnoughData, match="--format=json"):
+        analysed(written(tmp_path / "found.yaml", [entry]))

@@ -240,3 +240,13 @@ def test_what_a_process_says_behind_its_last_record_is_a_sign_of_its_life(tmp_pa
     found = seconds(analysed(written(tmp_path / "run", a_out=TRAINED + alive + AGAIN)))
     assert found["wasted_progress_from_disruption"] == 60
     assert found["infrastructure_recovery_from_disruption"] == 440
+
+
+def test_the_file_of_a_rank_without_a_start_line_begins_with_the_start_of_the_job(tmp_path: Path) -> None:
+    """Pods that start anew write new files; the last rank, which prints the records, has no start line of its own."""
+    looping, *records = TRAINED.splitlines(keepends=True)
+    files = {"a0_out": looping, "z0_out": "".join(records)}
+    again, *more = AGAIN.splitlines(keepends=True)
+    found = seconds(analysed(written(tmp_path / "run", **files, a1_out=again, z1_out=PRELUDE + "".join(more))))
+    assert found["infrastructure_recovery_from_disruption"] == 500
+    assert "wasted_progress_from_disruption" not in found

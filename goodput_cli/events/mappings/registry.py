@@ -17,7 +17,7 @@ from goodput_cli.events.mappings.patterns import job_pattern
 from goodput_cli.events.mappings.records import RecordRule
 from goodput_cli.events.mappings.rules import Mapped, made_of
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
-from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
+from goodput_cli.events.text.programs import launcher, megatron, mllog, printed_entries, progress_bars, runs
 from goodput_cli.events.text.scan import Ruleset
 
 SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
@@ -55,6 +55,7 @@ class Mappings:
             *launcher.RULES,
             *mllog.RULES,
             *runs.RULES,
+            *printed_entries.RULES,
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),
             *progress_bars.RULES,
         )

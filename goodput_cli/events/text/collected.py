@@ -28,7 +28,7 @@ from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_thei
 from goodput_cli.events.text.programs.scheduler import allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.running import by_elapsed, settled
 from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
-from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of
+from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of, without_preludes
 from goodput_cli.events.text.zones import FoundZone
 from goodput_cli.events.timestamps.iso import TimestampReader
 from goodput_cli.vocabulary.zones import load_zone
@@ -116,6 +116,7 @@ class Texts:
         launcher.began_before(marks)
         launcher.outlive(marks)
         one_start_each(marks)
+        without_preludes(marks)
         if may_lose_tails(marks):
             message = "event files end up to 2 min before their writers died"
             notes.add("tail_may_be_lost", message, parts[0][0], [1])

@@ -119,3 +119,19 @@ def _starting(events: Iterable[Mark], alive: Iterable[Mark]) -> set[int]:
 
 def _end(mark: Mark) -> tuple[int, int]:
     return mark.end, mark.line
+
+
+def without_preludes(parts: Sequence[list[Mark]]) -> None:
+    """Leave out signs of life before the first event of a file, where a start in another file stands between them: the
+    file is of the process that started. parts: the marks of one job by source."""
+    starts = sorted(mark.time for part in parts for mark in part if said(mark).what is What.START)
+    for part in parts if starts else ():
+        first = min((mark.end for mark in part if said(mark).what not in _ON_THE_WAY), default=0)
+        before = bisect_right(starts, first)
+        if before:
+            start = starts[before - 1]
+            part[:] = [mark for mark in part if mark.time >= start or not _says_nothing(mark)]
+
+
+def _says_nothing(mark: Mark) -> bool:
+    return said(mark).what is What.ALIVE and not said(mark).name

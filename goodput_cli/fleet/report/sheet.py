@@ -130,7 +130,7 @@ def where_lost(report: FleetReport) -> Iterator[str]:
     worst = sums.worst()
     if worst is None or lost <= 0:
         return
-    parts = [f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost)}"]
+    parts = [f"to {brief_name(category_name(worst[0]))} {_of(worst[1], lost, ' of what was lost')}"]
     for table in report.groups[:1]:
         amounts = [(_lost(one, by_time=by_time), row.group) for row, one in zip(table.rows, table.sums, strict=True)]
         parts += _most(", ".join(table.dims), amounts, lost)
@@ -151,8 +151,8 @@ def _most(kind: str, amounts: Sequence[tuple[int, str]], lost: int) -> list[str]
     return [f"in {kind} {name} {_of(amount, lost)}"]
 
 
-def _of(amount: int, lost: int) -> str:
-    return f"({hours(amount):,.1f} h, {_percent(percent(Fraction(amount, lost)))})"
+def _of(amount: int, lost: int, words: str = "") -> str:
+    return f"({hours(amount):,.1f} h, {_percent(percent(Fraction(amount, lost)))}{words})"
 
 
 def mpg_text(report: FleetReport) -> str:
