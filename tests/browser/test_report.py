@@ -100,7 +100,7 @@ def test_the_charts_zoom_together_and_answer(browser: Any, report: Path) -> None
         told = tab.page.locator("#progress .tip").inner_text()
         assert re.search(r"2026-01-1\d \d\d:\d\d:\d\d UTC, .* after the start", told)
         assert "lost training" in told
-        assert "wasted_progress_from_disruption" in told
+        assert "wasted progress" in told
         assert zoomed(tab) == "the whole window"
         tab.page.locator("#progress").get_by_role("button", name="Zoom in").click()
         tab.until("!document.querySelector('#step-times .shown').innerText.includes('whole')")

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from goodput_cli.analysis.goodput.phrases import kept_text, threshold_reason
+from goodput_cli.analysis.goodput.phrases import attempts_text, kept_text, progress_text, threshold_reason
 from goodput_cli.analysis.goodput.thresholds import evaluate, parse_fail_under, parse_threshold
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -238,3 +238,11 @@ def test_steps_that_count_in_part_are_rounded_for_people(kept: float, text: str)
     analysis = primer()
     job = replace(analysis.job, kept_steps=kept, kept_range=None, end_ns=analysis.window.end_ns + 1)
     assert kept_text(replace(analysis, job=job), " steps") == text
+
+
+def test_a_part_of_a_job_says_whose_attempts_these_are_and_no_end_that_it_does_not_reach() -> None:
+    analysis = primer()
+    part = replace(analysis, window=replace(analysis.window, end_ns=analysis.window.end_ns - 1))
+    assert (attempts_text(analysis), attempts_text(part)) == ("2 attempts", "2 attempts in the whole job")
+    assert "terminated" in progress_text(analysis)
+    assert "terminated" not in progress_text(part)

@@ -70,18 +70,25 @@ def window_text(analysis: Analysis) -> str:
 
 
 def attempts_text(analysis: Analysis) -> str:
-    """How many attempts lie in the window."""
-    return plural(analysis.job.attempts, "attempt")
+    """How many attempts the job had; said so where the window is a part of it."""
+    return plural(analysis.job.attempts, "attempt") + (" in the whole job" if is_part(analysis) else "")
+
+
+def is_part(analysis: Analysis) -> bool:
+    """Whether the window is less than the job."""
+    job, window = analysis.job, analysis.window
+    return (job.start_ns, job.end_ns) != (window.start_ns, window.end_ns)
 
 
 def progress_text(analysis: Analysis) -> str:
-    """Disruptions, kept steps, how the job ended, runs and log formats."""
+    """Disruptions, kept steps, how the job ended if it did so in the window, runs and log formats."""
     job = analysis.job
     parts = [
         plural(job.disruptions, "disruption"),
         kept_text(analysis, " steps kept") if _has_steps(analysis) else _NO_STEPS,
     ]
-    parts.append(ending_text(job))
+    if has_ending(analysis):
+        parts.append(ending_text(job))
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
@@ -100,14 +107,19 @@ def kept_text(analysis: Analysis, words: str = "") -> str:
     """Kept steps as people count them, and from which to which. Over a whole job without exclusions a last step that
     ended early is a step too; otherwise steps count in part (docs/accounting.md, Stretches of step logs), and their sum
     is rounded."""
-    job, window = analysis.job, analysis.window
-    whole = (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns) and not window.excluded_ns
+    job = analysis.job
+    whole = not is_part(analysis) and not analysis.window.excluded_ns
     kept = math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 6)
     shown = round(kept, 1 if kept < _FEW else None)
     about = "" if shown == kept else "about " if shown else "less than "
     kept_range = "" if job.kept_range is None else " ({} to {})".format(*job.kept_range)
     words = words.replace("steps", "step") if shown == 1 else words
     return f"{about}{number(shown or (0.1 if kept else 0))}{words}{kept_range}"
+
+
+def has_ending(analysis: Analysis) -> bool:
+    """Whether the window reaches the end of the job."""
+    return analysis.window.end_ns >= analysis.job.end_ns
 
 
 def ending_text(job: Job) -> str:
@@ -117,8 +129,8 @@ def ending_text(job: Job) -> str:
 
 def outside_window_text(analysis: Analysis) -> str | None:
     """The whole job, where the question was about a part of it."""
-    job, window = analysis.job, analysis.window
-    if (job.start_ns, job.end_ns) == (window.start_ns, window.end_ns):
+    job = analysis.job
+    if not is_part(analysis):
         return None
     return f"of the job {period(job.start_ns, job.end_ns)} ({duration(job.end_ns - job.start_ns)})"
 

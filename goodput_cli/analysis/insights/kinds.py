@@ -85,8 +85,7 @@ KINDS = (
     ),
     InsightKind(
         "slow_steps", "slow steps",
-        "Kept steps that were slower than usual for long: their training beyond the mean of the other steps (with a "
-        "reference step time: training_slowdown).",
+        "Kept steps that were slower than usual for long (with a reference step time: training_slowdown).",
         "compare hosts and data of these steps with those before", "steps", 1,
         "accounting §8: levels that differ by 5 % and stay", ("steps.count", "training_slowdown"),
     ),

@@ -11,6 +11,7 @@ from goodput_cli.analysis.insights.hangs import Hangs
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.lost_in_regimes import lost_in_regimes
 from goodput_cli.analysis.steps.slow_regimes import Regime, changes_level, slow_regimes
 from goodput_cli.analysis.steps.timed import step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
@@ -60,13 +61,13 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
     regimes = slow_regimes(timeline, steps)
     if not regimes:
         return
-    worst = max(regimes, key=lambda regime: regime.lost_ns)
+    worst = max(regimes, key=lambda regime: regime.lost_seconds)
     usual = duration_of_seconds(worst.usual_seconds)
     text = f"steps {worst.first_step} to {worst.last_step} took {worst.factor:.2f} x the usual {usual}"
     if len(regimes) > 1:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
-    lost = sum(regime.lost_ns for regime in regimes)
+    lost = lost_in_regimes(timeline, steps, regimes)
     loading = _more_loading(timeline, regimes)
     waits = loading > _HALF * lost
     text += _WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")

@@ -45,7 +45,7 @@ _OF_JOB = (
         lambda summary: seconds_of(summary.window.counted_ns),
         metric="goodput_window_seconds",
     ),
-    Measure("attempts", "count", "Attempts in the window.", number("attempts"), metric="goodput_attempts"),
+    Measure("attempts", "count", "Attempts of the job.", number("attempts"), metric="goodput_attempts"),
     Measure("runs", "count", "How often the job name was used.", number("runs")),
     Measure(
         "kept_steps",

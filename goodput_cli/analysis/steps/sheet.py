@@ -109,7 +109,7 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
         *(one for _, one in sorted(people_columns(Regime, attribute).items())),
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
-        Column("lost", "duration", Audience.PEOPLE, attribute("lost_ns")),
+        Column("lost", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
         Column("evidence", "text", Audience.PEOPLE, each(lambda regime: _place(regime.where, one_source))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])

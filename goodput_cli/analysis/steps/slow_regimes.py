@@ -11,7 +11,6 @@ The method, in four moves, each one over whole columns:
 3. Place. Each change is moved to the step at which the absolute deviations from the levels on its two sides are least.
 4. Levels. The usual level is the lowest one that holds a tenth of all steps. What lies above it by more than 5 % is
    slow; slow neighbours that differ by less are one regime.
-What they cost is no matter of medians: `lost_in_regimes`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.steps.lost_in_regimes import lost_in
 from goodput_cli.analysis.steps.timed import TimedSteps
 from goodput_cli.analysis.table import column
 from goodput_cli.arrays import BLOCK, F64, I64, blocks
@@ -54,7 +52,7 @@ class Regime:
     seconds: float = column("number", "median step time in it", name="step_seconds", least=0)
     usual_seconds: float = column("number", "the usual level outside", name="usual_step_seconds", least=0)
     factor: float = column("number", "step_seconds / usual_step_seconds", least=1)
-    lost_ns: int = column("duration", "training in its kept steps beyond that of as many kept steps outside", least=0)
+    lost_seconds: float = column("number", "(step_seconds - usual_step_seconds) x steps", least=0)
     where: str = column("text", "file:line or insertId of its first step", name="evidence")
 
 
@@ -69,10 +67,9 @@ def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
     usual = _usual_level(levels, np.diff(bounds))
     if usual <= 0:
         return ()
-    runs = _slow_runs(levels, usual, bounds)
     regimes = []
-    for (begin, stop), lost in zip(runs, lost_in(timeline, steps, runs, usual), strict=True):
-        level = float(np.median(seconds[begin:stop]))
+    for begin, stop in _slow_runs(levels, usual, bounds):
+        level, many = float(np.median(seconds[begin:stop])), int(count[begin:stop].sum())
         regimes.append(
             Regime(
                 first_step=int(steps.number[begin]),
@@ -81,11 +78,11 @@ def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
                 last_attempt=int(steps.attempt[stop - 1]) + 1,
                 start_ns=int(steps.time[begin]),
                 end_ns=int(steps.end[stop - 1]),
-                steps=int(count[begin:stop].sum()),
+                steps=many,
                 seconds=level,
                 usual_seconds=usual,
                 factor=level / usual,
-                lost_ns=lost,
+                lost_seconds=(level - usual) * many,
                 ongoing=stop == len(seconds),
                 where=timeline.table.where(int(steps.row[begin])),
             )

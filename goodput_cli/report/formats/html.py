@@ -35,6 +35,7 @@ from goodput_cli.report.html.sections import (
 from goodput_cli.report.html.waterfall import pieces, waterfall
 from goodput_cli.report.sheets.html import HtmlTable
 from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.category_names import title
 
 MOVING_COLUMNS = 1500
 """Columns of the data that scripts draw from: more than fit, so that zooming in shows more."""
@@ -89,7 +90,7 @@ def render(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer'
             {
                 "start": fine.start_ns / 1e6,
                 "end": fine.end_ns / 1e6,
-                "categories": CATEGORIES,
+                "categories": list(map(title, CATEGORIES)),
                 "tables": fine.tables,
                 "charts": {figure.name: figure.spec for figure in shown},
             }

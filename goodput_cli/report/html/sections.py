@@ -109,7 +109,8 @@ def lost(analysis: Analysis) -> tuple[str, str]:
 def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
     """What stands beside the headline: a few short facts."""
     job, reliability = analysis.job, analysis.reliability
-    rows = [Fact("attempts", str(job.attempts)), Fact("disruptions", str(job.disruptions), "disruptions")]
+    attempts = "attempts in the whole job" if facts.is_part(analysis) else "attempts"
+    rows = [Fact(attempts, str(job.attempts)), Fact("disruptions", str(job.disruptions), "disruptions")]
     if reliability is not None and reliability.mtbf_seconds is not None:
         rows.append(Fact("MTBF", duration_of_seconds(reliability.mtbf_seconds), "disruptions"))
     rows.append(Fact("steps kept", facts.kept_text(analysis), proof.ledger.get(Category.PRODUCTIVE.id)))
@@ -117,7 +118,8 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
         rows.append(Fact("saves", _saves_text(analysis.saves), proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
         rows.append(Fact("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
-    rows.append(Fact("ending", facts.ending_text(job)))
+    if facts.has_ending(analysis):
+        rows.append(Fact("ending", facts.ending_text(job)))
     return rows
 
 

@@ -12,6 +12,7 @@ from goodput_cli.accounting.columns import search
 from goodput_cli.analysis.advice.replay.record import Amounts
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.analysis.goodput.not_recorded import not_recorded
+from goodput_cli.analysis.steps.lost_in_regimes import lost_in_regimes
 from goodput_cli.analysis.steps.slow_regimes import slow_regimes
 from goodput_cli.analysis.steps.timed import timed_steps
 from goodput_cli.arrays import I64
@@ -159,4 +160,4 @@ def _slow(timeline: Timeline) -> int | None:
     steps = timed_steps(timeline, timeline.start, timeline.end)
     if len(steps) == 0:
         return None
-    return sum(regime.lost_ns for regime in slow_regimes(timeline, steps))
+    return lost_in_regimes(timeline, steps, slow_regimes(timeline, steps))
