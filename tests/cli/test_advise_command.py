@@ -43,6 +43,7 @@ def test_the_sample_night(capsys: Output) -> None:
         ("07-async", "no line says how long a save blocks"),
         ("10-checkpoint-log", "moment of death not logged: on average"),
         ("00-tiny", "12 steps were kept; 20 are needed"),
+        ("06-too-rare", "at most: of what this job lost; on average such failures cost more"),
     ],
 )
 def test_what_the_log_cannot_carry_is_said(log: str, sentence: str, capsys: Output) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.wrapped_lines import collected_at
@@ -96,3 +97,15 @@ def test_entries_that_were_printed_as_yaml_say_what_to_ask_for(tmp_path: Path) -
     entry = "---\ninsertId: a\njsonPayload:\n  job_name: j\n  job_start_time: 1767225600.0\nlogName: l\n"
     with pytest.raises(NotEnoughData, match="--format=json"):
         analysed(written(tmp_path / "found.yaml", [entry]))
+
+
+@pytest.mark.parametrize("name", ["docker", "journald", "cri"])
+def test_check_explains_what_stands_in_a_wrapping(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (RECORDED[0], PRINTED[1])
+    log = written(tmp_path / "found.log", [WRAPPINGS[name](line, 0) for line in lines])
+    assert run(["check", "--explain", f"{log}:1"]) == run(["check", "--explain", f"{log}:2"]) == 0
+    said = capsys.readouterr().out
+    assert "read by: recorder, a format that needs no mapping" in said
+    assert "read by: megatron, rule 'iteration'" in said

@@ -178,9 +178,8 @@ def _refused(record: JobRecord) -> tuple[str, str] | None:
             "`goodput help no_checkpoint_events` names"
         )
     if record.cost is None:
-        return "save_cost_unknown", (
-            "no line says how long a save blocks; log `step_finished` before `checkpoint_saved`, or give --save-seconds"
-        )
+        log = "" if record.step_log else "log `step_finished` before `checkpoint_saved`, or "
+        return "save_cost_unknown", f"no line says how long a save blocks; {log}give --save-seconds"
     if record.kept_steps < LEAST_STEPS:
         return "too_short", f"{record.kept_steps} steps were kept; {LEAST_STEPS} are needed"
     if len(record.lives) < 2 and record.kept_steps < 2 * record.every:

@@ -104,6 +104,9 @@ def _notes(advice: Advice) -> Iterator[str]:
     against = "" if today is None else f"; average: against {today:.2f} %, not {recorded:.2f} %"
     if advice.levers:
         yield f"levers overlap: they do not add up{against}"
+    averages = [lever.points for lever in advice.levers if lever.how == "average"]
+    if advice.bound is not None and max(averages, default=0) > advice.bound.points:
+        yield "at most: of what this job lost; on average such failures cost more"
 
 
 def _curve(advice: Advice) -> Iterator[Sheet]:

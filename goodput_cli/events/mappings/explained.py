@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
@@ -14,6 +16,7 @@ from goodput_cli.events.text.block import LONGEST
 from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.rules import BadValueError
 from goodput_cli.events.text.stamps import StampError, stamp_of
+from goodput_cli.events.wrapped_lines import json_in, wrapped_line
 
 _RESULTS = 3
 _SHAPE_DIGITS = str.maketrans("0123456789", "##########")
@@ -211,8 +214,23 @@ def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[s
         else:
             yield from _gives(shown(read.said, read.stamp), ": ")
         return
-    yield "read by: no rule of a mapping"
-    yield f"its keys: {', '.join(map(str, list(record)[:30]))}"
+    own = next((one.name for one in all_formats(DiagnosticCollector()) if one.recognises(record)), None)
+    wrapped = wrapped_line(frozenset(record))
+    if own is not None:
+        yield f"read by: {own}, a format that needs no mapping"
+    elif wrapped is not None and isinstance(record[wrapped[0]], str):
+        yield from _explain_wrapped(record[wrapped[0]], wrapped[0], mappings)
+    else:
+        yield "read by: no rule of a mapping"
+        yield f"its keys: {', '.join(map(str, list(record)[:30]))}"
+
+
+def _explain_wrapped(line: str, key: str, mappings: Mappings) -> Iterator[str]:
+    """The same of a line that a collector keeps in a record."""
+    text = line.rstrip("\n")[:LONGEST]
+    yield f"the line in `{key}`: {text}"
+    record = json_in(text)
+    yield from _explain_text(text, False, mappings) if record is None else _explain_record(record, mappings)
 
 
 def _gives(values: Mapping[str, object], between: str = "=") -> list[str]:
