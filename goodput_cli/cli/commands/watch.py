@@ -131,20 +131,21 @@ def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callabl
         analysis = update.analysis
         last = render(analysis, page) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
         findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
-        write_output(_frame("\n".join([last, *findings, *map(safe_lines, notices), below])))
+        write_output(_frame(f"{last}\n" + "\n".join(findings), "\n".join([*map(safe_lines, notices), below])))
         return True
 
-    write_output(_ENTER + _frame(f"Reading\n\n{below}"))
+    write_output(_ENTER + _frame("Reading\n", below))
     try:
         yield show
     finally:
         write_output(_LEAVE + last)
 
 
-def _frame(text: str) -> str:
-    """The text from the top of the screen, as much of it as fits, without a flicker."""
+def _frame(text: str, foot: str) -> str:
+    """The text from the top of the screen, as much of it as fits above the foot, without a flicker."""
     height = shutil.get_terminal_size((80, 24)).lines
-    lines = text.splitlines()
-    if len(lines) > height:
-        lines = [*lines[: height - 1], "… (the terminal is too small for the rest)"]
-    return _HOME + "\n".join(line + _CLEAR_LINE for line in lines) + _CLEAR_REST
+    lines, last = text.splitlines(), foot.splitlines()
+    room = max(height - len(last), 1)
+    if len(lines) > room:
+        lines = [*lines[: room - 1], "… (the terminal is too small for the rest)"]
+    return _HOME + "\n".join(line + _CLEAR_LINE for line in (lines + last)[:height]) + _CLEAR_REST
