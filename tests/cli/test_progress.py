@@ -65,7 +65,7 @@ class Terminal:
 
 def test_bytes_lines_rate_and_what_is_left_are_shown(tmp_path: Path) -> None:
     for part in range(10):
-        (tmp_path / f"{part}.jsonl").write_bytes(log_lines(*range(part * 30_000, (part + 1) * 30_000)))
+        (tmp_path / f"{part}.jsonl").write_bytes(log_lines(*range(part * 60_000, (part + 1) * 60_000)))
     terminal = Terminal("analyze", str(tmp_path), "--format", "json")
     assert terminal.code() == 0
     drawn = [line for line in re.split(r"[\r\n]+", terminal.shown) if "reading" in line]
