@@ -26,6 +26,8 @@ INK = "currentColor"
 """The colour of text, of the page or of the picture."""
 _NARROW = {"width": 225, "minExtent": 108, "maxExtent": 108, "labelLimit": 104, "tickCount": 4, "columns": 2}
 """The most of each on a phone."""
+_CLIP = re.compile(r'clip(?:(?<=\bid="clip)|(?<=url\(#clip))(\d+)')
+"""The id of a clipping path, and what refers to it: found by its letters, which is quicker than by what is before."""
 _ROOM = {"left": 14, "right": 34, "top": 5, "bottom": 5}
 """Around charts whose names stand at their edges: a reader's font may be wider than the one measured here."""
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
@@ -69,13 +71,13 @@ class Drawing:
 
     def __html__(self) -> str:
         """The element, as Jinja shows it."""
-        svg = re.sub(r"(\d\.\d\d)\d+", r"\1", self.svg().decode())  # a hundredth of a dot is fine enough
+        svg = re.sub(r"(?<=\.\d\d)\d+", "", self.svg().decode())  # a hundredth of a dot is fine enough
         numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
 
         def own(match: re.Match[str]) -> str:
-            return f"{match[1]}{self.name}-clip{numbers.setdefault(match[2], str(len(numbers)))}"
+            return f"{self.name}-clip{numbers.setdefault(match[1], str(len(numbers)))}"
 
-        return self.finish(re.sub(r'(\bid="|url\(#)clip(\d+)', own, svg))
+        return self.finish(_CLIP.sub(own, svg))
 
 
 def drawing(spec: Spec, columns: ChartColumns | None, name: str, finish: Callable[[str], str] = str) -> Drawing:
