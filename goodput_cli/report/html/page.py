@@ -8,17 +8,21 @@ even if something had slipped through.
 from __future__ import annotations
 
 import json
+import sys
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from goodput_cli import __version__
+from goodput_cli.report.html import ready_made
 from goodput_cli.vocabulary.text import finite, safe, shorten
 
 _FOLDER = "goodput_cli.report.html"
@@ -90,6 +94,33 @@ def _in_script(script: str) -> str:
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
+class _Compiled(BytecodeCache):
+    """Compiled templates, kept for the next page. by: what compiled them; Jinja itself looks at their source alone."""
+
+    def __init__(self, by: str) -> None:
+        self._by = by
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        kept = ready_made.read(self._name(bucket))
+        if kept is not None:
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        ready_made.keep(self._name(bucket), bucket.bytecode_to_string())
+
+    def _name(self, bucket: Bucket) -> str:
+        return f"template-{bucket.key[:16]}-{self._by}"
+
+
+def _compiled() -> _Compiled | None:
+    """None where nobody can tell what compiles them: Python, Jinja, and this module with its options."""
+    try:
+        made_of = [sys.implementation.cache_tag, version("jinja2"), resource("page.py")]
+    except (OSError, PackageNotFoundError):  # a frozen program
+        return None
+    return _Compiled(sha256(repr(made_of).encode()).hexdigest()[:16])
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -100,6 +131,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=False,
+        bytecode_cache=_compiled(),
     )
     environment.filters["shorten"] = lambda text: shorten(safe(text), _LONG)
     environment.filters["width"] = _width
