@@ -27,7 +27,8 @@ _TIMES = {
 """By the key of the text, the keys of its time, the best first."""
 KEYS = frozenset(_TIMES).union(*_TIMES.values())
 _PODS = (("kubernetes", "pod_name"), ("labels", "pod"))
-_LONGEST_WORDS = 256
+LONGEST_PREFIX = 256
+"""Launchers, loggers and collectors put fewer characters before an object."""
 _UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
 """Epoch times below the first are in units of so many ns: seconds, milli- and microseconds."""
 
@@ -79,7 +80,7 @@ def json_in(text: object) -> Record | None:
 
     body = bare(text.strip()).text
     begin = body.find("{")
-    if begin and (begin > _LONGEST_WORDS or JOB_NAME not in body):
+    if begin and (begin > LONGEST_PREFIX or JOB_NAME not in body):
         return None
     try:
         record = parse(body[begin:].encode())

@@ -21,8 +21,8 @@ CUSTOM_PREFIX = "custom:"
 
 
 @dataclass(frozen=True)
-class SegmentRows:
-    """Segments in time order, as columns of length n."""
+class _Spans:
+    """What holds of segments and of runs of them, in time order: columns of length n."""
 
     start: I64
     """ns since 1970 UTC."""
@@ -34,6 +34,15 @@ class SegmentRows:
     """Code of the custom label; -1 where there is none."""
     attempt: NDArray[np.int32]
     """From 0; -1 outside of all attempts."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class SegmentRows(_Spans):
+    """Segments, with what they are about and what bounds them."""
+
     first: I64
     """First step that the segment is about, by the numbers of the log; `NO_STEP` where it is about none."""
     stop: I64
@@ -47,29 +56,16 @@ class SegmentRows:
     run: Rows
     """Which run of alike segments (same category, label and attempt, touching) it is part of; counts up."""
 
-    def __len__(self) -> int:
-        return len(self.start)
-
     def take(self, chosen: NDArray[np.bool_] | Rows) -> SegmentRows:
         """The chosen rows."""
         return SegmentRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
 @dataclass(frozen=True)
-class Runs:
-    """Runs of alike segments (same category, label and attempt, touching) in time order, as columns of length n:
-    what they are about and what bounds them is found for those that are chosen."""
+class Runs(_Spans):
+    """Runs of alike segments (same category, label and attempt, touching): what they are about and what bounds them is
+    found for those that are chosen."""
 
-    start: I64
-    """ns since 1970 UTC."""
-    end: I64
-    """ns since 1970 UTC."""
-    category: NDArray[np.int8]
-    """`Category`."""
-    label: NDArray[np.int32]
-    """Code of the custom label; -1 where there is none."""
-    attempt: NDArray[np.int32]
-    """From 0; -1 outside of all attempts."""
     head: Rows
     """The first segment."""
     tail: Rows
@@ -89,7 +85,7 @@ def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
     rows = _inside(timeline, start, end)
     label, attempt = _labels(timeline, rows), _owners(timeline, rows)
     run = np.cumsum(_new_runs(timeline, rows, label, attempt)) - 1
-    return _rows_at(timeline, rows, rows, label, attempt, run, (start, end))
+    return _rows_at(timeline, rows, rows, _cut(timeline, rows, rows, (start, end)), label, attempt, run)
 
 
 def find_runs(timeline: Timeline, start: int, end: int) -> Runs:
@@ -107,9 +103,9 @@ def find_runs(timeline: Timeline, start: int, end: int) -> Runs:
 def rows_of_runs(timeline: Timeline, runs: Runs, chosen: Rows) -> SegmentRows:
     """One row each of the chosen runs: `folded(segment_rows(...))`, where all are chosen, without what the segments
     inside a run are about."""
-    window = (int(runs.start[0]), int(runs.end[-1])) if len(runs.start) else (0, 0)
     label, attempt = runs.label[chosen], runs.attempt[chosen]
-    return _rows_at(timeline, runs.head[chosen], runs.tail[chosen], label, attempt, chosen, window)
+    when = runs.start[chosen], runs.end[chosen]
+    return _rows_at(timeline, runs.head[chosen], runs.tail[chosen], when, label, attempt, chosen)
 
 
 def _inside(timeline: Timeline, start: int, end: int) -> Rows:
@@ -129,14 +125,14 @@ def _rows_at(
     timeline: Timeline,
     head: Rows,
     tail: Rows,
+    when: tuple[I64, I64],
     label: NDArray[np.int32],
     attempt: NDArray[np.int32],
     run: Rows,
-    window: tuple[int, int],
 ) -> SegmentRows:
-    """A row from the first segment of each, at head, to its last, at tail, cut to the window (ns)."""
+    """A row from the first segment of each, at head, to its last, at tail. when: their starts and ends (ns)."""
     segments, ledger = timeline.segments, timeline.ledger
-    begins, ends = _cut(timeline, head, tail, window)
+    begins, ends = when
     row, end_row = _evidence(timeline, head)
     return SegmentRows(
         start=begins,
@@ -154,6 +150,7 @@ def _rows_at(
 
 
 def _cut(timeline: Timeline, head: Rows, tail: Rows, window: tuple[int, int]) -> tuple[I64, I64]:
+    """Starts and ends (ns) of what begins with the segment at head and ends with that at tail, inside the window."""
     segments = timeline.segments
     return np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
 

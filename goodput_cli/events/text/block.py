@@ -8,12 +8,11 @@ import numpy as np
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.text.stamps import candidates
+from goodput_cli.events.wrapped_lines import LONGEST_PREFIX
 
 LONGEST = 1 << 16
 """Longer lines are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
-_PREFIXED = 256
-"""Launchers and collectors put fewer characters before a line."""
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
@@ -107,4 +106,4 @@ class Lines:
             return begin
         places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
         line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
-        return np.union1d(begin, line[places[first] - self.start[line] < _PREFIXED])
+        return np.union1d(begin, line[places[first] - self.start[line] < LONGEST_PREFIX])
