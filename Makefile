@@ -8,12 +8,14 @@ INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_BROWSER := $(VENV)/.installed-browser
 FRAMEWORKS := .venv-frameworks
+TRACKERS := .venv-trackers
 # A test that hangs fails by its own timeout; one that cannot be interrupted ends its process, and the others go on.
 NEVER_FOR_EVER := -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
-SOURCES := goodput_cli loggen tests benchmarks
+SOURCES := goodput_cli loggen tests benchmarks .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-browser test-fleet test-prometheus test-frameworks screenshots lint format bench bench-full clean
+INSTALLED_DOCS := $(VENV)/.installed-docs
+.PHONY: help install demo test test-browser test-fleet test-prometheus test-frameworks test-trackers screenshots docs dist lint format fuzz bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -38,19 +40,31 @@ test-fleet: $(INSTALLED_DEV) ## Run the tests of fleets on several processes and
 test-frameworks: $(FRAMEWORKS)/.installed ## Run the recorder's callbacks in Lightning and Transformers (5 GB, in a venv of its own)
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
+test-trackers: $(TRACKERS)/.installed ## Run Weights & Biases and MLflow, with kills, and read what they left (in a venv of its own)
+	$(TRACKERS)/bin/python -m pytest tests/trackers
+
 screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
 	$(BIN)/python tests/browser/screenshots.py
+
+docs: $(INSTALLED_DOCS) ## Build the documents as a site, build/docs: links are checked
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+dist: ## Build both packages, check them, and run the demo from each on the oldest and the newest Python
+	.ci/dist
 
 lint: $(INSTALLED_DEV) ## Run the linters
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
-	$(BIN)/mypy --python-version 3.10 --follow-imports skip -p goodput_cli.record
+	$(BIN)/mypy --python-version 3.10 --follow-imports skip -p goodput_cli.record -p goodput_cli.compat.drop_in
 	$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(INSTALLED_DEV) ## Format the code
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
+
+fuzz: $(INSTALLED_DEV) ## Feed mutated inputs to every reader: make fuzz SECONDS=600 SEED=7
+	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0)
 
 bench: $(INSTALLED_DEV) ## Run the benchmarks (about 5 minutes; the peers go into a venv of their own)
 	$(BIN)/python -m benchmarks
@@ -76,9 +90,18 @@ $(INSTALLED_BROWSER): $(INSTALLED_DEV)
 	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[browser,dev]'
 	@touch $@
 
+$(INSTALLED_DOCS): $(INSTALLED)
+	$(PIP) install --quiet -c constraints.txt --no-build-isolation -e '.[docs]'
+	@touch $@
+
 $(FRAMEWORKS)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FRAMEWORKS)
 	$(FRAMEWORKS)/bin/python -m pip install --quiet -c constraints.txt -e '.[dev,frameworks]'
+	@touch $@
+
+$(TRACKERS)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(TRACKERS)
+	$(TRACKERS)/bin/python -m pip install --quiet -e '.[dev,mlflow-databases,trackers]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)

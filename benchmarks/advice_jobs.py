@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled
-from goodput_cli.analysis.advice.replay.endings import with_endings
-from goodput_cli.analysis.advice.replay.record import Amounts, JobRecord, Life, SaveColumns, latest_extra
-from goodput_cli.analysis.advice.replay.sums import FLAT, linear_total
+from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled, with_endings
+from goodput_cli.analysis.advice.replay.record import (
+    FLAT,
+    Amounts,
+    JobRecord,
+    Life,
+    SaveColumns,
+    latest_extra,
+    linear_total,
+)
 
 NS = 10**9
 _PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")

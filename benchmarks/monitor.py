@@ -13,11 +13,9 @@ import time
 from pathlib import Path
 
 from goodput_cli.api.watch import Watched
-from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.plan import Plan
-from goodput_cli.monitor.run import Monitor
-from goodput_cli.monitor.stop import Stop
-from goodput_cli.monitor.targets.base import MonitorContext, open_target, parse_target
+from goodput_cli.monitor.run import Monitor, Stop
+from goodput_cli.monitor.targets.base import Health, MonitorContext, open_target, parse_target
 
 UPDATES, NEW_LINES = 5, 100
 _HOUR = 3600 * 10**9

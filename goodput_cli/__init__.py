@@ -14,21 +14,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.results import Advice as Advice
+    from goodput_cli.analysis.advice.advise import Advice as Advice
     from goodput_cli.analysis.check.check import CheckReport as CheckReport
     from goodput_cli.analysis.compare.compare import Comparison as Comparison
-    from goodput_cli.analysis.jobs.summarise import JobList as JobList
-    from goodput_cli.analysis.reconcile.checkpoints import CheckpointReconciliation as CheckpointReconciliation
-    from goodput_cli.analysis.reconcile.reconcile import Reconciliation as Reconciliation
+    from goodput_cli.analysis.jobs import JobList as JobList
     from goodput_cli.analysis.results import Analysis as Analysis
     from goodput_cli.api.advise import advise as advise
     from goodput_cli.api.analyze import analyze as analyze
     from goodput_cli.api.check import check as check
     from goodput_cli.api.compare import compare as compare
     from goodput_cli.api.fetch import fetch as fetch
-    from goodput_cli.api.reconcile import reconcile as reconcile
     from goodput_cli.api.watch import Update as Update
     from goodput_cli.api.watch import watch as watch
+    from goodput_cli.compat.api import reconcile as reconcile
+    from goodput_cli.compat.checkpoints import CheckpointReconciliation as CheckpointReconciliation
+    from goodput_cli.compat.reconcile import Reconciliation as Reconciliation
     from goodput_cli.diagnostics.diagnostic import Diagnostic as Diagnostic
     from goodput_cli.errors import GoodputError as GoodputError
     from goodput_cli.errors import NotEnoughData as NotEnoughData
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.run import fleet_report as fleet_report
     from goodput_cli.sources.snapshot import Manifest as Manifest
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {
     "analyze": "api.analyze",
@@ -50,17 +50,17 @@ _PLACES = {
     "jobs": "fleet.jobs",
     "fleet_report": "fleet.run",
     "check": "api.check",
-    "reconcile": "api.reconcile",
+    "reconcile": "compat.api",
     "fetch": "api.fetch",
     "watch": "api.watch",
     "Analysis": "analysis.results",
-    "Advice": "analysis.advice.results",
+    "Advice": "analysis.advice.advise",
     "Comparison": "analysis.compare.compare",
-    "JobList": "analysis.jobs.summarise",
+    "JobList": "analysis.jobs",
     "FleetReport": "fleet.report.report",
     "CheckReport": "analysis.check.check",
-    "Reconciliation": "analysis.reconcile.reconcile",
-    "CheckpointReconciliation": "analysis.reconcile.checkpoints",
+    "Reconciliation": "compat.reconcile",
+    "CheckpointReconciliation": "compat.checkpoints",
     "Manifest": "sources.snapshot",
     "Update": "api.watch",
     "Diagnostic": "diagnostics.diagnostic",

@@ -10,11 +10,12 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command. Ctrl-C while it is still being imported ends it as later: a word, and exit code 130."""
-    from goodput_cli.cli.interrupts import INTERRUPTED, end_at_once
+    from goodput_cli.cli.console import INTERRUPTED, end_at_once
     from goodput_cli.gc_pause import collect_seldom
 
     end_at_once()
     collect_seldom()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy starts threads at once; nothing here needs them
     from goodput_cli.cli.main import DEBUG_VARIABLE, run
 
     try:

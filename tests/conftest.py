@@ -48,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.timeout(0))
 
 
-OF_WHO_RUNS_THEM = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR")
+OF_WHO_RUNS_THEM = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR", "CI")
 CHECKOUT = Path(__file__).parent.parent
 OF_TOOLS = {".hypothesis", ".benchmarks", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 FOR_THE_TESTS = ("GOODPUT_EXPLORE", "GOODPUT_CHROMIUM")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
@@ -12,27 +12,29 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.accounting.attempts.causes import Elastic, elastic_passages, preempted_saves
-from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, last_signs_of_life
-from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, find_runs, last_signs_of_life
+from goodput_cli.accounting.attempts.lives import Causes, causes_of
 from goodput_cli.accounting.claims import claims
-from goodput_cli.accounting.claims.downtime import downtime, planned_stops_excluded
-from goodput_cli.accounting.claims.intervals import Intervals, data_intervals, phase_intervals
-from goodput_cli.accounting.claims.loading import data_loading, steps_in_flight
+from goodput_cli.accounting.claims.claims import downtime, planned_stops_excluded
+from goodput_cli.accounting.claims.intervals import (
+    Intervals,
+    data_intervals,
+    data_loading,
+    phase_intervals,
+    steps_in_flight,
+)
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
-from goodput_cli.accounting.overlaps import Overlaps, resolve_overlaps
 from goodput_cli.accounting.rules import Rules
-from goodput_cli.accounting.segments import Segments, partition
+from goodput_cli.accounting.segments import Overlaps, Segments, partition, resolve_overlaps
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, kept_training_of, with_stalls
-from goodput_cli.accounting.training.last_steps import credit_last_step_of_job
+from goodput_cli.accounting.training.last_steps import credit_last_step_of_job, lost_behind
 from goodput_cli.accounting.training.lineage import Lineage
-from goodput_cli.accounting.training.progress import Progress, find_progress
-from goodput_cli.accounting.training.reference import reference_step_time, with_slowdown
+from goodput_cli.accounting.training.progress import Progress, find_progress, reference_step_time, with_slowdown
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.accounting.training.step_ends import lost_behind
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
@@ -96,6 +98,11 @@ class Timeline:
         return Ledger(self.segments)
 
     @cached_property
+    def clock_steps(self) -> tuple[tuple[int, int], ...]:
+        """Time that never was, [begin, end) in ns: the recorder saw its clock set forward (accounting §5)."""
+        return claims.clock_steps(self.table)
+
+    @cached_property
     def runs(self) -> list[int]:
         """Rows at which runs begin (accounting §10), the first at row 0."""
         return find_runs(self.table, self.attempts)
@@ -115,6 +122,11 @@ class Timeline:
     def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
         """By attempt, what the elastic passage behind it shows (`Elastic`), and the line that says so."""
         return elastic_passages(self.table, self.attempts)
+
+    @cached_property
+    def causes(self) -> Causes:
+        """By attempt, why it died as far as anybody says (docs/causes.md). The ledger does not know it."""
+        return causes_of(self.table, self.attempts, self.sign_of_life)
 
     @property
     def planned(self) -> Mask:
@@ -192,6 +204,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
 def _account(job: _Job, rules: Rules) -> Timeline:
     """The chapters of accounting.md, one after the other."""
     table, attempts, endings = job.table, job.attempts, job.endings
+    rules = replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
     sign_of_life = last_signs_of_life(table, attempts)
     progress = find_progress(table, attempts, endings, rules, sign_of_life)
     training = progress.training
@@ -200,7 +213,8 @@ def _account(job: _Job, rules: Rules) -> Timeline:
     phases = phase_intervals(table, attempts, sign_of_life, job.end)
     loads = data_intervals(table, attempts, sign_of_life, job.end)
     in_flight = steps_in_flight(table, attempts, training, progress.records, progress.checkpoints, job.end)
-    loading, overlapping_loads = data_loading(attempts, loads, in_flight, rules.method.data_loading == "blocking")
+    blocking = rules.method.data_loading == "blocking"
+    loading, overlapping_loads = data_loading(table, attempts, loads, in_flight, blocking)
     events_claim = _claims_of_events(job, rules, phases, sign_of_life, progress.checkpoints)
     lost = _lost_behind_step_ends(job, progress, sign_of_life)
     overlaps = resolve_overlaps(

@@ -1,15 +1,14 @@
 """What the user can choose about the accounting.
 
-A new choice is a field of `Method` and a line of `MethodOptions`, and the place in the accounting that uses it: the
-command line, the arguments of the library, settings, JSON and the reports follow from the field. No NumPy here, as
-`--help` reads this.
+A new choice is a field of `Method`, and the place in the accounting that uses it: the command line, the keywords of the
+library, settings, JSON and the reports follow from the field. No NumPy here, as `--help` reads this.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypedDict
+from typing import Literal
 
 from goodput_cli.vocabulary.amounts import bounded
 from goodput_cli.vocabulary.option import option
@@ -29,57 +28,48 @@ class Method:
         "overlapped",
         HOW,
         "Whether loading data inside a step is badput.",
+        about="'overlapped', or 'blocking': data loading inside a step claims its time.",
         choices=("overlapped", "blocking"),
         label="data loading",
         settings={"show_default": True},
     )
-    """`blocking`: data loading inside a step claims its time."""
     async_saves: bool = option(
         False,
         HOW,
         "Checkpoints are saved in the background: no badput.",
+        about="Saves of a checkpoint log claim nothing.",
         label="saves",
         phrase=lambda on: "asynchronous" if on else "block training",
     )
-    """Saves of a checkpoint log claim nothing."""
     stall_factor: float = option(
         5.0,
         HOW,
         "A step beyond X times the usual is a stall; 0 = off.  [default: 5]",
+        about="A kept step is stalled for what it takes beyond so many usual step times; 0 = off.",
         metavar="X",
         read=_read_factor,
         label="stall factor",
         phrase=lambda factor: exact(factor) if factor else "off",
     )
-    """A kept step is stalled for what it takes beyond so many usual step times; 0 = off."""
     exclude_stopped: bool = option(
         False,
         HOW,
         "Take out the time between a clean end and a start.",
+        about="Planned stops are taken out of the window too.",
         label="excluded",
         phrase=lambda on: "planned stops" if on else "",
     )
-    """Planned stops are taken out of the window."""
     hindsight: bool = option(
         True,
         WHEN,
         "As it was known at the window's end; accounts for the job once more for every end.",
+        about="A step that was redone after the window is wasted in it; false: all is as it was known at the "
+        "window's end.",
         negative=True,
         follows="every",
         label="hindsight",
         phrase=lambda on: "a step redone later is wasted" if on else "as it was known at the end of the window",
     )
-    """A step that was redone after the window is wasted in it; false: all is as it was known at the window's end."""
-
-
-class MethodOptions(TypedDict, total=False):
-    """The same choices as arguments of the library, for editors and type checkers; None is the default."""
-
-    data_loading: DataLoading
-    async_saves: bool
-    stall_factor: float
-    exclude_stopped: bool
-    no_hindsight: bool
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,76 @@
-"""Segments (accounting §5): every instant of the job window in exactly one category."""
+"""Segments (accounting §5): every instant of the job window in exactly one category.
+
+Kept time and dead time (accounting §5): what has the time that nothing claims.
+
+Overlaps (accounting §5): one sweep over all claims, and the cut of training that is kept in part.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import row_type, run_heads
-from goodput_cli.accounting.kept_time import kept_and_dead_time
-from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of
-from goodput_cli.accounting.training.kept import KeptTraining
-from goodput_cli.arrays import I64, Patched, Rows, blocks
+from goodput_cli.accounting.claims.claims import wasted
+from goodput_cli.accounting.columns import Sparse, clipped, is_sorted, row_type, run_heads
+from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of, join, sweep
+from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
+from goodput_cli.accounting.training.usual_step import UsualStepTimes, usual_step_times_of
+from goodput_cli.arrays import I64, Mask, Patched, Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
+
+
+@dataclass(frozen=True)
+class KeptAndDeadTime:
+    """Intervals in time order that do not overlap, each of one category; claims take precedence over them."""
+
+    start: I64
+    end: I64
+    """ns."""
+    category: NDArray[np.int8]
+    """`Category`: recovery for dead time; training, start-up or stall for kept time."""
+    span: NDArray[np.intp]
+    """Row of the kept training that it is of, -1 for dead time."""
+
+
+def kept_and_dead_time(
+    kept_training: KeptTraining, first: int, stop: int, claimed_time: ClaimedTime, dead_time: tuple[I64, I64]
+) -> KeptAndDeadTime:
+    """Kept training of the rows first .. stop - 1, each cut into start-up, training and stall by its net time.
+
+    dead_time: start and end (ns) of unclaimed time of dead attempts, which is recovery.
+    """
+    start, end = kept_training.start[first:stop], kept_training.end[first:stop]
+    late, startup = kept_training.startup.part(first, stop)
+    stalled, stall = kept_training.stall.part(first, stop)
+    trained, stalls = start.copy(), end.copy()
+    after_startup = claimed_time.net_clock(start[late]) + startup
+    trained[late] = clipped(claimed_time.when(after_startup), start[late], end[late])
+    before_stall = claimed_time.net_clock(end[stalled]) - stall
+    stalls[stalled] = clipped(claimed_time.when(before_stall), trained[stalled], end[stalled])
+    number = np.arange(first, stop)
+    parts = (
+        (trained, stalls, Category.PRODUCTIVE, np.where(kept_training.kept_steps[first:stop] > 0, number, -1)),
+        (start[late], trained[late], Category.PROGRAM_STARTUP, number[late]),
+        (stalls[stalled], end[stalled], Category.STALL, number[stalled]),
+        (*dead_time, Category.RECOVERY, np.full(len(dead_time[0]), -1)),
+    )
+    begins, ends = (np.concatenate([part[side] for part in parts]) for side in (0, 1))
+    category = np.concatenate([np.full(len(part[0]), part[2], dtype=np.int8) for part in parts])
+    span = np.concatenate([part[3] for part in parts])
+    some = (begins < ends) & ((span >= 0) | (category == Category.RECOVERY))
+    if not some.all():
+        begins, ends, category, span = begins[some], ends[some], category[some], span[some]
+    if is_sorted(begins):
+        return KeptAndDeadTime(begins, ends, category, span)
+    order = np.argsort(begins, kind="stable")
+    return KeptAndDeadTime(begins[order], ends[order], category[order], span[order])
+
 
 NOBODY = -1
 _FIRST_CLAIM = -2
@@ -213,3 +268,41 @@ def _with_slowdown(segments: Segments) -> Segments:
         home = np.clip(np.searchsorted(segments.start, kept_training.start[homeless], side="right") - 1, 0, None)
         np.add.at(slowdown, home, kept_training.slowdown[homeless])
     return replace(segments, slowdown=slowdown)
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """All claims resolved, and what that says of training."""
+
+    claims: Claims
+    """Wasted training included."""
+    claimed_time: ClaimedTime
+    """Which claim holds which time."""
+    usual_step: UsualStepTimes
+    """From net time."""
+    startup: Sparse
+    """Program start-up (ns) at the beginning of each training span."""
+    partial: NDArray[np.intp]
+    """Training spans that are kept in part."""
+    splits: I64
+    """The instants (ns) at which their kept parts end."""
+
+
+def resolve_overlaps(
+    others: Sequence[Claims], training: TrainingOutcome, may_start: Mask, window: tuple[int, int]
+) -> Overlaps:
+    """Give each instant of [start, end) (ns) to one claim.
+
+    others: claims of anything but wasted training. may_start: per attempt, whether its start-up may be inferred.
+    Where a span is kept in part is known only from its net time: its wasted rest is one more claim, and a second sweep.
+    """
+    none = np.zeros(0, dtype=np.intp)
+    claims = join((*others, wasted(training, none, none.astype(np.int64))))
+    claimed_time = sweep(claims, *window)
+    usual_step = usual_step_times_of(training.spans, claimed_time, training.sample, len(may_start))
+    startup = startup_of(training, claimed_time, usual_step, may_start)
+    partial, splits = split_points(training, startup, claimed_time)
+    if len(partial):
+        claims = join((*others, wasted(training, partial, splits)))
+        claimed_time = sweep(claims, *window)
+    return Overlaps(claims, claimed_time, usual_step, startup, partial, splits)

@@ -12,20 +12,19 @@ from goodput_cli.accounting.order import Ordered
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, evaluate
+from goodput_cli.analysis.goodput.thresholds import evaluate
 from goodput_cli.analysis.pick import pick_ordered, pick_run
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.rolling.results import Rolling
-from goodput_cli.analysis.rolling.windows import as_known_at, default_window, rolling
+from goodput_cli.analysis.rolling import Rolling, as_known_at, default_window, rolling
+from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.units import NS_PER_DAY
-from goodput_cli.vocabulary.when import Anchors
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.when import Anchors, load_zone
 
 _LONG_SILENCE_NS = NS_PER_DAY
 
@@ -34,7 +33,7 @@ def analyze_log(
     log: EventLog,
     question: Question,
     job_name: str | None = None,
-    thresholds: Sequence[ThresholdExpression] = (),
+    thresholds: Sequence[Expression] = (),
     *,
     price: Price | None = None,
     asked: tuple[str, ...] = (),

@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.attempts.endings import find_runs
 from goodput_cli.accounting.build import Timeline, is_step_log
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.account import account_for
-from goodput_cli.analysis.by_job import by_job
 from goodput_cli.analysis.check.check import CheckReport, check_job, check_unaccountable, report
-from goodput_cli.analysis.jobs.summarise import JobList, JobSummary, SortKey, arranged, not_analysed, summarise
-from goodput_cli.analysis.pick import pick_job
+from goodput_cli.analysis.jobs import JobList, JobSummary, SortKey, arranged, not_analysed, summary_of_job
+from goodput_cli.analysis.pick import by_job, pick_job
 from goodput_cli.analysis.question import Question
-from goodput_cli.analysis.rolling.windows import as_known_at
+from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.events.schema import EventLog
@@ -58,7 +57,13 @@ def job_list(
     jobs = [answer for answer, _ in answers]
     runs = sum(job.runs or 1 for job in jobs)
     events = sum(job.events for job in jobs)
-    return JobList(arranged(jobs, sort, limit), len(jobs), runs, events, tuple(diagnostics))
+    return JobList(
+        found=len(jobs),
+        runs=runs,
+        events=events,
+        jobs=arranged(jobs, sort, limit),
+        diagnostics=tuple(diagnostics),
+    )
 
 
 def check_log(
@@ -66,15 +71,16 @@ def check_log(
 ) -> CheckReport:
     """Everything that is wrong with the log, and with each of its jobs: of no job where no event could be read. Errors
     as in `list_jobs`."""
-    if len(log.table) == 0 and log.diagnostics:
-        return report(log.diagnostics, [], [], 0, 0)
+    seen = log.table.observed.listed
+    if len(log.table) == 0 and (log.diagnostics or seen):
+        return report(log.diagnostics, [], [], 0, 0, seen)
     log = _of_interest(log, job_name)
     with garbage_collection_paused():
         checked = [_checked(job, question) for job in _each(log, jobs_done)]
     _raise_if_all([one.error for one in checked], UsageError)
     names = [one.job for one in checked]
     findings = [(one.job, one.formats, diagnostic) for one in checked for diagnostic in one.diagnostics]
-    return report(log.diagnostics, names, findings, sum(one.runs for one in checked), len(log.table))
+    return report(log.diagnostics, names, findings, sum(one.runs for one in checked), len(log.table), seen)
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ def job_summary(job: EventLog, question: Question) -> JobAnswer:
             raise NotEnoughData("the window lies outside the job")
     except GoodputError as error:
         return not_analysed(job, str(error)), error
-    return summarise(job, known, start, end, _runs(job, timeline, question)), None
+    return summary_of_job(job, known, start, end, _runs(job, timeline, question)), None
 
 
 def _checked(job: EventLog, question: Question) -> _Checked:

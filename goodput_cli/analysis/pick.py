@@ -1,24 +1,33 @@
-"""Which events the question is about: one job of the log, and one run of it."""
+"""Which events the question is about: one job of the log, and one run of it.
+
+A log of many jobs as one log a job, for one sort of the whole table: thousands of jobs must not cost thousands of
+passes over it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.runs import find_runs
+from goodput_cli.accounting.attempts.endings import find_runs
 from goodput_cli.accounting.build import is_step_log
-from goodput_cli.accounting.columns import codes_in
+from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.schema import EventLog, EventTable, LogFormat
+from goodput_cli.events.growing import is_constant
+from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
 from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import Finding
     from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.events.observations import Observation
 
 _LISTED = 10
 
@@ -30,7 +39,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     """
     jobs = log.table.jobs
     if len(log.table) == 0:
-        raise no_events(log.diagnostics)
+        raise no_events(log.diagnostics, log.table.observed.listed)
     if name is None:
         present = [jobs[code] for code in codes_in(log.table.job)]
         if len(present) > 1:
@@ -79,8 +88,15 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
 
 
-def no_events(diagnostics: Sequence[Diagnostic | Finding]) -> NotEnoughData:
-    """What to say of a log without any event: what was in the sources instead."""
+def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: Sequence[Observation] = ()) -> NotEnoughData:
+    """What to say of a log without any event: what its sources hold instead. observed: what lines say of deaths."""
+    if observed:
+        one = min(observed, key=lambda one: (one.source, one.line))
+        what = "a host" if all(other.speaker in ("kernel", "pod") for other in observed) else "a process that died"
+        return NotEnoughData(
+            f"no events of a job found: it is the log of {what}, with {plural(len(observed), 'line')} that may say why "
+            f"a job died ({one.where}: {one.code}); name the log of the job beside it. `goodput check` lists them"
+        )
     if not diagnostics:
         return NotEnoughData("no events found: the sources are empty; has the job written anything yet?")
     counts: dict[str, int] = {}
@@ -92,3 +108,50 @@ def no_events(diagnostics: Sequence[Diagnostic | Finding]) -> NotEnoughData:
         f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
         f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
     )
+
+
+def by_job(log: EventLog) -> Iterator[EventLog]:
+    """The log of each job that has events, in order of their first event; rows in order of arrival.
+
+    The diagnostics of reading are of the whole log and stay out.
+    """
+    table = log.table
+    if len(table) == 0:
+        return
+    if len(table.jobs) == 1:
+        yield EventLog(table, log.formats[:1] or ((),))
+        return
+    sorted_ = table if is_constant(table.job) else table.take(np.argsort(table.job, kind="stable"))
+    bounds = np.searchsorted(sorted_.job, np.arange(len(table.jobs) + 1))
+    present = np.flatnonzero(bounds[1:] > bounds[:-1])
+    first = np.minimum.reduceat(sorted_.time, bounds[present])
+    for code in present[np.argsort(first, kind="stable")].tolist():
+        formats = log.formats[code] if code < len(log.formats) else ()
+        yield EventLog(_slice(sorted_, code, int(bounds[code]), int(bounds[code + 1])), (formats,))
+
+
+def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
+    """The rows of one job, sorted by job before, with only those labels, details, entries and writers that they use."""
+    columns = {name: getattr(table, name)[start:stop] for name in COLUMNS}
+    columns["job"] = np.zeros(stop - start, dtype=np.int32)
+    columns["label"], labels = _used(columns["label"])
+    columns["detail"], details = _used(columns["detail"])
+    columns["entry"], entries = _used(columns["entry"])
+    columns["writer"], writers = _used(columns["writer"])
+    return replace(
+        table,
+        **columns,
+        jobs=(table.jobs[job],),
+        labels=tuple(table.labels[code] for code in labels),
+        details=tuple(table.details[code] for code in details),
+        entries=tuple(table.entries[code] for code in entries),
+        writers=tuple(table.writers[code] for code in writers),
+    )
+
+
+def _used(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[int]]:
+    """The codes numbered anew without holes (NONE stays), and the old codes in the order of the new ones."""
+    used = distinct(codes[codes >= 0])
+    if len(used) == 0:
+        return codes, []
+    return np.where(codes >= 0, np.searchsorted(used, codes), codes).astype(np.int32), used.tolist()

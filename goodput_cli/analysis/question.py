@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
-from goodput_cli.accounting.rules import HOW, WHEN, Method, MethodOptions
+from goodput_cli.accounting.rules import HOW, WHEN, Method
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.likely import did_you_mean
 from goodput_cli.vocabulary.option import declared, option
-from goodput_cli.vocabulary.when import Span, When, parse_span, parse_when
-from goodput_cli.vocabulary.zones import AUTO, load_zone
+from goodput_cli.vocabulary.when import AUTO, Span, When, load_zone, parse_span, parse_when
 
 Time = str | datetime | int | When
 """An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""
@@ -56,88 +54,99 @@ class Question:
     """What is asked of one job, and how to account for it. Times are resolved once the job is known."""
 
     run: str | None = option(
-        None, WHAT, "One run of a job name that was used several times.", metavar="N|last", read=_read_run
+        None,
+        WHAT,
+        "One run of a job name that was used several times.",
+        about='One run of a job name: a number from 1, or "last"; None for all.',
+        accepts="int | str | None",
+        metavar="N|last",
+        read=_read_run,
     )
-    """One run of a job name: a number from 1, or "last"; None for all."""
     timezone: str = option(
         AUTO,
         WHAT,
         "Zone of times that name none, in logs and on the command line; auto: as entries of Cloud Logging show, else "
         "UTC.",
+        about='The zone of times that name none; "auto" for what the entries around them show, else UTC.',
         metavar="ZONE",
         read=_read_zone,
         settings={"show_default": True},
     )
-    """The zone of times that name none; "auto" for what the entries around them show, else UTC."""
     reference_step_time: Fraction | Literal["auto"] | None = option(
         None,
         HOW,
         "What a step should take: productive is kept steps times this.",
+        about='What a step should take, in seconds, exact; "auto" where the log is to give it (accounting §6).',
+        accepts="str | float | Fraction | None",
         metavar="SECONDS|auto",
         read=_read_step_time,
     )
-    """In seconds, exact; "auto" where the log is to give it (accounting §6)."""
     method: Method = Method()
     """The choices that are part of every answer."""
     exclude: tuple[Span, ...] = option(
-        (), HOW, "Take a window out.", metavar="START/END", read=parse_span, follows="stall_factor"
+        (),
+        HOW,
+        "Take a window out.",
+        about="Windows `START/END` to take out.",
+        accepts="Sequence[str | Span]",
+        metavar="START/END",
+        read=parse_span,
+        follows="stall_factor",
     )
-    """Windows to take out."""
     start: When | None = option(
         None,
         WHEN,
         "Start of the window; default: the job's.",
+        about="Start of the window; None for the job's.",
+        accepts="Time | None",
         names=("--from",),
         metavar="TIME",
         read=parse_when,
     )
-    """Start of the window; None for the job's."""
     end: When | None = option(
-        None, WHEN, "End of the window; default: the job's.", names=("--to",), metavar="TIME", read=parse_when
+        None,
+        WHEN,
+        "End of the window; default: the job's.",
+        about="End of the window; None for the job's.",
+        accepts="Time | None",
+        names=("--to",),
+        metavar="TIME",
+        read=parse_when,
     )
-    """End of the window; None for the job's."""
-    as_of: When | None = option(None, WHEN, "Answer as it was known then.", metavar="TIME|now", read=parse_when)
-    """Nothing that was logged later counts; None for all."""
+    as_of: When | None = option(
+        None,
+        WHEN,
+        "Answer as it was known then.",
+        about="The answer as it was known then: nothing that was logged later counts. None for all.",
+        accepts="Time | None",
+        metavar="TIME|now",
+        read=parse_when,
+    )
     window: tuple[int, ...] = option(
         (),
         WHEN,
         "Length of rolling windows, such as 1h; auto for a round tenth.",
+        about='Lengths of rolling windows: "1h", or ns; "auto" (0 here) for a round tenth of the window.',
+        accepts="str | Sequence[str | int]",
         metavar="W",
         read=_read_window,
     )
-    """Lengths of rolling windows in ns; 0 for a round tenth of the window."""
     every: int | None = option(
-        None, WHEN, "One window ends every E.  [default: the shortest window]", metavar="E", read=_read_ns
+        None,
+        WHEN,
+        "One window ends every E.  [default: the shortest window]",
+        about='From the end of one rolling window to the next: "30m", or ns; None for the length of the shortest.',
+        accepts="str | int | None",
+        metavar="E",
+        read=_read_ns,
     )
-    """Time from the end of one rolling window to the next, in ns; None for the length of the shortest."""
     now_ns: int = field(default_factory=time.time_ns)
     """The present, ns since 1970 UTC."""
 
 
-class AccountingOptions(MethodOptions, total=False):
-    """How to account, and in which window, for editors and type checkers: the arguments that a `Question` is made of.
-
-    What is left out or None is as by default. Each is described at the field of `Question` or `Method` of its name.
-    """
-
-    timezone: str
-    reference_step_time: str | float | Fraction | None
-    exclude: Sequence[str | Span]
-    start: Time | None
-    end: Time | None
-    as_of: Time | None
-
-
-class QuestionOptions(AccountingOptions, total=False):
-    """All arguments that a `Question` is made of."""
-
-    run: int | str | None
-    window: str | Sequence[str | int]
-    every: str | int | None
-
-
-def make_question(**options: Unpack[QuestionOptions]) -> Question:
-    """A question from what a person typed or a program gives. `UsageError` if it makes no sense."""
+def make_question(**options: Any) -> Question:
+    """A question from what a person typed or a program gives, by the keywords of its options; None is as by default.
+    `UsageError` if it makes no sense."""
     known = {one.keyword: one for one in declared(Question)}
     unknown = options.keys() - known.keys()
     if unknown:

@@ -7,12 +7,25 @@ Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", ne
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from goodput_cli.accounting.rules import Method as Method
+from goodput_cli.analysis.written import (
+    Amount,
+    Both,
+    Count,
+    Instant,
+    Key,
+    Least,
+    Seconds,
+    Whole,
+    written,
+    written_after,
+)
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 if TYPE_CHECKING:
@@ -23,63 +36,69 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.analysis.insights.insight import Insight
     from goodput_cli.analysis.price import Price
-    from goodput_cli.analysis.rolling.results import Rolling
+    from goodput_cli.analysis.rolling import Rolling
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.events.schema import EventTable, LogFormat
 
+_JUDGED_STEPS = 10
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
 
 
+@written("job_part", without=("kept_range", "log_formats"))
 @dataclass(frozen=True)
 class Job:
     """The whole job: [start_ns, end_ns) is the job window (accounting §1)."""
 
     name: str
-    """As the log has it."""
-    start_ns: int
-    """Start of the job window, ns since 1970 UTC."""
-    end_ns: int
-    """End of the job window, ns since 1970 UTC."""
+    """as the log says it, or made from the files"""
+    start_ns: Instant
+    """T0, the start of the job window"""
+    end_ns: Instant
+    """T1, the end of the job window"""
     ending: Ending
-    """How the last attempt ended, as far as it was logged."""
-    attempts: int
-    """How many attempts the log shows."""
-    runs: int
-    """How often the name was used (accounting §10)."""
-    disruptions: int
-    """How many disruptions lie inside the window of the question."""
+    """how the job's last attempt ended, as far as it was logged"""
+    attempts: Count
+    """lives of the job"""
+    runs: Count
+    """how often the job's name was used"""
+    disruptions: Count
+    """passages to a next attempt that do not follow a clean end"""
     first_step: int | None
-    """First recorded step of the final progress inside the window; of checkpoint logs, where kept progress begins."""
+    """first step of the final progress inside the window"""  # of checkpoint logs, where kept progress begins
     last_step: int | None
-    """Last recorded one, which may be in flight, or lost; of checkpoint logs, where kept progress ends."""
-    kept_steps: float
-    """Steps of the final progress inside the window; a fraction where a step counts in part."""
+    """last recorded step of the final progress inside the window; it may be in flight, or lost. Of checkpoint logs:
+    where kept progress ends"""
+    kept_steps: Annotated[float, Least(0), Whole()]
+    """steps of the final progress inside the window; an integer unless a step counts in part"""
     kept_range: tuple[int, int] | None
     """First and last step of which something was kept; None where nothing was."""
     log_formats: tuple[LogFormat, ...]
     """Those seen, sorted."""
 
     @property
-    def formats(self) -> tuple[str, ...]:
-        """The names of the log formats seen, sorted."""
+    @written_after("kept_steps")
+    def formats(self) -> Sequence[str]:
+        """log formats seen"""
         return tuple(one.name for one in self.log_formats)
 
 
+@written("window_part", "the window of the question")
 @dataclass(frozen=True)
 class Window:
     """The window of the question, [start_ns, end_ns), and how much of it the user excluded."""
 
-    start_ns: int
-    """ns since 1970 UTC."""
-    end_ns: int
-    """ns since 1970 UTC."""
-    excluded_ns: int
-    """Time of it that the user excluded; it counts as neither goodput nor badput."""
+    start_ns: Instant
+    """where the question begins"""
+    end_ns: Instant
+    """where it ends"""
+    excluded_ns: Annotated[int, Both("taken out by the user, in ns", least=0)]
+    """taken out by the user"""  # counts as neither goodput nor badput
 
     @property
-    def ns(self) -> int:
-        """Length, with what is excluded."""
+    @written_after("end_ns")
+    def ns(self) -> Annotated[int, Both("length in ns, exclusions included", least=0)]:
+        """length, exclusions included"""
         return self.end_ns - self.start_ns
 
     @property
@@ -111,82 +130,96 @@ class CategoryTime:
         return self.category if self.label is None else f"{self.category}:{self.label}"
 
 
+@written(
+    "at_risk_part",
+    "kept progress after the last completed save, 0 after a clean end; null where the log has no saves",
+    nulls=True,
+)
 @dataclass(frozen=True)
 class AtRisk:
     """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
 
-    steps: float
-    """Kept steps after the last completed save; a fraction where a step counts in part."""
-    ns: int
-    """Their training time."""
+    steps: Annotated[float, Least(0), Whole()]
+    """kept steps after the last completed save"""
+    ns: Annotated[int, Seconds(least=0)]
+    """their time"""
 
 
+@written("reference_part", "the checkpoint-step model and the resiliency calculator's table")
 @dataclass(frozen=True)
 class Reference:
     """The checkpoint-step model (accounting §6) and the resiliency calculator's table."""
 
-    step_time_seconds: float | None
-    """None where there is no reference; the counts below are of the log in any case."""
+    step_time_seconds: Amount | None
+    """the reference step time"""  # None where there is none; the counts below are of the log in any case
     origin: Literal["given", "auto"] | None
-    """auto: taken from the log itself."""
-    effective_computation_ns: int | None
-    """Kept steps x reference step time."""
+    """auto: taken from the log itself"""
+    effective_computation_ns: Annotated[int | None, Seconds()]
+    """kept steps x reference step time"""
     min_loaded_step: int | None
-    """Lowest step that a checkpoint was loaded from; None where none was loaded."""
+    """the lowest step that was loaded"""
     max_saved_step: int | None
-    """Highest step that was saved; None where none was."""
+    """the highest step that was saved"""
     step_difference: int | None
-    """`max_saved_step - min_loaded_step`; None where one of them is."""
-    total_events: int
-    """Lines left after removing identical ones."""
-    job_started_count: int
-    """Attempts that a start line opened."""
-    checkpoints_loaded: int
-    """Loads of a step above 0."""
-    checkpoints_saved: int
-    """Completed saves."""
+    """the one less the other"""
+    total_events: Count
+    """lines left after removing identical ones"""
+    job_started_count: Count
+    """attempts that a start line opened"""
+    checkpoints_loaded: Count
+    """loads of a step above 0"""
+    checkpoints_saved: Count
+    """checkpoints saved"""
 
 
+@written("steps_part")
 @dataclass(frozen=True)
 class StepStatistics:
     """Step times in seconds (accounting §8); all None where no step time was recorded."""
 
-    count: int
-    """How many step times there are."""
-    ideal_seconds: float | None
-    """The ideal step time."""
-    mean_seconds: float | None
-    """Mean."""
-    median_seconds: float | None
-    """Median."""
-    p90_seconds: float | None
-    """90th percentile."""
-    p99_seconds: float | None
-    """99th percentile."""
+    count: Count
+    """step times recorded"""
+    ideal_seconds: Amount | None = None
+    """mean of the step times up to median + 3 x MAD"""
+    mean_seconds: Amount | None = None
+    """mean of all step times"""
+    median_seconds: Amount | None = None
+    """half of them took no longer"""
+    p90_seconds: Amount | None = None
+    """nine in ten took no longer"""
+    p99_seconds: Amount | None = None
+    """99 in 100 took no longer"""
 
 
+@written(
+    "saves_part",
+    "checkpoints saved in the window: the reports of all hosts about one step are one save; null where the log has no "
+    "saves",
+    nulls=True,
+)
 @dataclass(frozen=True)
 class Saves:
     """Checkpoints that were saved."""
 
-    count: int
-    """How many."""
-    interval_seconds: float | None
-    """Median time between two in a row of the same attempt; None where no attempt has two."""
+    count: Count
+    """saves that were completed"""
+    interval_seconds: Amount | None
+    """median time between the beginnings of two saves in a row of one attempt"""
 
 
+@written("elastic_part", "slice efficiency (accounting, section 9)", nulls=True)
 @dataclass(frozen=True)
 class Elastic:
     """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known."""
 
-    stepping: float | None
-    """Time-weighted mean of active/total slices."""
-    available: float | None
-    """The same of available/total slices."""
-    unknown_ns: int | None
-    """Time of the window left out because no count had been recorded yet; None where the log holds none at all."""
-    goodput_percent: float | None
-    """Goodput times `stepping`."""
+    stepping: Annotated[Amount | None, Key("stepping_slice_efficiency")]
+    """time-weighted mean of active/total slices over the window, 0 to 1; null: no counts known"""
+    available: Annotated[Amount | None, Key("available_slice_efficiency")]
+    """the same of available/total slices"""
+    unknown_ns: Annotated[int | None, Seconds(least=0)]
+    """time of the window left out because no count was known; null: no counts in the log"""
+    goodput_percent: Annotated[Amount | None, Key("goodput_x_stepping_percent")]
+    """goodput times stepping_slice_efficiency"""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -241,13 +274,21 @@ class Analysis:
         """Goodput in percent of the window without what is excluded; never clamped."""
         return self.goodput.percent
 
+    @property
+    def too_short(self) -> bool:
+        """Whether fewer than ten steps were kept, by their numbers: shares then say little. Not of checkpoint logs."""
+        if self.timeline.records is None:
+            return False
+        first, last = self.job.kept_range or (0, -1)
+        return last - first + 1 < _JUDGED_STEPS
+
     def __repr__(self) -> str:
-        from goodput_cli.analysis.goodput.shown import repr_text
+        from goodput_cli.analysis.goodput.frames import repr_text
 
         return repr_text(self)
 
     def _repr_html_(self) -> str:
-        from goodput_cli.analysis.goodput.shown import notebook_html
+        from goodput_cli.analysis.goodput.frames import notebook_html
 
         return notebook_html(self)
 

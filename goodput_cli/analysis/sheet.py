@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from enum import Flag
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
+from goodput_cli.errors import UsageError
+
 if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
-    from goodput_cli.analysis.published import Published
+    from goodput_cli.analysis.document import Family, Published
 
 SCHEMA_VERSION: Literal[1] = 1
 """The version of what programs read: JSON answers (docs/schema.json) and what Parquet files say of themselves."""
@@ -97,7 +98,9 @@ class Column:
     """Whether a value may be unknown."""
     least: int | None = None
     """What no value is below."""
-    title: str = ""
+    people_values: Callable[[Any], Any] | None = None
+    """As `values`, where people see something else than programs."""
+    title: str | None = None
     """The heading that people read, one of `vocabulary/titles.py`, where it is not the name."""
     brief: Callable[[str], str] | None = None
     """From a cell of text to a shorter one, for tables that have no room for it."""
@@ -111,13 +114,13 @@ class Column:
     @property
     def heading(self) -> str:
         """What people read above it."""
-        return self.title or self.name
+        return self.name if self.title is None else self.title
 
     def head(self, units: Mapping[str, str] = SECONDS) -> str:
         """The name as programs read it, `down time` as `down_time_seconds`. units: by kind, what follows the name."""
         unit = units.get(self.kind, "")
         name = self.name.replace(" ", "_")
-        return name if name.endswith(unit) else name + unit
+        return name if f"_{name}".endswith(unit) else name + unit
 
     @property
     def json_key(self) -> str:
@@ -134,6 +137,22 @@ class Chart:
 
 
 @dataclass(frozen=True)
+class Card:
+    """An answer at a glance: what a page for people opens with."""
+
+    figure: str
+    """A few characters, shown large: `-1.08 points`."""
+    words: tuple[str, ...]
+    """What the figure is, a line each."""
+    facts: tuple[tuple[str, str], ...]
+    """What stands beside it: a name, and a few words."""
+    tone: Tone | None = None
+    """Whether it is good news or bad; None for neither."""
+    covers: int = 0
+    """How many lines of the summary, from the first, it says as well."""
+
+
+@dataclass(frozen=True)
 class Sheet:
     """A table with what stands above and below it."""
 
@@ -143,7 +162,7 @@ class Sheet:
     """Of every row, in the order of its cells."""
     rows: Sequence[tuple[Cell, ...]]
     """Every row, a cell a column; None is "not recorded"."""
-    answer: Callable[[], Answer] | None = None
+    answer: Callable[[], object] | None = None
     """Makes the whole answer as JSON writes it; None for a sheet that is only a section of another."""
     summary: tuple[str, ...] = ()
     """Lines above the rows."""
@@ -155,5 +174,30 @@ class Sheet:
     """Further tables below, for people."""
     chart: Chart | None = None
     """The picture of it, in HTML, SVG and PNG; None where there is none."""
+    card: Card | None = None
+    """What its page opens with; None where the summary is enough."""
     published: Callable[[], Published] | None = None
     """Its gates and figures for JUnit and OpenMetrics; None for answers that have none."""
+
+    def tables(self) -> tuple[Sheet, ...]:
+        """As `document.Document` has it, and so are the others."""
+        return (self,)
+
+    def gates(self) -> Published | None:
+        """Its thresholds, if it has any."""
+        return None if self.published is None else self.published()
+
+    def figures(self) -> tuple[Family, ...]:
+        """Its metrics."""
+        gates = self.gates()
+        return () if gates is None else gates.families
+
+    def blocks(self) -> tuple[Sheet, ...]:
+        """It is a block itself, with the tables below it."""
+        return (self,)
+
+    def json_answer(self) -> object:
+        """The whole answer. `UsageError` for a sheet that has none."""
+        if self.answer is None:
+            raise UsageError(f"{self.title}: is a part of an answer and no JSON object of its own")
+        return self.answer()

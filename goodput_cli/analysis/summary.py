@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
+    from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,33 @@ class DisruptionSummaries(Sequence[DisruptionSummary]):
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Blocks(Sequence[float]):
+    """Mean step times of stretches of an analysis, made when they are read: most measures look at none."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self._analysis = analysis
+
+    @cached_property
+    def values(self) -> tuple[float, ...]:
+        """Seconds, in time order."""
+        from goodput_cli.analysis.steps.slow_regimes import pace_blocks  # NumPy's work is for comparisons alone
+        from goodput_cli.analysis.steps.timed import step_times
+
+        window = self._analysis.window
+        return pace_blocks(step_times(self._analysis.timeline, window.start_ns, window.end_ns))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -85,8 +113,12 @@ class Summary:
     """How often the job name was used."""
     kept_steps: float | None
     """Steps of the final progress inside the window."""
+    step_range: tuple[int, int] | None
+    """The first and the last recorded one of them; None where none was."""
     disruptions: int
     """How many."""
+    failures: int
+    """These, and the crash of the last attempt, if the window has it."""
     each_disruption: Sequence[DisruptionSummary] | None
     """Each disruption; None where only their number is known."""
     mtbf_seconds: float | None
@@ -99,6 +131,8 @@ class Summary:
     """Longest time without progress; 0 where all is productive."""
     steps: StepStatistics
     """Step times."""
+    step_blocks: Sequence[float]
+    """Mean step times (s) of up to 64 stretches of the window; none where they are not known."""
     saves: Saves | None
     """Checkpoints that were saved."""
     at_risk_seconds: float | None
@@ -115,6 +149,11 @@ class Summary:
     """None where a saved answer does not say how it was made."""
     diagnostics: tuple[Diagnostic, ...]
     """What looked wrong or had to be assumed."""
+
+    @property
+    def crashed(self) -> bool:
+        """Whether the window ends with a crash that nothing followed."""
+        return self.failures > self.disruptions
 
 
 def summary_of(analysis: Analysis) -> Summary:
@@ -134,13 +173,16 @@ def summary_of(analysis: Analysis) -> Summary:
         attempts=analysis.job.attempts,
         runs=analysis.job.runs,
         kept_steps=analysis.job.kept_steps,
+        step_range=step_range_of(analysis.job.first_step, analysis.job.last_step),
         disruptions=analysis.job.disruptions,
+        failures=failures_of(analysis.job.disruptions, analysis.job.ending, analysis.window, analysis.job.end_ns),
         each_disruption=DisruptionSummaries(analysis.disruptions),
         mtbf_seconds=None if reliability is None else reliability.mtbf_seconds,
         mean_downtime_seconds=None if reliability is None else reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=None if reliability is None else reliability.mean_time_to_regain_seconds,
         longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
         steps=analysis.steps,
+        step_blocks=Blocks(analysis),
         saves=analysis.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,
         at_risk_steps=None if risk is None else risk.steps,
@@ -150,6 +192,16 @@ def summary_of(analysis: Analysis) -> Summary:
         method=analysis.method,
         diagnostics=analysis.diagnostics,
     )
+
+
+def step_range_of(first: int | None, last: int | None) -> tuple[int, int] | None:
+    """None where either is not known."""
+    return None if first is None or last is None else (first, last)
+
+
+def failures_of(disruptions: int, ending: str, window: Window, end_ns: int) -> int:
+    """Disruptions, and the crash at the end of a job (ns) that the window reaches."""
+    return disruptions + (ending == "crashed" and window.end_ns >= end_ns)
 
 
 def _length(span: tuple[int, int] | None) -> float:

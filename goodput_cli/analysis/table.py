@@ -6,19 +6,22 @@ columns of numbers. A column takes its cells from a part by `Column.values`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Lazy
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
-from goodput_cli.events.timestamps.text import isos
+from goodput_cli.events.timestamps.iso import isos
 from goodput_cli.vocabulary.text import iso
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNKNOWN = NO_STEP
 """In a column of int64: None."""
@@ -28,46 +31,158 @@ Parts = Callable[[], Iterable[Any]]
 """Makes the parts of a table, anew each time."""
 
 
-def column(kind: ColumnKind, words: str, *, people: tuple[int, str] | None = None, **more: Any) -> Any:
-    """A field of a dataclass that is a column as well: `columns_of` and `people_columns` find it.
+def column(kind: ColumnKind, words: str, *, heading: str | None = None, **more: Any) -> Any:
+    """A field of a dataclass that is a column as well: `columns_of` finds it.
 
-    people: its place among the columns that people see, and its heading there; None where they do not see it. more:
-    further fields of `Column`; its name is the field's, without `_ns`.
+    heading: what people read above it; None where they do not see it. more: further fields of `Column`; its name is the
+    field's, without `_ns`, and programs see it where no audience is given.
     """
-    return field(metadata={"column": (kind, words, people, more)})
+    return field(metadata={"column": (kind, words, heading, more)})
 
 
 def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> tuple[Column, ...]:
-    """The columns for programs that a dataclass declares, in the order of its fields. values: from the name of a field
-    to `Column.values`."""
+    """The columns that a dataclass declares, in the order of its fields. values: from the name of a field to
+    `Column.values`."""
     return tuple(
-        Column(**{
-            "name": name.removesuffix("_ns"), "kind": kind, "audience": Audience.PROGRAMS, "values": values(name),
-            "words": words, "nullable": "None" in type_, **more,
-        })
-        for name, type_, (kind, words, _, more) in _declared(record)
-    )  # fmt: skip
+        _column(one.name, str(one.type), values(one.name), *one.metadata["column"])
+        for one in fields(record)
+        if "column" in one.metadata
+    )
 
 
-def people_columns(record: type, values: Callable[[str], Callable[[Any], Any]]) -> dict[int, Column]:
-    """The columns for people that a dataclass declares, by their places."""
-    return {
-        people[0]: Column(
-            people[1], kind, Audience.PEOPLE, values(name), brief=more.get("brief"), spare=more.get("spare", False)
-        )
-        for name, _, (kind, _, people, more) in _declared(record)
-        if people is not None
-    }
+def _column(name: str, type_: str, values: Any, kind: ColumnKind, words: str, heading: str | None, more: Any) -> Column:
+    seen = more.get("audience", Audience.PROGRAMS) | (Audience(0) if heading is None else Audience.PEOPLE)
+    return Column(**{
+        "name": name.removesuffix("_ns"), "kind": kind, "values": values, "words": words, "nullable": "None" in type_,
+        "title": heading, **more, "audience": seen,
+    })  # fmt: skip
 
 
-def _declared(record: type) -> Iterator[tuple[str, str, Any]]:
-    return ((one.name, str(one.type), one.metadata["column"]) for one in fields(record) if "column" in one.metadata)
+@dataclass(frozen=True)
+class Table:
+    """A table as it is declared, once for every format: its columns in the order in which they are declared.
+
+    Raises ValueError for columns of which one would hide another, and for an order that leaves one out.
+    """
+
+    name: str
+    """What the schema of JSON calls a row."""
+    words: str
+    """What a row is, for that schema."""
+    columns: tuple[Column, ...]
+    """All, whoever sees them."""
+    people: tuple[str, ...] = ()
+    """The headings that people see, in their order where it is not that of `columns`: what they can least do without
+    first, as the last ones are left out where there is no room."""
+    first: tuple[str, ...] = ()
+    """Names of the columns that CSV and Parquet begin with."""
+
+    def __post_init__(self) -> None:
+        for names in (
+            [one.heading for one in seen_by(Audience.PEOPLE, self.columns)],
+            [one.head() for one in seen_by(Audience.TABLES, self.columns)],
+            [one.json_key for one in seen_by(Audience.JSON, self.columns)],
+        ):
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise ValueError(f"table {self.name}: two columns are called {', '.join(sorted(twice))}")
+        headings = {one.heading for one in seen_by(Audience.PEOPLE, self.columns)}
+        if self.people and set(self.people) != headings:
+            odd = sorted(headings.symmetric_difference(self.people))
+            raise ValueError(f"table {self.name}: {', '.join(odd)} in its columns or their order, but not in both")
+
+    def with_columns(self, *more: Column, name: str, words: str, before: str, people: tuple[str, ...] = ()) -> Table:
+        """The same with further columns, which stand before one of its own."""
+        place = [one.name for one in self.columns].index(before)
+        columns = (*self.columns[:place], *more, *self.columns[place:])
+        return replace(self, name=name, words=words, columns=columns, people=people or self.people)
+
+    def sheet_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
+        """What a sheet has: columns of people and of CSV and Parquet. without: headings that people are not shown."""
+        if not self.people and not self.first:
+            shown = (_hidden(one) if one.heading in without else one for one in self.columns)
+            return seen_by(Audience.PEOPLE | Audience.TABLES, shown)
+        return (*self.people_columns(without), *self.table_columns())
+
+    def people_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
+        """What people see, in their order."""
+        shown = {one.heading: _for_people(one) for one in seen_by(Audience.PEOPLE, self.columns)}
+        return tuple(shown[heading] for heading in self.people or shown if heading not in without)
+
+    def table_columns(self) -> tuple[Column, ...]:
+        """What CSV and Parquet have, in their order."""
+        columns = tuple(replace(one, audience=Audience.TABLES) for one in seen_by(Audience.TABLES, self.columns))
+        by_name = {one.name: one for one in columns}
+        return (*(by_name[name] for name in self.first), *(one for one in columns if one.name not in self.first))
+
+    def of(self, size: int, parts: Parts) -> FilledTable:
+        """The table with its rows. size: how many the parts have together."""
+        return FilledTable(self, size, parts)
+
+    def of_rows(self, rows: Sequence[Any]) -> FilledTable:
+        """The table of these results."""
+        return self.of(len(rows), lambda: [rows])
+
+    def schema(self) -> JsonRow:
+        """The JSON schema of a row."""
+        return row_schema(self.columns, self.name, self.words)
 
 
-def ordered(columns: Sequence[Column], *first: str) -> tuple[Column, ...]:
-    """The same columns, those that are named in front."""
-    by_name = {column.name: column for column in columns}
-    return (*(by_name[name] for name in first), *(column for column in columns if column.name not in first))
+@dataclass(frozen=True)
+class FilledTable:
+    """A table and its rows, which are made when they are read."""
+
+    table: Table
+    """How it is declared."""
+    size: int
+    """How many rows."""
+    parts: Parts
+    """Makes the rows, some at a time."""
+
+    def __len__(self) -> int:
+        return self.size
+
+    def cells(self, columns: Sequence[Column]) -> Lazy[tuple[Cell, ...]]:
+        """The rows of a sheet with these columns."""
+        return table_rows(columns, self.size, self.parts)
+
+    def json(self) -> Lazy[JsonRow]:
+        """The rows as JSON writes them."""
+        return json_rows(self.table.columns, self.size, self.parts)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A DataFrame with the columns of CSV, as they are declared: instants in UTC, lengths of time in seconds; what
+        is not known is missing."""
+        import pandas as pd
+
+        columns, parts = seen_by(Audience.TABLES, self.table.columns), list(self.parts())
+        return pd.DataFrame({one.head(): _series(one.kind, [_values(one, part) for part in parts]) for one in columns})
+
+
+def _series(kind: ColumnKind, parts: list[Any]) -> pd.Series[Any]:
+    """The values of all parts with the type of the column."""
+    import pandas as pd
+
+    if kind == "text":
+        return pd.Series([value for part in parts for value in part], dtype=object)
+    values = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    known = pd.Series(values, dtype="Int64").mask(pd.Series(values == UNKNOWN, dtype=bool))
+    match kind:
+        case "instant":
+            return pd.to_datetime(known, unit="ns", utc=True)
+        case "duration" | "change":
+            return known.astype("Float64") / 1e9
+        case _:
+            return known
+
+
+def _for_people(one: Column) -> Column:
+    values = one.values if one.people_values is None else one.people_values
+    return replace(one, name=one.heading, title=None, audience=Audience.PEOPLE, values=values)
+
+
+def _hidden(one: Column) -> Column:
+    return replace(one, audience=one.audience & ~Audience.PEOPLE)
 
 
 def attribute(name: str) -> Callable[[Sequence[Any]], list[Any]]:

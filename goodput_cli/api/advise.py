@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from goodput_cli.api.analyze import analyze
-from goodput_cli.api.options import JobOptions, Source, spelled_out
+from goodput_cli.api.options import JOB, Source, takes
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.results import Advice
+    from goodput_cli.analysis.advice.advise import Advice
+    from goodput_cli.api.keywords import JobOptions
 
 
-@spelled_out(JobOptions)
+@takes(JOB)
 def advise(
     sources: Source | Sequence[Source],
     *,
@@ -50,8 +51,7 @@ def advise(
     expressions = [parse_advice(one) for one in thresholds]
     plan = parse_plan(what_if) if what_if else None
     analysis = analyze(sources, **options)
-    from goodput_cli.analysis.advice.advise import Options
-    from goodput_cli.analysis.advice.job import advise_analysis
+    from goodput_cli.analysis.advice.advise import Options, advise_analysis
 
     asked = Options(mtbf, round(spare_seconds * NS_PER_SECOND), price, plan)
     save_ns = None if save_seconds is None else round(save_seconds * NS_PER_SECOND)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import JobOptions, Source, spelled_out, split
+from goodput_cli.api.options import JOB, Source, split, takes
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import CheckReport
+    from goodput_cli.api.keywords import JobOptions
 
 
-@spelled_out(JobOptions)
+@takes(JOB)
 def check(
     sources: Source | Sequence[Source],
     *,

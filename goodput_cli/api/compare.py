@@ -14,14 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import Reading, SharedOptions, Source, addresses, spelled_out, split
+from goodput_cli.api.options import SHARED, Reading, Source, addresses, split, takes
 from goodput_cli.errors import NotEnoughData, UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison, Side
-    from goodput_cli.analysis.compare.thresholds import ChangeExpression
     from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.summary import Summary
+    from goodput_cli.analysis.threshold import Expression
+    from goodput_cli.api.keywords import SharedOptions
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
 
@@ -43,14 +44,14 @@ class PlannedSide:
     """Whether the run was named for this side, and not for all."""
 
 
-@spelled_out(SharedOptions)
+@takes(SHARED)
 def compare(
     sources: Source | Sequence[Source],
     *others: Source,
     job_name: str | Sequence[str] = (),
     run: int | str | Sequence[int | str] = (),
     baseline: Source | None = None,
-    changes: Sequence[ChangeExpression | str] = (),
+    changes: Sequence[Expression | str] = (),
     **options: Unpack[SharedOptions],
 ) -> Comparison:
     """Analyse each side and hold the others against the baseline.
@@ -137,7 +138,7 @@ class _Reader:
     def _read(self, planned: PlannedSide) -> Summary | EventLog:
         from goodput_cli.events.read import decode_batches
         from goodput_cli.sources.base import ReadContext, source_for
-        from goodput_cli.sources.single import single_answer
+        from goodput_cli.sources.files import single_answer
 
         diagnostics: list[Diagnostic] = []
         how = replace(self._reading, job_name=planned.job_name)

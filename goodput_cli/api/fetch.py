@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 import orjson
 
-from goodput_cli.api.options import LogOptions, Source, addresses, spelled_out, split
+from goodput_cli.api.options import FETCH, Source, addresses, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
@@ -35,21 +35,18 @@ from goodput_cli.sources.base import (
     scheme_of,
     source_for,
 )
-from goodput_cli.sources.files import STDIN
+from goodput_cli.sources.files import STDIN, source_behind
 from goodput_cli.sources.snapshot import Manifest
 from goodput_cli.vocabulary.text import iso_of_nine_digits
-from goodput_cli.vocabulary.zones import AUTO
+from goodput_cli.vocabulary.when import AUTO
+
+if TYPE_CHECKING:
+    from goodput_cli.api.keywords import FetchOptions
 
 _AT_ONCE = 20_000
 """Lines that are understood together."""
 _NOT_COMPARED = ("lookback_truncated",)
 """Diagnostics of an earlier reading that are replaced by those of the newest."""
-
-
-class FetchOptions(LogOptions, total=False):
-    """How to read, and the job of which the log in Cloud Logging is wanted."""
-
-    job_name: str | None
 
 
 @dataclass
@@ -64,7 +61,7 @@ class _Fetched:
     complete: bool = False
 
 
-@spelled_out(FetchOptions)
+@takes(FETCH)
 def fetch(
     sources: Source | Sequence[Source],
     output: str | os.PathLike[str],
@@ -86,6 +83,7 @@ def fetch(
     snapshot.check_name(path)
     reading, _ = split(options)
     named = addresses(sources)
+    _check_is_no_source(path, named, reading.stdin, update=update)
     before = _before(path, named, reading.job_name, update=update, force=force)
     uris = tuple(named) or (before.sources if before else ())
     wanted = _wanted(before, reading.wanted)
@@ -107,6 +105,16 @@ def fetch(
             context.say(f"What was read until then is in {path}; --update goes on.")
         raise
     return _write(path, before, fetched, uris, wanted, fetched_ns)
+
+
+def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | None, *, update: bool) -> None:
+    """UsageError where the snapshot, or its manifest, would be written over one of the logs. A snapshot in a folder
+    that it is made of is updated: it keeps what it has."""
+    for place in (path, snapshot.manifest_path(path)):
+        log = source_behind(place, sources, stdin)
+        if log is not None and not (update and snapshot.read_manifest(path) is not None):
+            also = "" if log == str(place) else f" ({log})"
+            raise UsageError(f"{place}: is one of the logs to be read{also}; choose another file for the snapshot")
 
 
 def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
@@ -150,6 +158,7 @@ def _wanted(before: Manifest | None, wanted: SourceFilter) -> SourceFilter:
         since_ns=newest if known else None,
         received_ns=before.fetched_ns if known else None,
         heartbeats=wanted.heartbeats,
+        longest_line=wanted.longest_line,
     )
 
 
@@ -267,7 +276,7 @@ def _joined(old: list[bytes], new: list[bytes]) -> list[bytes]:
 
 def _newest_ns(newest: dict[str, str]) -> dict[str, int]:
     from goodput_cli.events.timestamps.iso import TimestampReader
-    from goodput_cli.vocabulary.zones import load_zone
+    from goodput_cli.vocabulary.when import load_zone
 
     clock = TimestampReader(load_zone("UTC"))
     instants = {name: clock.read(text) for name, text in newest.items()}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO
 
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.events.mappings.draft.draft import Suggestion
     from goodput_cli.events.mappings.explained import Line, Refused
 
 _STDIN = "-"
@@ -39,17 +42,22 @@ class MappingReport:
 
 def suggest_mapping(source: str) -> str:
     """A mapping of a text that no format reads, drafted from its lines: TOML to edit. Raises SourceError."""
+    return draft_mapping(source).text
+
+
+def draft_mapping(source: str) -> Suggestion:
+    """The same, with why it cannot be used if it cannot. Raises SourceError."""
     from goodput_cli.events.mappings.draft.draft import suggest
-    from goodput_cli.events.mappings.reading import lines_of
+    from goodput_cli.events.mappings.explained import lines_of
 
     stem = source.rstrip("/").rpartition("/")[2].partition(".")[0]
     return suggest((line.text for line in lines_of([source])), "my-log" if source == _STDIN else stem)
 
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
-    """Everything about one line of text, `FILE:LINE`: what was taken off, which rule read it, what it gives."""
-    from goodput_cli.events.mappings.explained import explain
-    from goodput_cli.events.mappings.reading import lines_of
+    """Everything about one line of text, `FILE:LINE`: what was taken off, which rule read it, what it gives, and which
+    row of evidence reads it (docs/causes.md)."""
+    from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
     from goodput_cli.events.mappings.registry import load_mappings, read_files
 
     file, _, number = place.rpartition(":")
@@ -57,10 +65,17 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
         raise UsageError(f"--explain {place}: is written FILE:LINE, such as train.log:120")
     mappings = load_mappings(read_files(mapping), samples=False)
     readers = (*mappings.named, *mappings.shipped_of_records)
-    line = next((line for line in lines_of([file], readers) if line.number == int(number)), None)
+    lines = lines_of([file], readers)
+    before: deque[Line] = deque(maxlen=AROUND)
+    line = next(lines, None)
+    while line is not None and line.number != int(number):
+        before.append(line)
+        line = next(lines, None)
     if line is None:
         raise UsageError(f"--explain {place}: {file} has no line {number}, or it is the header of a table")
-    return "".join(f"{sentence}\n" for sentence in explain(line, mappings))
+    own = [one for one in before if one.source == line.source]
+    behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
+    return "".join(f"{sentence}\n" for sentence in explain(line, mappings, own, behind))
 
 
 def mapping_report(
@@ -72,8 +87,7 @@ def mapping_report(
     from goodput_cli.analysis.check.mapped import mapping_sheet, refused_notes, unread_sheet
     from goodput_cli.events.documents import says_something
     from goodput_cli.events.hints import Hints
-    from goodput_cli.events.mappings.explained import matches
-    from goodput_cli.events.mappings.reading import lines_of
+    from goodput_cli.events.mappings.explained import lines_of, matches
     from goodput_cli.events.mappings.registry import load_mappings, read_files
     from goodput_cli.events.mappings.samples import failed_samples
 

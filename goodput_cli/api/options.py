@@ -10,11 +10,11 @@ from io import IOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from goodput_cli.accounting.rules import HOW
-from goodput_cli.analysis.question import AccountingOptions, Question, make_question
+from goodput_cli.analysis.question import Question, make_question
 from goodput_cli.errors import UsageError
-from goodput_cli.events.hints import WHAT, HintOptions, Hints
+from goodput_cli.events.hints import WHAT, Hints
 from goodput_cli.vocabulary.amounts import DAY, bounded
-from goodput_cli.vocabulary.option import declared, option
+from goodput_cli.vocabulary.option import Keywords, argument, declared, option
 
 if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog
@@ -29,37 +29,10 @@ _MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
 _read_days = bounded(
     float, "is not a number of days; write one such as 7 or 0.5, or 36h", above=0, most=_MOST_DAYS, unit=DAY
 )
+LONGEST_LINE = 16
+"""MiB: as `sources.blocks` has it, which is not imported for `--help`."""
+_read_mib = bounded(int, "is not a number of MiB; write a whole number from 1 to 4096", least=1, most=4096)
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class LogOptions(HintOptions, total=False):
-    """How to read, for editors and type checkers. Each is described at the field of `Reading` that has its name."""
-
-    log_name: str | None
-    lookback_days: float | None
-    use_cache: bool
-    heartbeats: bool
-    stdin: BinaryIO | None
-    progress: Progress | None
-    notice: Callable[[str], None] | None
-
-
-class SharedOptions(LogOptions, AccountingOptions, total=False):
-    """How to read and how to account."""
-
-
-class JobOptions(SharedOptions, total=False):
-    """The same, of one job and one of its runs."""
-
-    job_name: str | None
-    run: int | str | None
-
-
-class AnalyzeOptions(JobOptions, total=False):
-    """The same, with rolling windows."""
-
-    window: str | Sequence[str | int]
-    every: str | int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,36 +40,58 @@ class Reading:
     """How logs are read."""
 
     job_name: str | None = option(
-        None, WHAT, "The job, where the logs hold several.", names=("--job-name", "-j"), metavar="NAME", read=str
+        None,
+        WHAT,
+        "The job, where the logs hold several.",
+        about="The job; may be left out where the logs hold one.",
+        names=("--job-name", "-j"),
+        metavar="NAME",
+        read=str,
     )
-    """The job; may be left out where the logs hold one."""
     log_name: str | None = option(
-        None, WHAT, "The log in Cloud Logging; default: both usual names.", metavar="ID", read=str
+        None,
+        WHAT,
+        "The log in Cloud Logging; default: both usual names.",
+        about="Which log of Cloud Logging; None for both usual ones.",
+        metavar="ID",
+        read=str,
     )
-    """Which log of Cloud Logging; None for both usual ones."""
     lookback_days: float | None = option(
         None,
         WHAT,
         "How far back to read Cloud Logging (7, 36h).  [default: the job's start]",
+        about="How far back to read Cloud Logging; None: as far as the job goes.",
         names=("--lookback",),
         metavar="DAYS",
         read=_read_days,
     )
-    """How far back to read Cloud Logging; None: as far as the job goes."""
-    use_cache: bool = option(True, WHAT, "Read Cloud Logging anew and keep nothing of it.", names=("--no-cache",))
-    """Whether entries of Cloud Logging that were read before may be kept and used."""
+    use_cache: bool = option(
+        True,
+        WHAT,
+        "Read Cloud Logging anew and keep nothing of it.",
+        about="Whether entries of Cloud Logging that were read before may be kept and used.",
+        names=("--no-cache",),
+    )
     hints: Hints = field(default_factory=Hints)
     """What logs do not say themselves."""
     heartbeats: bool = option(
-        True, WHAT, "Leave out signs of life in Cloud Logging's metrics.", names=("--no-heartbeats",)
+        True,
+        WHAT,
+        "Leave out signs of life in Cloud Logging's metrics.",
+        about="Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too.",
+        names=("--no-heartbeats",),
     )
-    """Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too."""
-    stdin: BinaryIO | None = None
-    """The stream behind `-`; None for the standard input of the process."""
-    progress: Progress | None = None
-    """Is told how reading goes on."""
-    notice: Callable[[str], None] | None = None
-    """Takes sentences for the person who waits."""
+    longest_line: int = option(
+        LONGEST_LINE,
+        WHAT,
+        "How much of a line is read, MiB.  [default: 16]",
+        about="How much of a line is read, MiB; more is left out, and said.",
+        metavar="MIB",
+        read=_read_mib,
+    )
+    stdin: BinaryIO | None = argument(None, "The stream behind `-`; None for the standard input of the process.")
+    progress: Progress | None = argument(None, "Is told how reading goes on.")
+    notice: Callable[[str], None] | None = argument(None, "Takes sentences for the person who waits.")
 
     @property
     def wanted(self) -> SourceFilter:
@@ -104,7 +99,12 @@ class Reading:
         from goodput_cli.sources.base import SourceFilter
 
         return SourceFilter(
-            self.job_name, self.log_name, self.lookback_days, self.use_cache, heartbeats=self.heartbeats
+            self.job_name,
+            self.log_name,
+            self.lookback_days,
+            self.use_cache,
+            heartbeats=self.heartbeats,
+            longest_line=self.longest_line,
         )
 
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
@@ -169,23 +169,35 @@ def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
     return reading, make_question(**given)
 
 
-def spelled_out(options: type, *more: type) -> Callable[[Function], Function]:
-    """Show the names and defaults in `**options` to `help()` and `inspect.signature`. options: the TypedDict; more:
-    where options are declared besides those of reading and accounting."""
+LOG = Keywords.of("LogOptions", "How to read.", Reading, without=("job_name",))
+FETCH = Keywords.of(
+    "FetchOptions", "How to read, and which job's log in Cloud Logging.", Reading, base=LOG, only=("job_name",)
+)
+SHARED = Keywords.of(
+    "SharedOptions", "How to read and how to account.", Question, base=LOG, without=("run", "window", "every")
+)
+JOB = Keywords.of(
+    "JobOptions", "The same, of one job and one of its runs.", Reading, Question, base=SHARED, only=("job_name", "run")
+)
+ANALYZE = Keywords.of("AnalyzeOptions", "The same, with rolling windows.", Question, base=JOB, only=("window", "every"))
+
+
+def takes(keywords: Keywords) -> Callable[[Function], Function]:
+    """Show the keywords in `**options` to `help()` and `inspect.signature`, with their types, defaults and meaning."""
 
     def decorate(function: Function) -> Function:
-        known = [one for place in (Reading, Question, *more) for one in declared(place)]
-        defaults = {one.keyword: False if one.option.negative else one.default for one in known}
-        defaults |= {one.name: one.default for one in fields(Reading)}
-        kinds = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
         own = inspect.signature(function)
         first = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
         listed = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
-            for name, default in defaults.items()
-            if name in kinds
+            inspect.Parameter(
+                one.keyword, inspect.Parameter.KEYWORD_ONLY, default=one.argument_default, annotation=one.annotation
+            )
+            for one in keywords.all
         ]
         function.__signature__ = own.replace(parameters=[*first, *listed])  # type: ignore[attr-defined]
+        if function.__doc__ is not None:  # python -OO
+            lines = (f"    {one.keyword}: {one.about}" for one in keywords.all)
+            function.__doc__ = "\n".join((inspect.cleandoc(function.__doc__), "", "Options:", *lines))
         return function
 
     return decorate

@@ -13,12 +13,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
-from goodput_cli.api.options import AnalyzeOptions, Source, addresses, asked, spelled_out, split
+from goodput_cli.api.options import ANALYZE, Source, addresses, asked, split, takes
 from goodput_cli.errors import NotEnoughData
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.threshold import Expression
+    from goodput_cli.api.keywords import AnalyzeOptions
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Update:
     """Why it cannot."""
 
 
-@spelled_out(AnalyzeOptions)
+@takes(ANALYZE)
 def watch(
     sources: Source | Sequence[Source], *, interval: float = 2.0, **options: Unpack[AnalyzeOptions]
 ) -> Generator[Update, None, None]:
@@ -93,7 +94,7 @@ class Watched:
         """Whether a source could not be read in the last look."""
         return self._log.failing
 
-    def analysis(self, now_ns: int | None, thresholds: Sequence[ThresholdExpression] = ()) -> Analysis:
+    def analysis(self, now_ns: int | None, thresholds: Sequence[Expression] = ()) -> Analysis:
         """The analysis of all that was read; `as_of="now"` is `now_ns` (since 1970 UTC), but never before the last
         event: a clock that was set back hides nothing. None: as of the last event. The job is the same every time, also
         when another one begins to write there. Raises NotEnoughData."""

@@ -1,18 +1,32 @@
-"""Standard output and standard error: what may be written there; a reader that goes away is no error."""
+"""What a person sees while a command works, and how it ends early.
+
+Messages on standard error, the line that shows how reading goes on, and Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import signal
 import sys
-from collections.abc import Iterable
-from typing import TextIO
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Lock
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Depth, Page
 from goodput_cli.vocabulary.text import safe_lines
 from goodput_cli.vocabulary.wrap import wrapped
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import ProgressColumn, TaskID
+
+    from goodput_cli.sources.base import Progress
 
 _FALLBACK_WIDTH = 80
 _WIDEST = 400
@@ -118,3 +132,184 @@ def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
             raise GoodputError(f"{name} cannot be written: {error.strerror or error}") from error
         return False
     return True
+
+
+INTERRUPTED = 130
+WORD = "Interrupted."
+
+_raised = False
+
+
+def end_at_once() -> None:
+    """From here on Ctrl-C ends the process, unless somebody decided about it before: `nohup`, a shell's background."""
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _raise):
+        signal.signal(signal.SIGINT, _end)
+
+
+def raise_again() -> None:
+    """From here on Ctrl-C is a KeyboardInterrupt again."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, _raise)
+
+
+def raise_what_was_lost() -> None:
+    """Raise the KeyboardInterrupt of a Ctrl-C once more if a library swallowed it; what runs until then asks each time.
+
+    NumPy clears whatever is raised while it looks for a special attribute of an operand, and to look for one on an
+    enumeration runs Python code (until 3.12): of a hundred interrupts of small analyses three were lost there.
+    """
+    if _raised:
+        raise KeyboardInterrupt
+
+
+def _raise(_number: int, _frame: FrameType | None) -> NoReturn:
+    global _raised
+    _raised = True
+    raise KeyboardInterrupt
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    with contextlib.suppress(OSError):  # standard error may be closed
+        os.write(2, f"{WORD}\n".encode())
+    os._exit(INTERRUPTED)
+
+
+_PATIENCE_SECONDS = 0.5
+"""What is read sooner, from the first byte on, needs no line: making one takes a while as well."""
+_BAR_WIDTH = 16
+_READING = "reading"
+_SHOWN_EVERY = 25
+
+
+@contextmanager
+def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
+    """Bytes, lines, rate and the time that is left, once reading takes long; None where nobody would see it.
+
+    then: what is done when everything has been read, in a word; empty where the line should go away. Work begins here:
+    Ctrl-C is raised from now on, and at the end if it was lost.
+    """
+    raise_again()
+    with ExitStack() as stack:
+        yield _ReadingLine(stack, then) if _is_seen(wanted) else None
+    raise_what_was_lost()
+
+
+@contextmanager
+def jobs_progress(*, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """What to call with how many jobs are done, and of how many; None where nobody would see it. The line begins with
+    the first job: there is one line at a time."""
+    if not _is_seen(wanted):
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    bar = _bar(TextColumn("jobs"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    task = bar.add_task("jobs", total=None)
+
+    def show(done: int, total: int) -> None:
+        bar.start()
+        if done % _SHOWN_EVERY == 0 or done == total:
+            bar.update(task, completed=done, total=total)
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+@contextmanager
+def waiting(what: str, *, wanted: bool) -> Iterator[None]:
+    """The time that passes while something else computes."""
+    if not _is_seen(wanted):
+        yield
+        return
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    with _bar(SpinnerColumn(), TextColumn(what), TimeElapsedColumn()) as bar:
+        bar.add_task(what, total=None)
+        yield
+
+
+class _ReadingLine:
+    """A `Progress` that becomes a line once reading takes long."""
+
+    def __init__(self, stack: ExitStack, then: str) -> None:
+        self._stack, self._then = stack, then
+        self._begin: float | None = None
+        self._bytes = self._lines = self._total = 0
+        self._waits = ""
+        self._one_at_a_time = Lock()
+        self._shown: tuple[Bar, TaskID] | None = None
+
+    def advance(self, count: int, /) -> None:
+        self._bytes += count
+        self._waits = ""
+        self._show()
+
+    def expect(self, count: int, /) -> None:
+        self._total = count
+
+    def add_lines(self, count: int, /) -> None:
+        self._lines += count
+        self._show()
+
+    def wait(self, what: str, /) -> None:
+        self._waits = what
+        self._show()
+
+    def finish(self) -> None:
+        if not self._then:
+            self._stack.close()
+        elif self._shown is not None:
+            bar, task = self._shown
+            bar.update(task, description=self._then, total=None)
+
+    def _show(self) -> None:
+        now = time.monotonic()
+        self._begin = now if self._begin is None else self._begin
+        if self._shown is None and now - self._begin < _PATIENCE_SECONDS and not self._waits:
+            return
+        with self._one_at_a_time:  # workers say when they wait
+            total = self._total if 0 < self._bytes <= self._total else None
+            first = self._shown is None
+            bar, task = self._shown = self._shown or self._open()
+            words = f"{_READING} ({self._waits})" if self._waits else _READING
+            lines = f"{self._lines:,} lines" if self._lines else ""
+            bar.update(
+                task, description=words, completed=self._bytes, total=total, lines=lines,
+                refresh=first or bool(self._waits),
+            )  # fmt: skip
+
+    def _open(self) -> tuple[Bar, TaskID]:
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeRemainingColumn,
+            TransferSpeedColumn,
+        )
+
+        bar = self._stack.enter_context(
+            _bar(
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                BarColumn(_BAR_WIDTH),
+                DownloadColumn(),
+                TextColumn("{task.fields[lines]}"),
+                TransferSpeedColumn(),
+                TimeRemainingColumn(compact=True),
+            )
+        )
+        return bar, bar.add_task(_READING, total=None, lines="")
+
+
+def _is_seen(wanted: bool) -> bool:
+    return wanted and sys.stderr.isatty()
+
+
+def _bar(*columns: ProgressColumn) -> Bar:
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    return Bar(*columns, console=Console(stderr=True), transient=True)

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import click
 
-from goodput_cli.cli.console import prepare_streams, print_message, print_safely
-from goodput_cli.cli.interrupts import INTERRUPTED, WORD
-from goodput_cli.cli.lazy import Elsewhere, LazyGroup
+from goodput_cli.cli.console import INTERRUPTED, WORD, prepare_streams, print_message, print_safely
+from goodput_cli.cli.group import Elsewhere, LazyGroup
 from goodput_cli.errors import GoodputError, to_install
 from goodput_cli.vocabulary.text import safe
 
@@ -24,15 +23,13 @@ COMMANDS = {
         "goodput_cli.cli.commands.analyze", "Put every second of a training job in exactly one category."
     ),
     "rolling": Elsewhere(
-        "goodput_cli.cli.commands.rolling", "Show goodput and badput in windows that move through the job."
+        "goodput_cli.cli.commands.tables", "Show goodput and badput in windows that move through the job."
     ),
     "timeline": Elsewhere(
-        "goodput_cli.cli.commands.timeline", "Show what the job did when, and the lines that prove it."
+        "goodput_cli.cli.commands.tables", "Show what the job did when, and the lines that prove it."
     ),
-    "disruptions": Elsewhere(
-        "goodput_cli.cli.commands.disruptions", "List every disruption: what it lost, and the proof."
-    ),
-    "steps": Elsewhere("goodput_cli.cli.commands.steps", "Show step times: statistics, slowest steps, slow regimes."),
+    "disruptions": Elsewhere("goodput_cli.cli.commands.tables", "List every disruption: what it lost, and the proof."),
+    "steps": Elsewhere("goodput_cli.cli.commands.tables", "Show step times: statistics, slowest steps, slow regimes."),
     "advise": Elsewhere("goodput_cli.cli.commands.advise", "Say how often to save, and what would buy most goodput."),
     "compare": Elsewhere("goodput_cli.cli.commands.compare", "Show runs side by side, and what made the difference."),
     "jobs": Elsewhere("goodput_cli.cli.commands.jobs", "List every job in the logs, with its goodput."),

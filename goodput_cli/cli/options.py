@@ -2,6 +2,8 @@
 
 How to read and how to account is declared where it is used (`Reading`, `Question`, `Method`); what only a command line
 has is declared here. Everything is checked while the command line is parsed: a typing error costs no reading of logs.
+
+`--accelerators` and `--price-per-hour`: what time costs, for every command that says it.
 """
 
 from __future__ import annotations
@@ -9,19 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, cast
 
 import click
 
+from goodput_cli.analysis.price import price_of
 from goodput_cli.analysis.question import Question
-from goodput_cli.api.options import JobOptions, Reading
-from goodput_cli.cli.completion import FILE, complete_format
-from goodput_cli.cli.mappings import every_mapping
+from goodput_cli.api.options import JOB, Reading
+from goodput_cli.cli.group import FILE, complete_format
 from goodput_cli.cli.parameters import Checked, Decorated, Decorator, declared_option, option
+from goodput_cli.cli.settings import every_mapping
 from goodput_cli.events.hints import WHAT
 from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
-from goodput_cli.vocabulary.amounts import read_length
+from goodput_cli.vocabulary.amounts import bounded, read_length
+
+if TYPE_CHECKING:
+    from goodput_cli.api.keywords import JobOptions
 
 P = ParamSpec("P")
 _WINDOWS = ("window", "every", "no_hindsight")
@@ -118,7 +124,7 @@ def shared_options(
     shared = declare.in_order(one for kind in kinds for one in declare.declared(kind) if one.keyword not in _WINDOWS)
     shared = [one for one in shared if one.name not in leave_out and (not groups or one.option.group in groups)]
     shared += declare.declared(Output) if output else ()
-    names = {*(one.keyword for one in shared), *JobOptions.__annotations__} - several.keys()
+    names = {*(one.keyword for one in shared), *(one.keyword for one in JOB.all)} - several.keys()
     more = {name: {"help": text, "multiple": True} for name, text in several.items()}
 
     def decorate(command: Callable[Concatenate[CommandLine, P], int]) -> Callable[P, int]:
@@ -139,7 +145,7 @@ def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
     output = Output(**{one.name: mine.pop(one.name) for one in fields(Output) if one.name in mine})
     sources = (*values.pop("source"), *mine.pop("log_file"))
     typed, mine["mapping"] = every_mapping(mine.get("mapping", ()))
-    return CommandLine(sources, mine.pop("strict"), typed, cast(JobOptions, mine), output)
+    return CommandLine(sources, mine.pop("strict"), typed, cast("JobOptions", mine), output)
 
 
 def window_options(command: Decorated) -> Decorated:
@@ -199,3 +205,26 @@ def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:
     for decorate in reversed(decorators):
         command = decorate(command)
     return command
+
+
+AMOUNT = Checked("number", bounded(float, "is not an amount; write a number above 0", above=0))
+_ACCELERATORS = option("Cost", "--accelerators", metavar="N", type=AMOUNT, help="Accelerators the job holds.")
+_PER_HOUR = option(
+    "Cost",
+    "--price-per-hour",
+    metavar="P",
+    type=AMOUNT,
+    help="Price of one accelerator for an hour; needs --accelerators.",
+)
+
+
+def cost_options(command: Callable[..., int]) -> Callable[..., int]:
+    """The two options; the command is given `price`, None where no accelerators are named."""
+
+    @wraps(command)
+    def priced(*args: Any, **values: Any) -> int:
+        price = price_of(values.pop("accelerators"), values.pop("price_per_hour"))
+        return command(*args, **values, price=price)
+
+    both: Callable[..., int] = _ACCELERATORS(_PER_HOUR(priced))
+    return both

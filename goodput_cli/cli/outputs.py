@@ -55,12 +55,14 @@ def plan_outputs(
     charts: bool = False,
 ) -> Outputs[Answer]:
     """What will be written where: standard output gets the format asked for, or the table if nothing else is asked.
+    force: as in `replaces`.
 
     load: from a format's name to the function that writes it; `UsageError` if there is none for this answer.
     charts: whether the answer has one; what draws it is started, if a format shows it.
     `UsageError`: an ending that names no format, a file that exists (without `force`) or is itself a source, a file
     named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
     """
+    force = replaces(force)
     files = [(Path(path), format_of(path)) for path in paths]
     if len({writable(path, sources, force).resolve() for path, _ in files}) < len(files):
         raise UsageError("two --output options name the same file")
@@ -68,17 +70,23 @@ def plan_outputs(
     if name and is_binary(name) and is_terminal():
         raise UsageError(f"{name} is not for a terminal; write a file with -o, or pipe it into one")
     if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
-        _start_to_draw()
+        start_to_draw()
     written = tuple(OutputFile(path, load(file_format)) for path, file_format in files)
     return Outputs(load(name) if name else None, written, force)
 
 
-def _start_to_draw() -> None:
+def start_to_draw() -> None:
     """Start what draws charts, until the command ends: while logs are read, nobody waits for it."""
     from goodput_cli.report.html import drawing_process
 
     drawing_process.start()
     click.get_current_context().call_on_close(drawing_process.stop)
+
+
+def replaces(force: bool) -> bool:
+    """Whether reports that exist are written anew: with `--force`, and in continuous integration, where a step that
+    runs a second time finds what it left: GitHub, GitLab and most others set `CI`. A log that is read never is."""
+    return force or os.environ.get("CI", "").strip().lower() not in ("", "0", "false", "no")
 
 
 def writable(path: Path, sources: Sequence[str], force: bool) -> Path:
@@ -88,8 +96,11 @@ def writable(path: Path, sources: Sequence[str], force: bool) -> Path:
         raise UsageError(f"{path}: is a folder; name a file in it")
     if not folder.is_dir():
         raise UsageError(f"{path}: the folder {folder} does not exist; create it first")
-    if path.exists() and any(os.path.exists(source) and os.path.samefile(path, source) for source in sources):
-        raise UsageError(f"{path}: is one of the logs to be read; choose another file for the report")
+    if path.exists():
+        from goodput_cli.sources.files import source_behind
+
+        if source_behind(path, sources) is not None:
+            raise UsageError(f"{path}: is one of the logs to be read; choose another file for the report")
     if path.exists() and not force:
         raise exists(path)
     if not os.access(folder, os.W_OK):

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from goodput_cli.cli.completion import FILE
 from goodput_cli.cli.console import print_message
-from goodput_cli.cli.lazy import LazyGroup
+from goodput_cli.cli.group import FILE, LazyGroup
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import Declared
 
@@ -102,8 +101,7 @@ class GroupedCommand(click.Command):
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            from goodput_cli.cli.environment import misread_variables
-            from goodput_cli.cli.settings import load_defaults
+            from goodput_cli.cli.settings import load_defaults, misread_variables
 
             variables = {
                 one.envvar: one.gate

@@ -1,33 +1,84 @@
-"""What the commands share: from the options as typed to an answer, and from there to where it is written."""
+"""What the commands share: from the options as typed to an answer, and from there to where it is written.
+
+What a command says on standard error beside its answer: composed here, in one order, by how much is wanted.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 import click
 
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.api.options import JobOptions
-from goodput_cli.cli.console import print_message, print_messages, print_safely
-from goodput_cli.cli.interrupts import raise_what_was_lost
+from goodput_cli.cli.console import (
+    is_terminal,
+    print_message,
+    print_messages,
+    print_safely,
+    raise_what_was_lost,
+    reading_progress,
+)
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.outputs import AnswerRenderer, Outputs, plan_outputs
-from goodput_cli.cli.progress import reading_progress
-from goodput_cli.cli.remarks import Verbosity, remarks
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet
 from goodput_cli.report.base import Offer, load_sheet_renderer
+from goodput_cli.report.messages import diagnostic_lines, explaining_line, strict_lines
 from goodput_cli.vocabulary.text import safe
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
     from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.results import Analysis
-    from goodput_cli.analysis.threshold import Threshold
+    from goodput_cli.analysis.threshold import Expression, Threshold
+    from goodput_cli.api.keywords import JobOptions
+
+
+@dataclass(frozen=True)
+class Verbosity:
+    """How much to say."""
+
+    quiet: bool = False
+    """Only what fails the run."""
+    verbose: bool = False
+    """Every place of every diagnostic."""
+    strict: bool = False
+    """What looks wrong fails the run."""
+
+
+class Once:
+    """Lets each diagnostic through once: an answer that is given again and again finds the same ones."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str]] = set()
+
+    def new(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """Those that were not there before."""
+        new = [one for one in diagnostics if (one.code, one.message) not in self._known]
+        self._known.update((one.code, one.message) for one in new)
+        return new
+
+
+def remarks(
+    volume: Verbosity,
+    diagnostics: Sequence[Diagnostic],
+    cautions: Iterable[str] = (),
+    thresholds: Callable[[bool], Iterable[str]] = lambda _: (),
+) -> Iterator[str]:
+    """Diagnostics, cautions about how thresholds are judged, and the thresholds, each as lines that are safe to show.
+
+    thresholds: the lines of them, called with whether those that passed are said too.
+    """
+    if not volume.quiet:
+        yield from diagnostic_lines(diagnostics, every_place=volume.verbose)
+        yield from explaining_line(diagnostics)
+        yield from cautions
+    yield from strict_lines(diagnostics, quiet=volume.quiet) if volume.strict else ()
+    yield from thresholds(not volume.quiet)
+
 
 Answer = TypeVar("Answer")
 CLOUD_LOGGING = "cloud-logging://"
@@ -53,7 +104,7 @@ class Session(Generic[Answer]):
     def analyze(
         self,
         *,
-        thresholds: Sequence[ThresholdExpression] = (),
+        thresholds: Sequence[Expression] = (),
         window: Sequence[str | int] = (),
         every: int | None = None,
         price: Price | None = None,
@@ -104,22 +155,31 @@ def open_session(
     jobs: Sequence[str] = (),
     *,
     charts: bool = False,
+    screen: AnswerRenderer[Answer] | None = None,
 ) -> Session[Answer]:
     """A session from a command line; nothing is read yet, but where to write is checked.
 
     load: from a format's name to the function that writes the command's answer in it.
     jobs: those named, in comparisons.
     charts: whether the answer has one.
+    screen: what writes on standard output, if not a format.
     """
     output = line.output
     sources = sources_of(line, jobs)
+    outputs = plan_outputs(output.format_, output.output, sources, load, force=output.force, charts=charts)
     return Session(
         sources=sources,
-        outputs=plan_outputs(output.format_, output.output, sources, load, force=output.force, charts=charts),
+        outputs=outputs if screen is None else replace(outputs, stdout=screen),
         options=line.library,
         volume=Verbosity(output.quiet, output.verbose, line.strict),
         shows_progress=not (output.no_progress or output.quiet),
     )
+
+
+def is_brief(line: CommandLine, *, full: bool) -> bool:
+    """Whether an answer goes to a terminal alone, as the table, and nobody asked for all of it."""
+    output = line.output
+    return is_terminal() and output.format_ in (None, "table") and not (output.output or output.verbose or full)
 
 
 def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:

@@ -2,23 +2,197 @@
 
 A file counts below the command line and the environment. It may come with a folder that nobody has looked at, so it
 cannot say what is read or written, nor keep a command quiet about it.
+
+The file of settings, `goodput.toml` or `[tool.goodput]` of `pyproject.toml`: found from here upward, and read.
+
+Environment variables that look like options and are none: a gate that is misspelled there would never fail.
+
+The mappings that count for a command: those that were typed, those of the project, and those of the person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
-from goodput_cli.cli.completion import FileName
-from goodput_cli.cli.mappings import NAME as MAPPINGS
-from goodput_cli.cli.mappings import with_personal
-from goodput_cli.cli.settings_file import WITHOUT, Settings, find_settings, named_settings, working_folder
-from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.cli.group import FileName
+from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.vocabulary.likely import did_you_mean, likeness
 from goodput_cli.vocabulary.text import safe
+
+FILE_NAMES = ("goodput.toml", "pyproject.toml")
+"""In the order in which they are looked for in a folder."""
+WITHOUT = "; --no-config leaves it out"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A file of settings."""
+
+    shown: str
+    """Its path as messages show it."""
+    table: Mapping[str, Any]
+    """What it says, unchecked."""
+
+
+def find_settings(folder: Path) -> Settings | None:
+    """The nearest file with settings, in `folder` or above it, up to the root of the repository or of the disk."""
+    for place in (folder, *folder.parents):
+        for name in FILE_NAMES:
+            settings = _read(place / name) if _is_file(place / name) else None
+            if settings is not None:
+                return settings
+        if _exists(place / ".git"):
+            return None
+    return None
+
+
+def named_settings(path: str) -> Settings:
+    """The file that was named. `UsageError` if there is none, or nothing in it is meant for goodput."""
+    if not _is_file(Path(path)):
+        raise UsageError(f"{path}: there is no such file of settings")
+    settings = _read(Path(path))
+    if settings is None:
+        raise UsageError(f"{path}: has no table [tool.goodput]")
+    return settings
+
+
+def _read(path: Path) -> Settings | None:
+    """The settings in a file; None where a `pyproject.toml` has none."""
+    from tomllib import TOMLDecodeError  # few runs have a file
+
+    from goodput_cli.vocabulary.toml import read_toml
+
+    shown = safe(_shown(path))
+    try:
+        text = path.read_bytes().decode()
+        table: Any = read_toml(text, parse_float=str)
+    except OSError as error:
+        raise GoodputError(f"{shown}: cannot be read: {error.strerror or error}{WITHOUT}") from error
+    except (UnicodeDecodeError, TOMLDecodeError) as error:
+        raise UsageError(f"{shown}: is not TOML: {safe(str(error))}{WITHOUT}") from None
+    if path.name == FILE_NAMES[1]:
+        table = _inside(_inside(table, "tool"), "goodput")
+        if table is None:
+            return None
+    if not isinstance(table, dict):
+        raise UsageError(f"{shown}: tool.goodput: is a table")
+    return Settings(shown, table)
+
+
+def _inside(table: Any, key: str) -> Any:
+    return table.get(key) if isinstance(table, dict) else None
+
+
+def _shown(path: Path) -> str:
+    """As short as it can be without climbing more than it must."""
+    try:
+        relative = os.path.relpath(path)
+    except (OSError, ValueError):
+        return str(path)
+    return relative if not relative.startswith(os.path.join("..", "..")) else str(path)
+
+
+def working_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path(os.devnull)  # it was removed: nothing is above it
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+_PREFIX = "GOODPUT_"
+_KUBERNETES = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT|_PORT$|_PORT_")
+"""Of the names that Kubernetes gives every pod for a service: with one named goodput they begin as ours do."""
+_NEAR = 0.75
+_VERY_NEAR = 0.88
+"""Where the name of the command is left out."""
+
+
+def misread_variables(command: str, options: Mapping[str, bool], environment: Mapping[str, str]) -> Iterator[str]:
+    """A warning for each variable that was probably meant for a command and is not read, or is a gate and empty.
+
+    options: the names of the variables that the command reads, such as `GOODPUT_ANALYZE_FAIL_UNDER`, and whether each
+    one is a gate.
+    """
+    own = f"{_PREFIX}{command.upper().replace('-', '_')}_"
+    gates = [name for name, is_gate in options.items() if is_gate]
+    for name in sorted(environment):
+        if name in gates and not environment[name].strip():
+            yield f"warning: the variable {name} is empty, which is no gate"
+        if name in options or not name.upper().startswith(_PREFIX) or _KUBERNETES.search(name.upper()):
+            continue
+        meant = _meant(name.upper(), own, list(options), gates)
+        if meant:
+            yield f"warning: the variable {safe(name)} is not read; {meant} is"
+
+
+def _meant(name: str, own: str, options: Sequence[str], gates: Sequence[str]) -> str | None:
+    """The variable that is probably meant by another one. own: what those of the command begin with."""
+    if name.startswith(own):
+        return _nearest(name, options, own, _NEAR)
+    without_command = _nearest(name, gates, own, _VERY_NEAR)
+    if without_command is not None or likeness(name[: len(own)], own) < _VERY_NEAR:
+        return without_command
+    return max(gates, key=lambda one: likeness(name, one), default=None)  # the command is misspelled
+
+
+def _nearest(name: str, known: Sequence[str], own: str, least: float) -> str | None:
+    """That of some variables of a command whose own part is nearest."""
+    part = name.removeprefix(own).removeprefix(_PREFIX)
+    best = max(known, key=lambda one: likeness(part, one.removeprefix(own)), default=None)
+    return best if best is not None and likeness(part, best.removeprefix(own)) >= least else None
+
+
+NAME = "mapping"
+"""Of the option, and of the table of a project's settings that declares log formats."""
+
+
+def personal_mappings() -> list[str]:
+    """The files `~/.config/goodput/mappings/*.toml`, in order of their names."""
+    try:
+        home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        return sorted(str(file) for file in (home / "goodput" / "mappings").glob("*.toml") if file.is_file())
+    except (OSError, RuntimeError):  # nobody's home
+        return []
+
+
+def with_personal(context: click.Context, command: click.Command) -> None:
+    """Let a person's mappings count below those of the project, which are among the defaults already."""
+    if any(option.name == NAME for option in command.params):
+        defaults = dict(context.default_map or {})
+        if found := personal_mappings():
+            context.default_map = {**defaults, NAME: [*defaults.get(NAME, ()), *found]}
+
+
+def every_mapping(typed: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The mappings of the command line, and all that count: of those of one name the first. typed: the option's value,
+    which is the defaults' where nothing was typed."""
+    context = click.get_current_context(silent=True)
+    defaults: Sequence[str] = () if context is None else (context.default_map or {}).get(NAME, ())
+    if context is None or context.get_parameter_source(NAME) is not click.core.ParameterSource.DEFAULT_MAP:
+        return tuple(typed), tuple(dict.fromkeys((*typed, *defaults)))
+    return (), tuple(typed)
+
 
 JOBS = "job"
 """The table of tables that hold the settings of single jobs."""
@@ -43,7 +217,7 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     reader = _Reader(settings, context)
     tables = {key: value for key, value in settings.table.items() if isinstance(value, dict)}
     top = {key: value for key, value in settings.table.items() if key not in tables}
-    jobs, mappings = tables.pop(JOBS, {}), tables.pop(MAPPINGS, {})
+    jobs, mappings = tables.pop(JOBS, {}), tables.pop(NAME, {})
     reader.check_names(tables)
     analyze = _analyze_command(context)
     shared = _sharing(command, analyze)
@@ -51,9 +225,9 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     own = tables.get(command.name or "", {})
     defaults |= reader.read(own, f"{command.name}.", command, lambda _: True)
     defaults |= reader.read(_of_job(jobs, job, command, settings), f"{JOBS}.{job}.", analyze, shared)
-    if mappings and any(option.name == MAPPINGS for option in _options(command)):
-        named = defaults.get(MAPPINGS, [])
-        defaults[MAPPINGS] = [*([named] if isinstance(named, str) else named), settings.shown]  # it declares them
+    if mappings and any(option.name == NAME for option in _options(command)):
+        named = defaults.get(NAME, [])
+        defaults[NAME] = [*([named] if isinstance(named, str) else named), settings.shown]  # it declares them
     several = {option.name for option in _options(command) if option.multiple}
     return {
         name: [value] if name in several and not isinstance(value, list) else value for name, value in defaults.items()

@@ -1,9 +1,14 @@
-"""Diagnostics: what looked wrong in a log, said instead of clamped, zeroed or raised away."""
+"""Diagnostics: what looked wrong in a log, said instead of clamped, zeroed or raised away.
+
+Diagnostics of the reading, kept compactly until its end: millions of bad lines must not fill the memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Protocol, TypeVar
 
 from goodput_cli.diagnostics.codes import SEVERITIES, Severity, severity_of
@@ -70,3 +75,87 @@ def merge(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
         places = (before.where + diagnostic.where)[:MAX_PLACES]
         merged[key] = replace(before, count=before.count + diagnostic.count, where=places)
     return tuple(merged.values())
+
+
+MAX_NAMES = 50
+"""How many different names of a log (keys, event types) get a diagnostic of their own, per code."""
+MAX_NAME_LENGTH = 80
+FEW_PLACES = 20
+"""How many places an `info` diagnostic names: it changes no number, so a few examples do."""
+
+_WIDTH = 3  # numbers per place: source, line, entry
+_SLACK = 4
+
+
+@dataclass
+class _Collected:
+    """What was noticed under one code and message."""
+
+    count: int = 0
+    """How often."""
+    places: array[int] = field(default_factory=lambda: array("q"))
+    """`_WIDTH` numbers a place, one place after the other."""
+
+
+class DiagnosticCollector:
+    """Collects what is noticed by code and message; `diagnostics` gives each its severity and its places."""
+
+    def __init__(self) -> None:
+        self._collected: dict[tuple[str, str], _Collected] = {}
+        """By code and message."""
+        self._names: dict[str, set[str]] = {}
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        source: int,
+        lines: Sequence[int],
+        entries: Sequence[int] = (),
+        count: int | None = None,
+    ) -> None:
+        """Something noticed at each of `lines` of a source; `entries`: codes of their Cloud Logging entries, if they
+        have. Raises ValueError for a code without a row in the table of codes.
+
+        count: how often it was noticed, if only the first MAX_PLACES lines are given.
+        """
+        limit = _limit(code)
+        same = self._collected.setdefault((code, message), _Collected())
+        same.count += len(lines) if count is None else count
+        for at, line in enumerate(lines[:limit]):
+            same.places.extend((source, line, entries[at] if entries else -1))
+        if len(same.places) > _SLACK * limit * _WIDTH:
+            same.places = array("q", [number for place in _first(same.places, limit) for number in place])
+
+    def bounded(self, code: str, name: str) -> str:
+        """A name taken from a log, fit for a message: shortened, and `(others)` once there are too many of them."""
+        names = self._names.setdefault(code, set())
+        shown = name if len(name) <= MAX_NAME_LENGTH else f"{name[:MAX_NAME_LENGTH]}…"
+        if shown not in names and len(names) >= MAX_NAMES:
+            return "(others)"
+        names.add(shown)
+        return shown
+
+    def diagnostics(self, sources: Sequence[str], entries: Sequence[tuple[str, str, str]]) -> tuple[Diagnostic, ...]:
+        """Everything noticed, in order of code and message, places in order of source and line."""
+        diagnostics = []
+        for (code, message), same in sorted(self._collected.items(), key=itemgetter(0)):
+            places = _places(_first(same.places, _limit(code)), sources, entries)
+            diagnostics.append(Diagnostic.of(code, message, same.count, tuple(places)))
+        return tuple(diagnostics)
+
+
+def _limit(code: str) -> int:
+    return FEW_PLACES if severity_of(code) == "info" else MAX_PLACES
+
+
+def _first(flat: array[int], limit: int) -> list[tuple[int, int, int]]:
+    """The first places in order of source and line, in whatever order the parts of a block were decoded."""
+    return sorted(zip(flat[0::_WIDTH], flat[1::_WIDTH], flat[2::_WIDTH], strict=True))[:limit]
+
+
+def _places(
+    places: Sequence[tuple[int, int, int]], sources: Sequence[str], entries: Sequence[tuple[str, str, str]]
+) -> Iterable[str]:
+    for source, line, entry in places:
+        yield entries[entry][2] if line <= 0 and entry >= 0 else f"{sources[source]}:{line}"

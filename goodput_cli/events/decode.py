@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.columnar.block import LazyRecords
 from goodput_cli.events.columnar.columns import Columns, Wrapping
-from goodput_cli.events.details import Details
+from goodput_cli.events.details import Details, Interner
 from goodput_cli.events.envelope import (
     INSERT_ID,
     MESSAGE,
@@ -34,22 +34,24 @@ from goodput_cli.events.envelope import (
     numbered_writers,
 )
 from goodput_cli.events.formats.base import Entry, Format, Output, Records
-from goodput_cli.events.grouped import places_of_keys, same_name, take, without_nulls
 from goodput_cli.events.growing import constant
 from goodput_cli.events.hints import Hints
-from goodput_cli.events.interner import Interner
+from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.recognise import Recogniser
+from goodput_cli.events.recognise import Recogniser, places_of_keys, same_name, take, without_nulls
 from goodput_cli.events.rows import Origin, RowBuilder, build_table, joined
 from goodput_cli.events.schema import NONE, EventLog, LogFormat, Metric
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
 from goodput_cli.events.wrapped_lines import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.sources.base import Record
-from goodput_cli.vocabulary.zones import AUTO, load_zone
+from goodput_cli.vocabulary.when import AUTO, load_zone
 
+_OF_CLUSTER = frozenset({"kind", "message"})
+"""One of these is a key of what a cluster says."""
 _STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
 _OTHER_LINES = ("other_output", "lines of containers that say nothing about time")
+_MOST_STEPS = 1_000_000_000
 _OTHER = ("other_output", "JSON objects among text that no log format recognises")
 
 
@@ -78,6 +80,8 @@ class Decoder:
         self._stray = _STRAY if parsed.text is None else _OTHER
         if parsed.text is not None:
             self._output.texts.add(code, parsed.text)
+        elif parsed.modified_ns is not None:
+            self._output.texts.written(code, parsed.modified_ns)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
@@ -133,9 +137,11 @@ class Decoder:
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(more=more), DiagnosticCollector()
         metrics: tuple[Metric, ...] = ()
+        observed = NO_OBSERVATIONS
         if output.texts:
-            of_text, metrics = self._of_text(sources, notes)
+            of_text, metrics, observed = self._of_text(sources, notes)
             columns = joined(columns, of_text)
+        _note_counters(columns, notes)
         table = build_table(
             columns,
             jobs=self._jobs.values(),
@@ -145,7 +151,7 @@ class Decoder:
             entries=entries,
             writers=output.writers.values(),
         )
-        table = replace(table, metrics=metrics)
+        table = replace(table, metrics=metrics, observed=observed)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if self._zones is not None:
@@ -156,21 +162,24 @@ class Decoder:
 
     def _of_text(
         self, sources: Sequence[str], notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...]]:
-        """Columns of what sources of text gave so far, and what was measured."""
+    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], Observed]:
+        """Columns of what sources of text gave so far, what was measured, and what was seen of deaths."""
         from goodput_cli.events.text.collected import Texts  # few logs hold text
 
         texts = Texts(self._output.texts)
-        rows, formats = texts.rows(sources, self._hints, replace(self._output, notes=notes), self._jobs)
+        output = replace(self._output, notes=notes)
+        rows, formats = texts.rows(sources, self._hints, output, self._jobs)
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
-        return rows.columns(), tuple(texts.metrics)
+        return rows.columns(), tuple(texts.metrics), texts.observed(sources, self._hints, output)
 
     def _decode_bare(self, group: Records) -> bool:
         """Decode a group unless it is one of envelopes."""
         if PAYLOAD in group.keys:
             return False
+        if self._observe(group):
+            return True
         if TEXT_PAYLOAD in group.keys:
             stamps = self._envelopes.stamps(group.records)
             codes = self._codes_of_entries(group.records, stamps)
@@ -178,6 +187,17 @@ class Decoder:
             self._unrecognised(group, np.flatnonzero(~read))
             return True
         self._decode_shape(group)
+        return True
+
+    def _observe(self, group: Records) -> bool:
+        """Collect what a cluster says of pods and of exceptions; False where the records are something else."""
+        if _OF_CLUSTER.isdisjoint(group.keys) or not len(group):
+            return False
+        from goodput_cli.events.cluster import is_of_cluster, observe  # few logs hold any
+
+        if not is_of_cluster(group.keys, group.records[0]):
+            return False
+        observe(group, self._output, self._hints.mappings.ruleset.causes)
         return True
 
     def _unwrap(self, group: Records, nulls: bool) -> Records:
@@ -292,3 +312,14 @@ class Decoder:
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         self._output.report(*self._stray, records, list(places))
+
+
+def _note_counters(columns: Mapping[str, NDArray[Any]], notes: DiagnosticCollector) -> None:
+    """Numbers of steps that no job reaches: they count tokens, samples or times."""
+    step = columns["step"]
+    if len(step) and step.max() > _MOST_STEPS:
+        message = f"numbers of steps above {_MOST_STEPS:,}: they count something else, such as samples, tokens or times"
+        high = np.flatnonzero(step > _MOST_STEPS)
+        for source in np.unique(columns["source"][high]).tolist():
+            rows = high[columns["source"][high] == source]
+            notes.add("counter_is_no_step", message, source, np.sort(columns["line"][rows])[:1].tolist(), (), len(rows))

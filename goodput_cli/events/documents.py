@@ -7,24 +7,26 @@ bytes, so a document need not consist of lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from goodput_cli.events.columnar.templates import Templates
-from goodput_cli.events.formats import sacct, timeless
+from goodput_cli.events.formats import sacct, timeless, tracked
 from goodput_cli.events.hints import Hints
-from goodput_cli.events.json.lines import JsonLines
-from goodput_cli.events.json.objects import JsonObjects
+from goodput_cli.events.json_documents import JsonLines, JsonObjects
 from goodput_cli.events.parsed import DocumentReader, Parsed
 from goodput_cli.sources.base import Batch, RawBatch
-from goodput_cli.sources.endings import is_event_file
+from goodput_cli.sources.blocks import is_event_file
+from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
 
 
 def says_something(head: bytes, hints: Hints | None = None) -> bool:
     """Whether a document that begins like this is a table or text that some format knows."""
     hints = hints or Hints()
     reader = _of_text(RawBatch("", 1, head), hints)
-    return reader is not None and (not reader.by_line or hints.mappings.ruleset.knows(head))
+    rules = hints.mappings.ruleset
+    return reader is not None and (not reader.by_line or rules.knows(head) or rules.observes(head))
 
 
 def document_reader(batch: RawBatch, templates: Templates | None = None, hints: Hints | None = None) -> DocumentReader:
@@ -35,6 +37,9 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, hints: 
 
         if EventFile.begins(batch.data):
             return EventFile()
+    tracker = _of_tracker(batch, hints)
+    if tracker is not None:
+        return tracker
     if JsonObjects.begins(batch.data):
         return JsonObjects()
     python = batch.data.startswith(b"{'")  # a dict as Python prints it, which is no JSON
@@ -43,6 +48,22 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, hints: 
         if reader is not None:
             return reader
     return JsonLines(templates)
+
+
+def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
+    """What reads a file of an experiment tracker; None for any other."""
+    if store_file(batch.source) is not None:
+        from goodput_cli.events.trackers.mlflow import reader_of
+
+        return reader_of(batch.source)
+    side = side_log(batch.source)
+    if not (batch.data.startswith(b":W&B") or side is not None or batch.source.endswith(RUN_FILE_ENDING)):
+        return None
+    from goodput_cli.events.trackers.wandb import RunFileReader, SideLogReader
+
+    if RunFileReader.begins(batch.source, batch.data):
+        return RunFileReader((hints or Hints()).mappings.ruleset)
+    return None if side is None else SideLogReader(side)
 
 
 def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
@@ -54,7 +75,11 @@ def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
     by_delimiter = mappings.delimiters
 
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
-        if columns >= sacct.HEADER or columns >= timeless.COLUMNS:
+        if (
+            columns >= sacct.HEADER
+            or timeless.kind_of(columns) is not None
+            or any(columns >= one for one in tracked.HEADERS)
+        ):
             return True
         row = dict.fromkeys(columns, "1")
         return any(rule.has_keys(row) for rule in by_delimiter.get(delimiter, ()))
@@ -62,7 +87,7 @@ def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
     delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*sacct.DELIMITERS, *by_delimiter)))
     if delimiter is not None:
         return Table(delimiter)
-    return TextLines(mappings.ruleset) if is_text(batch.data, mappings.ruleset) else None
+    return TextLines(mappings.ruleset, batch.source) if is_text(batch.data, mappings.ruleset) else None
 
 
 def _may_be_text(data: bytes) -> bool:
@@ -89,7 +114,8 @@ class Documents:
             if reader is not None:
                 yield reader.finish()
             reader = self._readers[batch.source] = document_reader(batch, self._templates, self._hints)
-        yield reader.feed(batch)
+        parsed = reader.feed(batch)
+        yield parsed if batch.modified_ns is None else replace(parsed, modified_ns=batch.modified_ns)
 
     def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
         """The records of batches whose documents come one after the other, each with the name of its source."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import option
@@ -36,36 +36,50 @@ def _read_start(value: str | When) -> When:
     return when
 
 
-class HintOptions(TypedDict, total=False):
-    """Hints as arguments, for editors and type checkers. Each is described at the field of `Hints` of its name."""
-
-    mapping: tuple[str, ...]
-    year: int | None
-    clock_start: When | str | None
-    tensorboard_tag: str | None
-    exact_run_name: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hints:
     """What the person who asks knows and the log does not say."""
 
     mapping: tuple[str, ...] = option(
-        (), WHAT, "A log format of your own: TOML (docs/mappings.md).", metavar="FILE", read=os.fspath
+        (),
+        WHAT,
+        "A log format of your own: TOML (docs/mappings.md).",
+        about="Files that declare log formats.",
+        metavar="FILE",
+        read=os.fspath,
     )
-    """Files that declare log formats."""
-    year: int | None = option(None, WHAT, "The year of stamps that name none.", metavar="YYYY", read=_read_year)
-    """Of stamps in text without one; None for that of the stamps around them, or of the file's last change."""
+    year: int | None = option(
+        None,
+        WHAT,
+        "The year of stamps that name none.",
+        about="The year of stamps without one; None for that of stamps around them, or of the file's last change.",
+        metavar="YYYY",
+        read=_read_year,
+    )
     clock_start: When | None = option(
-        None, WHAT, "When a text without any time began.", names=("--start",), metavar="TIME", read=_read_start
+        None,
+        WHAT,
+        "When a text without any time began.",
+        about="When text in which no line has a time began; None: what it says ends when the file was last changed.",
+        accepts="When | str | None",
+        names=("--start",),
+        metavar="TIME",
+        read=_read_start,
     )
-    """Of text in which no line has a time; None: what it says ends when the file was last changed."""
     tensorboard_tag: str | None = option(
-        None, WHAT, "The scalar of event files whose steps count.", metavar="TAG", read=str
+        None,
+        WHAT,
+        "The scalar of event files whose steps count.",
+        about="The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest.",
+        metavar="TAG",
+        read=str,
     )
-    """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
-    exact_run_name: bool = option(False, WHAT, "Runs of ML Diagnostics whose names differ are different jobs.")
-    """Whether runs whose names differ in their time of start are jobs of their own."""
+    exact_run_name: bool = option(
+        False,
+        WHAT,
+        "Runs of ML Diagnostics whose names differ are different jobs.",
+        about="Whether runs whose names differ in their time of start are jobs of their own.",
+    )
     job_name: str | None = None
     """What text, which names no job, is called."""
     samples: bool = True

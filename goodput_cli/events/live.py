@@ -12,7 +12,7 @@ from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import ReadContext, SourceFilter
 from goodput_cli.sources.follow import Follower, follow
-from goodput_cli.vocabulary.zones import AUTO
+from goodput_cli.vocabulary.when import AUTO
 
 
 class LiveLog:

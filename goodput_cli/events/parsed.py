@@ -31,6 +31,8 @@ class Parsed:
     block: Block | None = None
     first_line: int = 1
     """The number of the first line of `block`."""
+    modified_ns: int | None = None
+    """When the document was last written to, where its reader does not say it."""
     text: TextPart | None = None
     """What lines of text said, if the document is one of text."""
 

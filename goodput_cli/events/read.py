@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import BinaryIO
+
+import numpy as np
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.hints import Hints
-from goodput_cli.events.schema import EventLog
+from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
-from goodput_cli.vocabulary.zones import AUTO, load_zone
+from goodput_cli.vocabulary.when import AUTO, load_zone
 
 
 def read_events(
@@ -39,7 +42,15 @@ def read_events(
     load_zone(timezone)
     notices: list[Diagnostic] = []
     wanted = wanted or SourceFilter()
-    context = ReadContext(notices.append, stdin, progress, wanted=wanted, notice=notice, is_log=is_log(hints))
+    context = ReadContext(
+        notices.append,
+        stdin,
+        progress,
+        wanted=wanted,
+        notice=notice,
+        is_log=is_log(hints),
+        gives_steps=gives_steps(hints),
+    )
     batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(batches))
     return decode_batches(batches, timezone, context, notices, hints)
@@ -48,6 +59,17 @@ def read_events(
 def is_log(hints: Hints | None) -> Callable[[bytes], bool]:
     """What says whether text that begins like this is a log."""
     return lambda head: says_something(head, hints)
+
+
+def gives_steps(hints: Hints | None) -> Callable[[Iterator[Batch]], bool]:
+    """What says whether a document gives steps, as far as its first block tells."""
+
+    def ask(batches: Iterator[Batch]) -> bool:
+        context = ReadContext(lambda _: None)
+        log = decode_batches([islice(batches, 1)], AUTO, context, [], hints)
+        return bool(np.isin(log.table.kind, (Kind.STEP, Kind.FINISHED)).any())
+
+    return ask
 
 
 def decode_batches(

@@ -2,6 +2,8 @@
 
 One row is one fact of one job. A log of any format becomes an `EventTable`: plain NumPy columns, so that
 the engine can work on all events at once and ten million of them fit in memory.
+
+Where events end: nearly all of them when they begin, so that only the other ends are held.
 """
 
 from __future__ import annotations
@@ -14,11 +16,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import Patched
-from goodput_cli.events.end_times import taken_ends
+from goodput_cli.arrays import I64, Patched, Rows, patched
+from goodput_cli.events.observations import NO_OBSERVATIONS, Observed
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+
+def end_times(time: I64, rows: Rows, own: I64) -> I64 | Patched:
+    """`time` with these sorted rows' own ends (ns); the very array `time` if there are none."""
+    return patched(time, rows, own) if len(rows) else time
+
+
+def taken_ends(ends: Patched, rows: NDArray[Any], time: I64) -> I64 | Patched:
+    """The ends of some rows, an index array or a mask. time: of the same rows."""
+    return end_times(time, *ends.patches_of(rows))
+
+
+def lasting(time: I64, ends: I64 | Patched) -> Rows:
+    """Rows that end later than they begin."""
+    if not isinstance(ends, Patched):
+        return np.flatnonzero(ends > time)
+    return np.asarray(ends.rows[ends.own > time[ends.rows]])
+
 
 ASYNCHRONOUS = (("asynchronous", True),)
 """The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
@@ -31,6 +51,12 @@ none."""
 
 PREEMPTED = (("reached_preemption", True),)
 """The detail of a heartbeat that announces a preemption; Orbax' saves have the same pair among theirs."""
+
+
+BETWEEN_STEPS = (("between_steps", True),)
+"""The detail of the beginning of a load of data that kept training waiting between two steps."""
+CLOCK_STEP = "clock_step"
+"""The key in the detail of a heartbeat that says by how much (ns) the clock was set forward just before."""
 
 
 class Kind(IntEnum):
@@ -168,6 +194,8 @@ class EventTable:
     numbers)."""
     metrics: tuple[Metric, ...] = ()
     """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
+    observed: Observed = NO_OBSERVATIONS
+    """What lines say about deaths, of all jobs of the log. It feeds no figure of the ledger."""
 
     def __len__(self) -> int:
         return len(self.time)

@@ -75,8 +75,8 @@ def json_in(text: object) -> Record | None:
     one that names its job. None where it is none."""
     if not isinstance(text, str) or "{" not in text:
         return None
-    from goodput_cli.events.json.lines import BadLineError, parse
-    from goodput_cli.events.text.prefixes import bare  # few logs hold text
+    from goodput_cli.events.json_documents import BadLineError, parse
+    from goodput_cli.events.text.stamps import bare  # few logs hold text
 
     body = bare(text.strip()).text
     begin = body.find("{")

@@ -7,23 +7,24 @@ for job in goodput_cli.jobs("logs/").jobs:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import JobOptions, Reading, Source, addresses, readable, spelled_out, split
+from goodput_cli.api.options import JOB, Reading, Source, addresses, readable, split, takes
 from goodput_cli.errors import SourceError
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.jobs.summarise import JobList, SortKey
+    from goodput_cli.analysis.jobs import JobList, SortKey
     from goodput_cli.analysis.question import Question
+    from goodput_cli.api.keywords import JobOptions
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
     from goodput_cli.fleet.passes.plan import Outcome
-    from goodput_cli.fleet.passes.work import Origin
+    from goodput_cli.fleet.passes.work import DocumentRow, Origin
 
 
-@spelled_out(JobOptions)
+@takes(JOB)
 def jobs(
     sources: Source | Sequence[Source],
     *,
@@ -56,6 +57,7 @@ def jobs(
     diagnostics = reading_diagnostics(outcome.rows, of_listing)
     if not outcome.answers:
         raise _nothing(outcome, reading.job_name, diagnostics)
+    diagnostics = (*_without_a_line(outcome.rows), *diagnostics)
     return job_list(list(outcome.answers.values()), diagnostics, sort, limit)
 
 
@@ -78,7 +80,7 @@ def _both_passes(
     reading: Reading, question: Question, uris: list[str], jobs_done: Callable[[int, int], None] | None
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
-    from goodput_cli.events.documents import says_something
+    from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.fleet.passes.engine import InProcess
     from goodput_cli.fleet.passes.plan import Plan, run_passes
     from goodput_cli.fleet.passes.work import Local, Task
@@ -86,7 +88,9 @@ def _both_passes(
 
     of_listing: list[Diagnostic] = []
     hints = reading.hints.checked()
-    documents = list_documents(uris, ReadContext(of_listing.append, is_log=lambda head: says_something(head, hints)))
+    documents = list_documents(
+        uris, ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
+    )
     _raise_first(one.problem for one in documents)
     done = _Count(jobs_done)
     names = () if reading.job_name is None else (reading.job_name,)
@@ -108,6 +112,15 @@ class _Count:
         self.jobs += 1
         if self.tell is not None:
             self.tell(self.jobs, self.jobs)
+
+
+def _without_a_line(rows: Sequence[DocumentRow]) -> Iterator[Diagnostic]:
+    """The documents that have no job because they are empty: a list that is shorter than its logs says why."""
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+    names = tuple(row.document.name for row in rows if row.problem is None and not (row.lines or row.jobs))
+    if names:
+        yield Diagnostic.of("empty_logs", "empty logs, so that no job of theirs is listed", len(names), names)
 
 
 def _raise_first(problems: Iterable[str | None]) -> None:

@@ -15,15 +15,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from goodput_cli.api.options import SharedOptions, Source, addresses, spelled_out, split
+from goodput_cli.api.options import SHARED, Source, addresses, split, takes
 from goodput_cli.errors import GoodputError, NotEnoughData
-from goodput_cli.fleet.grouping import Grouping, GroupingOptions
 from goodput_cli.fleet.passes.engine import Workers, expected_seconds, worker_count
-from goodput_cli.fleet.question import FleetQuestion, Inventory, Tables
-from goodput_cli.vocabulary.option import declared
+from goodput_cli.fleet.question import FleetQuestion, Grouping, Inventory, Tables
+from goodput_cli.vocabulary.option import Keywords, declared
 from goodput_cli.vocabulary.text import plural, rough_duration
 
 if TYPE_CHECKING:
+    from goodput_cli.api.keywords import FleetOptions
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.fleet.passes.plan import Outcome
     from goodput_cli.fleet.passes.work import DocumentRow
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
-class FleetOptions(SharedOptions, GroupingOptions, total=False):
-    """How to read, how to account, and how to add up."""
+FLEET = Keywords.of("FleetOptions", "How to read, how to account, and how to add up.", Grouping, base=SHARED)
 
 
-@spelled_out(FleetOptions, Grouping)
+@takes(FLEET)
 def fleet_report(
     sources: Source | Sequence[Source],
     *,
@@ -125,19 +124,19 @@ class _Fleet:
             return self._report(fleet, outcome, lost, of_listing, store)
 
     def _listed(self, uris: Sequence[str]) -> tuple[list[Document], list[Diagnostic]]:
-        from goodput_cli.events.documents import says_something
+        from goodput_cli.events.read import gives_steps, is_log
         from goodput_cli.sources.base import ReadContext, list_documents
 
         of_listing: list[Diagnostic] = []
         hints = self._asked.reading.hints.checked()
-        context = ReadContext(of_listing.append, is_log=lambda head: says_something(head, hints))
+        context = ReadContext(of_listing.append, is_log=is_log(hints), gives_steps=gives_steps(hints))
         return list_documents(uris, context), of_listing
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
-        from goodput_cli.fleet.passes.accounting import AccountRuns, code_version
         from goodput_cli.fleet.passes.engine import open_engine
         from goodput_cli.fleet.passes.plan import Plan, run_passes
         from goodput_cli.fleet.passes.work import Local, Task
+        from goodput_cli.fleet.store.results import AccountRuns, code_version
         from goodput_cli.fleet.store.store import write_results
         from goodput_cli.sources.base import FILE_SCHEME, scheme_of
 
@@ -180,12 +179,11 @@ class _Fleet:
 
     def _summed(self, outcome: Outcome, store: Store) -> tuple[Fleet, list[NotAnalysed]]:
         """The results of all runs, added up, and what there are no results of."""
-        from goodput_cli.fleet.inventory.joining import JoinedAllocations
+        from goodput_cli.fleet.allocations import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
         from goodput_cli.fleet.report.rows import NotAnalysed
         from goodput_cli.fleet.totals.aggregate import Fleet
-        from goodput_cli.fleet.totals.run_amounts import Basis
-        from goodput_cli.fleet.totals.weeks import Calendar
+        from goodput_cli.fleet.totals.run_amounts import Basis, Calendar
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
@@ -235,7 +233,7 @@ class _Fleet:
         empty = [
             NotAnalysed("document", row.document.name, _why_empty(row))
             for row in outcome.rows
-            if row.problem is None and row.lines and not row.jobs and not row.other_jobs
+            if row.problem is None and not row.jobs and not row.other_jobs
         ]
         diagnostics = (
             *reading_diagnostics(outcome.rows, of_listing),
@@ -252,5 +250,7 @@ class _Fleet:
 
 
 def _why_empty(row: DocumentRow) -> str:
+    if not row.lines:
+        return "is empty"
     nameless = any(one.code == "missing_job_name" for one in row.of_lines)
     return "its events name no job" if nameless else "holds no event of goodput's formats"

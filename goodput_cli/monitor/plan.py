@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression
+from goodput_cli.analysis.threshold import Expression
 from goodput_cli.vocabulary.amounts import bounded, read_length
 from goodput_cli.vocabulary.option import option
 
@@ -55,5 +55,5 @@ class Plan:
         None, MONITOR, "For step deviations.  [default: of the log]", metavar="SECONDS", read=_seconds
     )
     """None, or 0: that of the log."""
-    thresholds: tuple[ThresholdExpression, ...] = ()
+    thresholds: tuple[Expression, ...] = ()
     """Judged at each update."""

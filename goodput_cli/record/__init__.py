@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .recorder import Recorder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Recorder", "__version__"]
 
 

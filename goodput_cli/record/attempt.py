@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 
 from . import ends
-from .clock import microseconds
-from .heartbeat import Heartbeat
-from .lines import PHASE, SPARE, STEP, VITAL, stamp
+from .clock import Heartbeat, microseconds
+from .lines import BETWEEN_STEPS, LOADING, LOADING_BEGINS, PHASE, SPARE, STEP, VITAL, stamp
 from .native import REASON_CHARACTERS
-from .sinks.cloud_logging import WRITER
+from .sinks.google import WRITER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +33,8 @@ class Attempt:
         self.writer = writer
         self.side = rank != 0
         self.ended = False
+        self.between_steps = False
+        """Whether a step has ended and none has begun, as far as the program says when steps end."""
         self.failed_step: object = None
         self._rank = rank
         self._sigterm = sigterm
@@ -120,7 +121,7 @@ class Attempt:
             return
         writer = self.writer
         us = writer.now_us() if at is None else self.time_us(at)
-        self._last_step, self._step_us, self.ended = whole, us, False
+        self._last_step, self._step_us, self.ended, self.between_steps = whole, us, False, False
         if not self.side:
             self._written += 1
             writer.write(writer.lines.step(whole, us), STEP, us)
@@ -136,6 +137,8 @@ class Attempt:
         us = self.time_us(at)
         fields: dict[str, object] = {} if label is None else {label[0]: label[1]}
         fields[key] = stamp(us)
+        if kind == LOADING and self.between_steps and key == LOADING_BEGINS:
+            fields[BETWEEN_STEPS] = True
         self.record(fields, kind, us)
 
     def native(self, event: str, us: int, kind: int = VITAL, **fields: object) -> None:

@@ -1,8 +1,12 @@
-"""Stamps that never go back within an attempt, and what a caller may give in their place."""
+"""Stamps that never go back within an attempt, and what a caller may give in their place; and heartbeats, lines
+now and then where nothing else is written: after a SIGKILL they bound the time of death.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,3 +90,33 @@ def microseconds(given: object) -> int | None:
     aware = given if given.tzinfo is not None else given.astimezone()
     us = (aware - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
     return us if us >= 0 else None
+
+
+class Heartbeat:
+    """Looks every `seconds`, in a thread of its own, whether a line was written since the last look, and beats if none
+    was.
+
+    written: how many lines there are by now. beat: writes one. It stops when `stop` is called, from a signal handler
+    too.
+    """
+
+    def __init__(self, seconds: float, written: Callable[[], int], beat: Callable[[], None]) -> None:
+        self._seconds = min(seconds, threading.TIMEOUT_MAX)
+        self._written = written
+        self._beat = beat
+        self._stopped = threading.Lock()
+        self._stopped.acquire()
+        threading.Thread(target=self._run, name="goodput-record heartbeat", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop writing heartbeats."""
+        with suppress(RuntimeError):  # it was stopped already
+            self._stopped.release()
+
+    def _run(self) -> None:
+        before = self._written()
+        while not self._stopped.acquire(timeout=self._seconds):
+            if self._written() == before:
+                self._beat()
+            before = self._written()
+        self._stopped.release()

@@ -17,7 +17,10 @@ SPARE, LOADING, STEP, PHASE, VITAL = range(5)
 
 MOST_BYTES = 64 << 10
 """A longer line is not written."""
-LOADING_START = b'"data_loading_start_time"'
+LOADING_BEGINS = "data_loading_start_time"
+LOADING_START = b'"%s"' % LOADING_BEGINS.encode()
+BETWEEN_STEPS = "between_steps"
+"""Of a load of data that begins when a step has ended and none has begun: training waits for it."""
 SECOND = 10**6
 """Microseconds."""
 

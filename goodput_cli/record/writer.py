@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import select
 import sys
 import time
 from contextlib import suppress
@@ -14,26 +15,43 @@ from contextlib import suppress
 from .clock import Clock
 from .lines import MOST_BYTES, VITAL, Lines, stamp
 from .names import new_run_id, shown
+from .queues import Worker
 from .sinks.base import Context
-from .sinks.files import FileSink
+from .sinks.files import FileSink, is_file
 from .sinks.targets import behind_queue, open_target, open_targets, split
-from .workers import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TextIO
 
-    from .drops import Drops
+    from .queues import Drops
     from .sinks.base import Sink
     from .sinks.targets import Target, Targets
 
 TOO_LONG = "line too long"
+_MOST_SAID = 1000
+"""Characters of a sentence: less than what a pipe that has room takes at once."""
 
 
 def print_to_stderr(sentence: str) -> None:
-    """How a recorder speaks to the person who runs the program."""
+    """How a recorder speaks to the person who runs the program; not at all where that would wait for a reader."""
     with suppress(OSError, ValueError, AttributeError):  # it is closed, or there is none
-        print(f"goodput-record: {shown(sentence)}", file=sys.stderr, flush=True)
+        if _has_room(sys.stderr):
+            print(f"goodput-record: {shown(sentence)[:_MOST_SAID]}", file=sys.stderr, flush=True)
+
+
+def _has_room(stream: TextIO) -> bool:
+    """Whether a short text can be written at once: a pipe that nobody reads is full at some time."""
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError, AttributeError):  # a stream of the program's own, as notebooks have
+        return True
+    if is_file(descriptor) or not hasattr(select, "poll"):
+        return True
+    room = select.poll()
+    room.register(descriptor, select.POLLOUT)
+    return bool(room.poll(0))
 
 
 class Writer:
@@ -66,6 +84,7 @@ class Writer:
         self.run_id = run_id or new_run_id()
         self.lines = Lines(job_name)
         self.clock = clock or Clock()
+        self._rank = rank
         self._own_clock = self.clock if isinstance(self.clock, Clock) else None
         self.grace = grace
         self._warned: set[str] = set()
@@ -156,7 +175,7 @@ class Writer:
         self.warn_once(f"a line of more than {MOST_BYTES} bytes is not written")
 
     def _say_clock_step(self, step_ns: int, us: int) -> None:
-        fields = {"run_id": self.run_id, "seconds": step_ns / 1e9}
+        fields = {"run_id": self.run_id, "seconds": step_ns / 1e9, "rank": self._rank or None}
         self.write(self.lines.native("clock_step", us, fields), VITAL, us)
 
     def _dropped(self, drops: Drops, sink: str) -> bytes:

@@ -1,1 +1,1 @@
-"""What a person reads: an `Analysis` as text, one module per format. Renderers format and compute nothing."""
+"""What is written of an answer, one module a format. A format lays out what an answer offers, and computes nothing."""

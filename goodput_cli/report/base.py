@@ -20,6 +20,7 @@ from goodput_cli.errors import UsageError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from goodput_cli.analysis.document import Document
     from goodput_cli.analysis.results import Analysis
     from goodput_cli.analysis.sheet import Sheet
 
@@ -42,6 +43,8 @@ class Page:
     """Whether bars and rules may use more than ASCII."""
     depth: Depth = "standard"
     """How many colours there are, where there are any."""
+    back: str = ""
+    """Of a page in a site: where the page is that led to it."""
 
 
 class Renderer(Protocol):
@@ -58,6 +61,12 @@ class SheetRenderer(Protocol):
     """The answer of any other command, a table, as text or bytes; otherwise as `Renderer`."""
 
     def __call__(self, sheet: Sheet, page: Page) -> str | bytes: ...
+
+
+class DocumentRenderer(Protocol):
+    """What any answer offers, as text or bytes; otherwise as `Renderer`."""
+
+    def __call__(self, document: Document, page: Page) -> str | bytes: ...
 
 
 @dataclass(frozen=True)
@@ -81,36 +90,31 @@ class OutputFormat:
     """Whether our charts are drawn for it, where an answer has one."""
 
 
-def _own(
-    analysis: str | None = None,
-    sheet: str | None = None,
-    *endings: str,
-    binary: bool = False,
-    needs: Offer | None = None,
-    fleet: str | None = None,
-    draws: bool = False,
-) -> OutputFormat:
-    of_analysis, of_sheet = (
-        module and f"goodput_cli.report.{folder}.{module}:render"
-        for folder, module in (("formats", analysis), ("sheets", sheet))
-    )
-    return OutputFormat(of_analysis, of_sheet, endings, binary, needs, fleet and f"goodput_cli.report.{fleet}", draws)
+@dataclass(frozen=True)
+class _OwnFormat(OutputFormat):
+    """One of ours, by names of modules in `goodput_cli.report`. Most write what every answer offers; some write an
+    answer as it is, for what a page of its own shows of it."""
+
+    document: str | None = None
+    """Writes any `Document`, unless one of the other functions is for it."""
 
 
 _BUILT_IN = {
-    "table": _own("table", "table", "txt"),
-    "json": _own("json", "json", "json"),
-    "csv": _own("csv", "csv", "csv"),
-    "markdown": _own("markdown", "markdown", "md", "markdown"),
-    "html": _own("html", "html", "html", "htm", fleet="html.fleet:render", draws=True),
-    "svg": _own("svg", "svg", "svg", needs="chart", draws=True),
-    "png": _own("png", "png", "png", binary=True, needs="chart", draws=True),
-    "junit": _own("junit", "junit", "xml", needs="published"),
-    "openmetrics": _own("openmetrics", "openmetrics", "prom", "om", needs="published"),
-    "parquet": _own(
-        "parquet", "parquet", "parquet", "segments.parquet", binary=True, fleet="sheets.parquet:render_fleet"
+    "table": _OwnFormat(document="table:render", endings=("txt",)),
+    "json": _OwnFormat(document="json:render", endings=("json",)),
+    "csv": _OwnFormat(document="csv:render", endings=("csv",)),
+    "markdown": _OwnFormat(document="markdown:render", endings=("md", "markdown")),
+    "html": _OwnFormat(
+        "html.analysis:render", "html.sheet:render", ("html", "htm"), fleet="html.fleet:render", draws=True
     ),
-    "parquet-events": _own("parquet_events", None, "events.parquet", binary=True),
+    "svg": _OwnFormat("pictures:svg_of_analysis", "pictures:svg", ("svg",), needs="chart", draws=True),
+    "png": _OwnFormat("pictures:png_of_analysis", "pictures:png", ("png",), binary=True, needs="chart", draws=True),
+    "junit": _OwnFormat(document="junit:render", endings=("xml",), needs="published"),
+    "openmetrics": _OwnFormat(document="openmetrics:render", endings=("prom", "om"), needs="published"),
+    "parquet": _OwnFormat(
+        "parquet:segments", document="parquet:render", endings=("parquet", "segments.parquet"), binary=True
+    ),
+    "parquet-events": _OwnFormat("parquet:events", endings=("events.parquet",), binary=True),
 }
 
 
@@ -164,10 +168,13 @@ def draws(name: str) -> bool:
 def load_renderer(name: str) -> Renderer:
     """The function that writes an analysis in a format. `UsageError` if there is no such format, it is for other
     answers, or its plug-in cannot be loaded."""
-    function = _format(name).analysis
-    if function is None:
+    asked = _format(name)
+    if isinstance(asked, _OwnFormat) and asked.analysis is None:
+        write: DocumentRenderer = _load(name, asked.document)
+        return _of_analysis(write)
+    if asked.analysis is None:
         raise UsageError(f"the format {name!r} does not write what analyze answers")
-    renderer: Renderer = _load(name, function)
+    renderer: Renderer = _load(name, asked.analysis)
     return renderer
 
 
@@ -175,10 +182,11 @@ def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRendere
     """The function that writes a table in a format. offers: what the sheets of this command have beside their rows.
     Errors as in `load_renderer`."""
     asked = _format(name)
-    if asked.sheet is None or asked.needs not in (None, *offers):
-        able = (other for other, known in _BUILT_IN.items() if known.sheet and known.needs in (None, *offers))
+    function = _of_sheets(asked)
+    if function is None or asked.needs not in (None, *offers):
+        able = (own for own, known in _BUILT_IN.items() if _of_sheets(known) and known.needs in (None, *offers))
         raise UsageError(f"the format {name!r} is not for this command; it writes {', '.join(able)}")
-    renderer: SheetRenderer = _load(name, asked.sheet)
+    renderer: SheetRenderer = _load(name, function)
     return renderer
 
 
@@ -191,6 +199,22 @@ def load_fleet_renderer(name: str) -> SheetRenderer:
     return renderer
 
 
+def _of_sheets(asked: OutputFormat) -> Callable[..., str | bytes] | str | None:
+    """What writes a sheet: a sheet is a document too."""
+    return asked.sheet or (asked.document if isinstance(asked, _OwnFormat) else None)
+
+
+def _of_analysis(write: DocumentRenderer) -> Renderer:
+    """What writes a document as what writes an analysis."""
+
+    def render(analysis: Analysis, page: Page) -> str | bytes:
+        from goodput_cli.analysis.goodput.document import AnalysisDocument  # numpy, which --help does without
+
+        return write(AnalysisDocument(analysis), page)
+
+    return render
+
+
 def _format(name: str) -> OutputFormat:
     if name in _BUILT_IN:
         return _BUILT_IN[name]
@@ -199,15 +223,15 @@ def _format(name: str) -> OutputFormat:
     return _loaded_plug_in(name)
 
 
-def _load(name: str, function: Callable[..., str | bytes] | str) -> Any:
+def _load(name: str, function: Callable[..., str | bytes] | str | None) -> Any:
     if not isinstance(function, str):
         return function
     module, _, attribute = function.partition(":")
+    if name in _BUILT_IN:
+        return getattr(import_module(f"goodput_cli.report.{module}"), attribute)
     try:
         return getattr(import_module(module), attribute)
     except Exception as error:
-        if name in _BUILT_IN:
-            raise
         raise UsageError(f"the format {name!r} of {function} cannot be loaded: {error}") from error
 
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 from rich.text import Text
 
+from goodput_cli.analysis.document import Losses
 from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.price import Price
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
-from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.category_names import brief_name
+from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
 from goodput_cli.vocabulary.wrap import wrapped
 
@@ -34,37 +33,35 @@ _MUCH = 0.1
 """Share of the window from which on somebody wants to know more of what was lost."""
 
 
-def insight_lines(analysis: Analysis, width: int, page: Page) -> Iterator[Text]:
+def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, commands: int = MOST) -> Iterator[Text]:
     """What was lost and the most costly insights, in lines of at most `width` columns; where there are none, what the
-    most was lost to."""
-    insights = analysis.insights
-    lost = sum(row.ns for row in analysis.badput)
+    most was lost to. most: how many of them. commands: how many of them with the command that shows more."""
+    insights = losses.insights
     if not insights:
-        yield from _most_lost(analysis, lost, width, page)
+        yield from _most_lost(losses, width, page)
         return
-    shown = insights[:MOST]
-    heads, commands = _heads(shown, width), _commands(shown, width)
+    shown = insights[:most]
+    heads, typed = _heads(shown, width), _commands(shown, width)
     under = max(map(cell_len, heads)) + len(_GAP)
-    beside = all(cell_len(command) <= width - under for command in commands)
-    yield Text()
-    yield from _titles(analysis, lost, _what_logs_is(analysis) if _LOGS in commands[0].split() else "", width)
-    for insight, head, command in zip(shown, heads, commands, strict=True):
-        yield from _insight(insight, head, Text(command, style="cyan"), (width, under if beside else _INDENT), page)
-    rest = insights[MOST:]
+    beside = all(cell_len(command) <= width - under for command in typed)
+    yield from _titles(losses, _what_logs_is(losses) if _LOGS in typed[0].split() else "", width)
+    for place, (insight, head, command) in enumerate(zip(shown, heads, typed, strict=True)):
+        named = Text(command if place < commands else "", style="cyan")
+        yield from _insight(insight, head, named, (width, under if beside else _INDENT), page)
+    rest = insights[most:]
     if rest:
         yield Text(
             f"{plural(len(rest), 'more')} of {duration(sum(one.ns for one in rest))}: -o report.html", style="dim"
         )
 
 
-def _most_lost(analysis: Analysis, lost: int, width: int, page: Page) -> Iterator[Text]:
+def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
     """The largest categories; and where to look, if it is much."""
-    if lost <= 0:
+    if losses.ns <= 0:
         return
-    largest = sorted(analysis.badput, key=lambda row: -row.ns)[:_MOST_CATEGORIES]
+    largest = sorted(losses.badput, key=lambda row: -row.ns)[:_MOST_CATEGORIES]
     named = [f"{safe(brief_name(row.name))} {duration(row.ns)}" for row in largest if row.ns > 0]
-    yield Text()
-    line, between = _title(analysis, lost, ""), ": "
+    line, between = _title(losses, ""), ": "
     for words in named:
         if line.cell_len + len(between) + cell_len(words) >= width:
             yield line.append(between.rstrip())
@@ -72,13 +69,13 @@ def _most_lost(analysis: Analysis, lost: int, width: int, page: Page) -> Iterato
         line.append(between + words, style="dim")
         between = ", "
     yield line
-    if lost < _MUCH * analysis.window.counted_ns:
+    if losses.ns < _MUCH * losses.counted_ns:
         return
     sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
-    name, advice, options = _WHERE_TO_LOOK[bool(analysis.disruptions)]
+    name, advice, options = _WHERE_TO_LOOK[losses.disrupted]
     if largest[0].category == Category.STOPPED.id:
         name, advice, options = _PLANNED
-    said, logs = " " * len(_LOST) + sign + advice, safe(shlex.join(analysis.asked)) or _LOGS
+    said, logs = " " * len(_LOST) + sign + advice, safe(shlex.join(losses.asked)) or _LOGS
     command = f"goodput {name} {logs}{options}"
     if cell_len(said + _GAP + command) <= width:
         yield Text.assemble(said, _GAP, (command, "cyan"))
@@ -87,11 +84,11 @@ def _most_lost(analysis: Analysis, lost: int, width: int, page: Page) -> Iterato
     yield from (Text(said), Text(" " * _INDENT + short, style="cyan"))
 
 
-def _titles(analysis: Analysis, lost: int, remark: str, width: int) -> Iterator[Text]:
+def _titles(losses: Losses, remark: str, width: int) -> Iterator[Text]:
     """What was lost; and what was slow though it counts as goodput, or an insight of it would seem to be more than all
     that was lost."""
-    slow = max(one.in_goodput_ns for one in analysis.insights)  # of two kinds that may be the same time
-    title, words = _title(analysis, lost, ""), f"and {duration(slow)} counted as goodput"
+    slow = max(one.in_goodput_ns for one in losses.insights)  # of two kinds that may be the same time
+    title, words = _title(losses, ""), f"and {duration(slow)} counted as goodput"
     if slow and title.cell_len + len(", " + words + remark) <= width:
         yield title.append(f", {words}").append(remark, "dim")
         return
@@ -100,15 +97,15 @@ def _titles(analysis: Analysis, lost: int, remark: str, width: int) -> Iterator[
         yield Text(" " * len(_LOST) + words)
 
 
-def _what_logs_is(analysis: Analysis) -> str:
+def _what_logs_is(losses: Losses) -> str:
     """What the word stands for that is in the place of names."""
-    options = any(word.startswith("-") and word != "-" for word in analysis.asked)
+    options = any(word.startswith("-") and word != "-" for word in losses.asked)
     return f"{_GAP} ({_LOGS}: the source{' and options' * options} named)"
 
 
-def _title(analysis: Analysis, lost: int, remark: str) -> Text:
-    share = percent(100 * lost / analysis.window.counted_ns)
-    parts = ((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(analysis.price, lost), (remark, "dim"))
+def _title(losses: Losses, remark: str) -> Text:
+    share = percent(100 * losses.ns / losses.counted_ns)
+    parts = ((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(losses.price, losses.ns), (remark, "dim"))
     return Text.assemble(*parts)
 
 
@@ -136,6 +133,9 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
     last = others.pop()
     yield from (Text(" " * under + line, style="bold") for line in others)
     room = width - under - cell_len(last) - len(_GAP)
+    if not command.plain:
+        yield Text(" " * under + last)
+        return
     if cell_len(command.plain) <= room:
         yield Text.assemble(" " * under + last + _GAP, command)
         return

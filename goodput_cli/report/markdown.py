@@ -1,18 +1,274 @@
-"""The pieces of a Markdown document (GitHub's): text that is only text, rows of tables, folded parts."""
+"""Markdown (GitHub's), made for the summary of a CI step: what matters first, the rest folded.
+
+Text of the log is escaped so that none of it is markup, HTML or a link. The report of a job stays under 1 MB, which is
+as much as GitHub takes, whatever is in the log: rows and names have a limit, and what is left out is said.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
+from goodput_cli.analysis.document import (
+    Block,
+    Curves,
+    Details,
+    Document,
+    Facts,
+    Findings,
+    Gates,
+    Headline,
+    Ledger,
+    Line,
+    Losses,
+    Outcome,
+    Pairs,
+    Picture,
+    Published,
+)
+from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.sheet import Cell, Column, Sheet
+from goodput_cli.diagnostics.diagnostic import problems, worst_first
+from goodput_cli.report.base import Page
+from goodput_cli.report.cells import cell_texts, is_left, shown_columns, shown_rows
+from goodput_cli.report.insight_lines import cost_text
+from goodput_cli.report.messages import places_text
+from goodput_cli.report.terminal import bar, sparkline, strip_lines
 from goodput_cli.vocabulary.categories import BY_NAME
-from goodput_cli.vocabulary.text import safe, shorten
+from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text, shorten
 
-LONGEST_NAME = 200
+_SPARKS = 40
+_STRIP_WIDTH = 96
+_BAR_WIDTH, _BAR_OF_CELLS = 20, 10
+_MOST_ROWS = 100
+_MOST_DIAGNOSTICS = 50
+_MOST_INSIGHTS = 20
+_LONGEST_NAME = 200
 """Characters of a name from a log that a document shows; what is longer loses its middle."""
-
+_LONGEST_MESSAGE = 400
+_LONGEST_PLACES = 300
+_WHOLE = "the whole list is in the JSON (`--format json`)"
+_OUTCOMES: dict[Outcome, str] = {"passed": "", "failed": "FAILED: ", "not_judged": "NOT JUDGED: "}
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#|~$@]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+Item = TypeVar("Item")
+
+
+def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """What people read of an answer as a Markdown document; what is folded stands at its end. HTML there is closed by
+    a blank line: another document may be appended."""
+    gates = document.gates()
+    text = "\n".join(_lines(tuple(document.blocks()), gates))
+    return text + ("\n\n" if text.endswith(">") else "\n")
+
+
+def _lines(blocks: Sequence[Block], gates: Published | None) -> Iterator[str]:
+    for block in blocks:
+        yield from _block(block, gates)
+    beside = [line for block in blocks for line in _items(block)]
+    if beside:
+        yield from ("", *beside)
+    for block in blocks:
+        yield from _folded(block)
+
+
+def _block(block: Block, gates: Published | None) -> Iterator[str]:
+    """A block that stands for itself. What heads the document says whether a gate failed."""
+    match block:
+        case Sheet():
+            yield from _sheet(block, gates)
+        case Headline():
+            yield from _headline(block, gates)
+        case Gates():
+            yield from _gates(block)
+        case Losses():
+            yield from _losses(block)
+        case Picture():
+            yield from _picture(block)
+        case Ledger():
+            yield from _ledger(block)
+
+
+def _items(block: Block) -> Iterator[str]:
+    """A block as items of the list below all those."""
+    match block:
+        case Facts():
+            yield from (f"- `{name}`: {words}" for name, words in block.rows)
+        case Curves():
+            yield from _curves(block)
+        case Line():
+            names = f": {', '.join(f'`{name}`' for name in block.names)}" if block.names else ""
+            yield f"- {block.sentence}{names}"
+
+
+def _folded(block: Block) -> Iterator[str]:
+    """A block that a reader unfolds."""
+    match block:
+        case Pairs():
+            yield from _unfolding(block.title, _pairs(block))
+        case Details():
+            yield from _unfolding(plural(block.count, block.what), _details(block))
+        case Findings():
+            yield from _findings(block)
+
+
+def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
+    yield f"# {_outcome(gates)}{block.measure.capitalize()} of {_name_text(block.subject)}: {block.value}"
+    yield ""
+    yield f"**{block.value}** {block.adjective}: {block.amount}."
+    yield ""
+    yield f"{block.window}; {block.attempts}; {escape(block.progress)}"
+    if block.whole:
+        yield f"({block.whole})"
+
+
+def _outcome(gates: Published | None) -> str:
+    """What stands before a title, where a gate did not pass: `FAILED: `."""
+    return "" if gates is None else _OUTCOMES[gates.outcome]
+
+
+def _gates(block: Gates) -> Iterator[str]:
+    yield ""
+    yield from _table_head("threshold", "result", "value", "limit", left=2)
+    shown, rest = _split(block.thresholds)
+    for threshold in shown:
+        words = phrases.threshold_verdict(threshold)
+        verdict = f"**{words}**" if threshold.verdict == "failed" else words
+        value, limit = phrases.threshold_value(threshold), phrases.threshold_limit(threshold)
+        yield _table_row(_name_text(threshold.expression), verdict, value, limit)
+    if rest:
+        yield from ("", f"{plural(len(rest), 'more threshold')}: {_WHOLE}.")
+
+
+def _losses(block: Losses) -> Iterator[str]:
+    """What cost most and what to do, the most costly first."""
+    if not block.insights:
+        return
+    yield from ("", "What cost most, and what to do:", "")
+    shown, rest = _split(block.insights, _MOST_INSIGHTS)
+    for insight in shown:
+        cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
+        command = _code_text(insight.command_line(), _LONGEST_MESSAGE)
+        yield f"- **{cost}**: {_name_text(insight.text)}. {escape(_sentence(insight.advice))} {command}"
+    if rest:
+        yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
+
+
+def _sentence(words: str) -> str:
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def _picture(block: Picture) -> Iterator[str]:
+    """The picture of the job. It holds words of our own only, so that nothing can end the block."""
+    lines = [line.plain.rstrip() for line in strip_lines(block, _STRIP_WIDTH, Page())]
+    if lines:
+        yield from ("", "```text", *lines, "```")
+
+
+def _ledger(block: Ledger) -> Iterator[str]:
+    yield ""
+    yield from _table_head("category", "", "seconds", "time", "share", left=2)
+    shown, rest = _split(block.rows)
+    for row in shown:
+        drawn = bar(row.share, _BAR_WIDTH, unicode=True)
+        yield _table_row(_category_text(row.name), drawn, seconds_text(row.ns), duration(row.ns), row.percent)
+    if rest:
+        ns = sum(row.ns for row in rest)
+        yield _table_row(f"{len(rest)} more, together", "", seconds_text(ns), duration(ns), "")
+    yield _table_row("total", "", seconds_text(block.total_ns), duration(block.total_ns), "100.00 %")
+    if rest:
+        yield from ("", f"Of {len(shown) + len(rest)} rows the {len(shown)} largest are shown: {_WHOLE}.")
+
+
+def _curves(block: Curves) -> Iterator[str]:
+    shown, rest = _split(block.rows)
+    for row in shown:
+        line = sparkline(row.shares, _SPARKS, unicode=True)
+        yield f"- goodput of windows {row.head}: {line} {row.lowest}, {row.last}"
+    if rest:
+        yield f"- windows of {plural(len(rest), 'more length')}: {_WHOLE}"
+
+
+def _details(block: Details) -> Iterator[str]:
+    sheet = block.sheet()
+    yield from (f"- {escape(line)}" for line in sheet.summary)
+    yield ""
+    yield from _table(sheet, most=_MOST_ROWS)
+    left_out = len(sheet.rows) - _MOST_ROWS
+    if left_out > 0:
+        yield from ("", f"{plural(left_out, f'more {block.what}')}, later ones: {_WHOLE}.")
+    yield from ("", *(f"- {_name_text(note, _LONGEST_MESSAGE)}" for note in sheet.notes))
+
+
+def _pairs(block: Pairs) -> Iterator[str]:
+    if block.pin:
+        yield from (f"Taken from the log itself: pin it with `{block.pin}`.", "")
+    yield from _table_head("metric", "value")
+    yield from (_table_row(name, value) for name, value in block.rows)
+
+
+def _findings(block: Findings) -> Iterator[str]:
+    worst = next((diagnostic.severity for diagnostic in worst_first(problems(block.diagnostics))), None)
+    words = plural(len(block.diagnostics), "diagnostic")
+    yield from _unfolding(
+        f"{words}, {worst}s among them" if worst else words, _diagnostic_lines(block), is_open=worst == "error"
+    )
+
+
+def _diagnostic_lines(block: Findings) -> Iterator[str]:
+    shown, rest = _split(worst_first(block.diagnostics), _MOST_DIAGNOSTICS)
+    yield "| severity | code | count | message | where |"
+    yield "| --- | --- | ---: | --- | --- |"
+    for one in shown:
+        message, places = _name_text(one.message, _LONGEST_MESSAGE), _name_text(places_text(one), _LONGEST_PLACES)
+        yield _table_row(one.severity, f"`{one.code}`", str(one.count), message, places)
+    if rest:
+        yield from ("", f"{plural(len(rest), 'more diagnostic')}: {_WHOLE}.")
+
+
+def _split(rows: Sequence[Item], most: int = _MOST_ROWS) -> tuple[Sequence[Item], Sequence[Item]]:
+    """What is shown, and what is left out."""
+    return rows[:most], rows[most:]
+
+
+def _sheet(sheet: Sheet, gates: Published | None = None, level: int = 1) -> Iterator[str]:
+    yield f"{'#' * level} {_outcome(gates)}{escape(sheet.title)}"
+    if gates is not None and gates.outcome != "passed":
+        failed = [one for one in gates.thresholds if one.fails and one.verdict != "passed"]
+        yield from ("", *(f"- **{_name_text(phrases.threshold_line(one))}**" for one in failed[:_MOST_ROWS]))
+    for line in sheet.summary:
+        yield from ("", escape(line))
+    if shown_rows(sheet):
+        yield ""
+        yield from _table(sheet)
+    if sheet.notes:
+        yield from ("", *(f"- {escape(note)}" for note in sheet.notes))
+    for part in sheet.sections:
+        yield ""
+        yield from _sheet(part, level=level + 1)
+
+
+def _table(sheet: Sheet, most: int | None = None) -> Iterator[str]:
+    """The rows that people are shown as a table, or the first `most` of them."""
+    columns = shown_columns(sheet)
+    yield _table_row(*(_head(column) for _, column in columns))
+    yield _table_row(*("---" if is_left(column) else "---:" for _, column in columns))
+    rows = list(islice(shown_rows(sheet), most))
+    cells = [_cells(column, [row[position] for row in rows]) for position, column in columns]
+    yield from (_table_row(*row) for row in zip(*cells, strict=True))
+
+
+def _head(column: Column) -> str:
+    return escape(column.heading) + (" (UTC)" if column.kind == "instant" else "")
+
+
+def _cells(column: Column, values: list[Cell]) -> list[str]:
+    if column.kind == "share":
+        return [bar(100 * one, _BAR_OF_CELLS, unicode=True) if isinstance(one, int | float) else "" for one in values]
+    texts = cell_texts(column, values)
+    return [_category_text(text) if column.brief is not None else escape(text) for text in texts]
 
 
 def escape(text: str) -> str:
@@ -21,38 +277,38 @@ def escape(text: str) -> str:
     return escaped.replace("://", "\\://").replace("www.", "www\\.")
 
 
-def name_text(text: str, longest: int = LONGEST_NAME) -> str:
+def _name_text(text: str, longest: int = _LONGEST_NAME) -> str:
     """As `escape`, at most `longest` characters of it."""
     return escape(shorten(safe(text), longest))
 
 
-def code_text(text: str, longest: int = LONGEST_NAME) -> str:
+def _code_text(text: str, longest: int = _LONGEST_NAME) -> str:
     """Text as code, to be copied: nothing in it is markup, but what would end it, which makes it text."""
     shown = shorten(safe(text), longest)
     return escape(shown) if "`" in shown else f"`{shown}`"
 
 
-def category_text(name: str) -> str:
+def _category_text(name: str) -> str:
     """The full name of a category, as code; its label, and a sign before it, are text."""
     sign = name[:2] if name[1:2] == " " else ""
     category, _, label = name.removeprefix(sign).partition(":")
     if category not in BY_NAME:
-        return name_text(name)
-    return f"{escape(sign)}`{category}`" + (f" {name_text(label)}" if label else "")
+        return _name_text(name)
+    return f"{escape(sign)}`{category}`" + (f" {_name_text(label)}" if label else "")
 
 
-def table_head(*columns: str, left: int = 1) -> Iterator[str]:
+def _table_head(*columns: str, left: int = 1) -> Iterator[str]:
     """Header and rule; the first `left` columns are text, the others numbers."""
-    yield table_row(*columns)
-    yield table_row(*("---" if i < left else "---:" for i in range(len(columns))))
+    yield _table_row(*columns)
+    yield _table_row(*("---" if i < left else "---:" for i in range(len(columns))))
 
 
-def table_row(*cells: str) -> str:
+def _table_row(*cells: str) -> str:
     """A row; the cells are Markdown already."""
     return f"| {' | '.join(cells)} |"
 
 
-def folded(summary: str, lines: Iterable[str], *, is_open: bool = False) -> Iterator[str]:
+def _unfolding(summary: str, lines: Iterable[str], *, is_open: bool = False) -> Iterator[str]:
     """A part of the document that a reader unfolds. summary: words of our own, nothing from a log."""
     yield from ("", f"<details{' open' if is_open else ''}><summary>{summary}</summary>", "")
     yield from lines

@@ -12,23 +12,24 @@ from typing import Any
 import msgspec
 
 from goodput_cli.analysis.advice.answer import AdviceAnswer
-from goodput_cli.analysis.answer import Answer, Instant
-from goodput_cli.analysis.check.answer import CheckAnswer
+from goodput_cli.analysis.answer import Instant
+from goodput_cli.analysis.check.check import CheckReport
 from goodput_cli.analysis.compare.answer import CompareAnswer
-from goodput_cli.analysis.disruptions.answer import DisruptionsAnswer
+from goodput_cli.analysis.disruptions.sheet import DisruptionsAnswer
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
-from goodput_cli.analysis.jobs.answer import JobsAnswer
-from goodput_cli.analysis.reconcile.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
-from goodput_cli.analysis.rolling.answer import RollingAnswer
-from goodput_cli.analysis.steps.answer import StepsAnswer
-from goodput_cli.analysis.timeline.answer import TimelineAnswer
+from goodput_cli.analysis.jobs import JobList
+from goodput_cli.analysis.rolling import RollingAnswer
+from goodput_cli.analysis.steps.sheet import StepsAnswer
+from goodput_cli.analysis.timeline.sheet import TimelineAnswer
+from goodput_cli.analysis.wire import Wire, descriptions, wire_type
+from goodput_cli.compat.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
 from goodput_cli.fleet.report.answer import FleetAnswer
 
 Schema = dict[str, Any]
-ANSWERS: tuple[type[Answer], ...] = (
+ANSWERS: tuple[type, ...] = tuple(map(wire_type, (
     AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, AdviceAnswer, CompareAnswer,
-    JobsAnswer, FleetAnswer, CheckAnswer, ReconcileAnswer, ReconcileCheckpointsAnswer,
-)  # fmt: skip
+    JobList, FleetAnswer, CheckReport, ReconcileAnswer, ReconcileCheckpointsAnswer,
+)))  # fmt: skip
 """Everything that a command writes as JSON; each has a `kind` of its own."""
 _ROOT = "#/$defs/"
 
@@ -88,14 +89,22 @@ def _describe(component: Schema, declared: type) -> None:
     component["description"] = " ".join((inspect.cleandoc(declared.__doc__ or "")).split())
     if not component["description"]:
         del component["description"]
-    for base in (one for one in reversed(declared.__mro__) if one.__module__.startswith("goodput_cli.")):
-        for field, words in _field_strings(base):
-            if field in component["properties"]:
-                component["properties"][field]["description"] = words
+    for field, words in _described(declared):
+        if field in component["properties"]:
+            component["properties"][field]["description"] = words
     optional = []
     if issubclass(declared, msgspec.Struct):
         optional = [field.name for field in msgspec.structs.fields(declared) if field.default is msgspec.UNSET]
     component["required"] = [name for name in component["properties"] if name not in optional]
+
+
+def _described(declared: type) -> Iterator[tuple[str, str]]:
+    """Keys with what is said of each."""
+    for base in (one for one in reversed(declared.__mro__) if one.__module__.startswith("goodput_cli.")):
+        if "declared" in vars(base):
+            yield from descriptions(base).items()
+        elif base is not Wire:
+            yield from _field_strings(base)
 
 
 def _field_strings(declared: type) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.retry import Wait
+from goodput_cli.sources.remote import Wait
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
@@ -86,6 +86,8 @@ class SourceFilter:
     """The reader has everything up to here (ns since 1970 UTC) and wants what is newer."""
     received_ns: int | None = None
     """When it read that (ns since 1970 UTC): it also wants what came later, however old."""
+    longest_line: int = 16
+    """How much of a line is wanted, MiB."""
 
 
 @dataclass
@@ -106,6 +108,8 @@ class ReadContext:
     """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""
     is_log: Callable[[bytes], bool] | None = None
     """Whether text that begins like this is a log; None: no text is."""
+    gives_steps: Callable[[Iterator[Batch]], bool] = lambda _: True
+    """Whether a document says when steps were, as far as its beginning tells."""
     expected: list[int] = field(default_factory=list)
     """Bytes that each source that knows will give."""
     digest: Callable[[bytes], object] | None = None
@@ -236,8 +240,10 @@ _BUILT_IN = {
     "cloud-logging": "goodput_cli.sources.cloud_logging.source:CloudLoggingSource",
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
     "gs": "goodput_cli.sources.object_store.bucket:BucketSource",
+    **dict.fromkeys(("sqlite", "postgresql", "mysql"), "goodput_cli.sources.databases:DatabaseSource"),
     "s3": "goodput_cli.sources.object_store.bucket:BucketSource",
 }
+_DATABASES = ("postgresql", "mysql")
 _KNOWN_ELSEWHERE = {
     "az": "download the objects first, for example with `az storage blob download-batch`, and name the files",
     "hdfs": "copy the files first with `hdfs dfs -get`, and name the copies",
@@ -254,6 +260,8 @@ def scheme_of(uri: str) -> str:
 def source_for(uri: str) -> Source:
     """The source that reads this URI. Raises UsageError for an unknown scheme, SourceError if none is installed."""
     scheme = scheme_of(uri)
+    if scheme.partition("+")[0] in _DATABASES:  # postgresql+psycopg://…
+        scheme = scheme.partition("+")[0]
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme].split(":")
         source: Source = getattr(importlib.import_module(module), name)()

@@ -1,22 +1,94 @@
-"""Files, globs, folders and standard input; packed or not."""
+"""Files, globs, folders and standard input; packed or not.
+
+Of a folder, files that are plainly no logs are left out: what lies beside the logs of a run, such as the settings of a
+model. A source that is one JSON object of ours and no log is told from its first block, so that a log is read once.
+"""
 
 from __future__ import annotations
 
+import filecmp
 import glob
+import json
 import os
+import re
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import Batch, Document, ReadContext
-from goodput_cli.sources.blocks import BLOCK_BYTES, line_blocks
-from goodput_cli.sources.endings import LOG_ENDINGS, MANIFEST_ENDING, PARQUET_ENDING, is_log_name
-from goodput_cli.sources.inflate import until_damaged
-from goodput_cli.sources.not_logs import said_of, told_apart
+import orjson
 
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import SourceError
+from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, RawBatch, ReadContext, scheme_of
+from goodput_cli.sources.blocks import (
+    BLOCK_BYTES,
+    LOG_ENDINGS,
+    MANIFEST_ENDING,
+    PARQUET_ENDING,
+    is_log_name,
+    line_blocks,
+    until_damaged,
+)
+from goodput_cli.sources.layouts import LATEST_RUN, TIMELESS, SortedOut, has_times, is_of_tracker, sorted_out
+
+_HEAD_BYTES = 1 << 16
+_TEXT = (".log", ".out", ".err", ".txt")
+_LINES_OF_JSON = (".jsonl", ".ndjson")
+_HINTS = (
+    b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"',
+    b'"involvedObject"', b'"containerStatuses"', b'"py_callstack"',
+)  # fmt: skip
+"""What stands in any log of ours, in any entry of Cloud Logging, in any saved answer, and in what Kubernetes and the
+agents of torchrun say of a death."""
+
+
+def told_apart(paths: Sequence[str], is_log: Callable[[bytes], bool] | None = None) -> tuple[list[str], list[str]]:
+    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left.
+    is_log: whether text that begins like this is a log."""
+    others = [path for path in paths if _is_plainly_none(path, is_log)]
+    if len(others) == len(paths):
+        return list(paths), []
+    left_out = set(others)
+    return [path for path in paths if path not in left_out], others
+
+
+def said_of(names: Sequence[str]) -> Diagnostic:
+    """What is said of files that were left out."""
+    return Diagnostic.of(
+        "not_a_log", "files of a folder that are plainly no logs; not read", len(names), tuple(sorted(names))
+    )
+
+
+def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
+    """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
+    JSON, long text, a packed file and one that cannot be read are for the reader to judge."""
+    if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", *_TEXT)):
+        return False
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    if not head.strip() or any(hint in head for hint in _HINTS):
+        return False
+    if not any(line.lstrip().startswith((b"{", b"[")) for line in head.splitlines()):
+        return is_log is None or (len(head) < _HEAD_BYTES and not is_log(head))
+    return len(head) < _HEAD_BYTES and b"\n" in head.strip() and _is_one_value(head)
+
+
+def _is_one_value(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+DATABASE_ENDINGS = (".db", ".sqlite", ".sqlite3")
 STDIN = "-"
 STDIN_NAME = "stdin"
 
@@ -56,12 +128,53 @@ class FileSource:
 
 def _logs_behind(uri: str, context: ReadContext) -> list[str]:
     """The files that a URI stands for, without what in a folder is plainly no log, which is said."""
-    paths = find_files(local_path(uri))
-    if os.path.isdir(local_path(uri)):
-        paths, others = told_apart(paths, context.is_log)
-        if others:
-            context.report(said_of([shown_path(path) for path in others]))
+    path = local_path(uri)
+    if not os.path.isdir(path):
+        _say_what_has_times(path, context)
+        return find_files(path)
+    files = _files_in_folder(path)
+    paths, others = told_apart(files.logs, context.is_log)
+    if files.tracked:
+        return _beside_trackers(paths, others, files.tracked, context)
+    if others:
+        context.report(said_of([shown_path(path) for path in others]))
     return paths
+
+
+def _say_what_has_times(path: str, context: ReadContext) -> None:
+    """Beside a file that trainers write without any time, what has some: it lies in its folder, or in that above."""
+    folder, base = os.path.split(path)
+    if base not in TIMELESS:
+        return
+    above = os.path.dirname(folder) if base == "trainer_state.json" else folder
+    names = dict.fromkeys(os.path.join(one, name) for one in (folder, above) for name in _names_in(one))
+    others = tuple(shown_path(name) for name in names if has_times(os.path.basename(name)))
+    if others:
+        message = f"{base} holds no time; {shown_path(others[0])} beside it has: name that instead"
+        context.report(Diagnostic.of("times_beside", message, len(others), others))
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder or "."))
+    except OSError:
+        return []
+
+
+def _beside_trackers(
+    paths: Sequence[str], others: Sequence[str], tracked: Sequence[str], context: ReadContext
+) -> list[str]:
+    """What is read of a folder that holds files of trackers: these, unless another log gives steps, and that log then.
+    paths: what may be a log; others: what is plainly none."""
+    logs = [path for path in paths if path not in set(others)]
+    if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in logs):
+        shown = tuple(sorted({shown_path(path) for path in tracked}))
+        message = (
+            "files of experiment trackers lie beside logs that give steps; not read: name their folder to read them"
+        )
+        context.report(Diagnostic.of("tracker_beside", message, len(shown), shown))
+        return list(paths)
+    return sorted(tracked)
 
 
 def _document(path: str) -> Document:
@@ -93,11 +206,24 @@ def find_files(path: str) -> list[str]:
 
 
 def _logs_in_folder(folder: str) -> list[str]:
-    paths = sorted(_walk(folder, set()))
-    if not paths:
+    files = _files_in_folder(folder)
+    return list(files.logs or files.tracked)
+
+
+def _files_in_folder(folder: str) -> SortedOut:
+    """The logs in a folder's tree, and the files of trackers. Raises SourceError if there are neither."""
+    files = sorted_out(sorted(_walk(_own_name(folder), set())))
+    if not files.logs and not files.tracked:
         endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
         raise SourceError(f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst); name the files")
-    return paths
+    return files
+
+
+def _own_name(folder: str) -> str:
+    """A folder of a tracker's run by its own name, where it was named by the link that it gives the latest one."""
+    if os.path.islink(folder.rstrip("/")) and os.path.basename(folder.rstrip("/")) == LATEST_RUN:
+        return os.path.join(os.path.dirname(folder.rstrip("/")), os.readlink(folder.rstrip("/")))
+    return folder
 
 
 def _walk(folder: str, visited: set[str]) -> Iterator[str]:
@@ -111,10 +237,27 @@ def _walk(folder: str, visited: set[str]) -> Iterator[str]:
     except OSError as error:
         raise unreadable(folder, error) from error
     for entry in entries:
-        if entry.is_dir():
-            yield from _walk(entry.path, visited)
-        elif is_log_name(entry.name):
+        if _is_folder(entry):
+            if not (entry.name == LATEST_RUN and entry.is_symlink()):
+                yield from _walk(entry.path, visited)
+        elif (is_log_name(entry.name) or is_of_tracker(entry.path)) and not _never_ends(entry.path):
             yield entry.path
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself: what is called like a log is said to be unreadable
+        return False
+
+
+def _never_ends(path: str) -> bool:
+    """Whether this is a pipe, a socket or a device: in a folder, nobody has named it."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def local_path(uri: str) -> str:
@@ -138,7 +281,24 @@ def _first_time(path: str, context: ReadContext) -> bool:
     context.seen.add(identity)
     if not os.access(path, os.R_OK):
         raise unreadable(path, PermissionError())
+    _check_device(path, status)
     return True
+
+
+def _check_device(path: str, status: os.stat_result) -> None:
+    """SourceError for a device: it has no end. A terminal has one, by Ctrl-D, and so has the one that holds nothing."""
+    if stat.S_ISBLK(status.st_mode) or (
+        stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull) and not _is_terminal(path)
+    ):
+        raise SourceError(f"{shown_path(path)}: is a device, which has no end; name a log")
+
+
+def _is_terminal(path: str) -> bool:
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        return os.isatty(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
@@ -149,12 +309,24 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
         from goodput_cli.sources.snapshot import read_parquet
 
         yield from read_parquet(shown_path(path), place)
-        with _opened(place, path) as stream:
-            while block := stream.read(BLOCK_BYTES):
-                context.took(block)
+        _count(place, path, context)
         return
+    if path.lower().endswith(DATABASE_ENDINGS):
+        from goodput_cli.sources.databases import is_sqlite, read_sqlite
+
+        if is_sqlite(place):
+            yield from read_sqlite(shown_path(path), place)
+            _count(place, path, context)
+            return
     with _opened(place, path) as stream:
         yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
+
+
+def _count(place: str, path: str, context: ReadContext) -> None:
+    """Count the bytes of a file that was read in another way."""
+    with _opened(place, path) as stream:
+        while block := stream.read(BLOCK_BYTES):
+            context.took(block)
 
 
 def _report_again(path: str, context: ReadContext) -> None:
@@ -176,7 +348,7 @@ def _opened(place: str, path: str) -> BinaryIO:
 
 def _read_stream(name: str, stream: BinaryIO, context: ReadContext, modified_ns: int | None = None) -> Iterator[Batch]:
     chunks = until_damaged(name, _chunks(name, stream, context), context.report)
-    yield from line_blocks(name, chunks, modified_ns)
+    yield from line_blocks(name, chunks, modified_ns, longest_mib=context.wanted.longest_line, report=context.report)
 
 
 def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
@@ -204,6 +376,8 @@ def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes
 
 def unreadable(path: str, error: OSError | ValueError) -> SourceError:
     shown = shown_path(path)
+    if isinstance(error, FileNotFoundError) and os.path.islink(path):
+        return SourceError(f"{shown}: is a link to {shown_path(os.readlink(path))}, which is gone; mend or remove it")
     if isinstance(error, FileNotFoundError):
         return SourceError(f"{shown}: no such file; check the path (relative paths start at the current folder)")
     if isinstance(error, PermissionError):
@@ -212,6 +386,99 @@ def unreadable(path: str, error: OSError | ValueError) -> SourceError:
     return SourceError(f"{shown}: cannot be read: {reason}")
 
 
+def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None) -> str | None:
+    """Which of these sources reads the file at `path`, whatever it is called there: by another name, as a link, in
+    another case, within a folder or a glob, or as standard input; None: none does. A source that is a copy without a
+    manifest counts too: on another mount it may be the same file."""
+    if not path.exists():
+        return None
+    status = os.stat(path)
+    for uri in uris:
+        if uri == STDIN:
+            if _is_standard_input(stdin, status):
+                return uri
+        elif scheme_of(uri) == FILE_SCHEME:
+            for name in _files_of(uri):
+                if _is_one_file(name, path, status):
+                    return shown_path(name)
+    return None
+
+
+def _files_of(uri: str) -> list[str]:
+    try:
+        return find_files(local_path(uri))
+    except SourceError:
+        return []
+
+
+def _is_standard_input(stdin: BinaryIO | None, status: os.stat_result) -> bool:
+    try:
+        stream = stdin or sys.stdin.buffer
+        return os.path.samestat(os.fstat(stream.fileno()), status)
+    except (OSError, ValueError, AttributeError):  # a stream of the program's own
+        return False
+
+
+def _is_one_file(name: str, path: Path, status: os.stat_result) -> bool:
+    try:
+        if os.path.samestat(os.stat(name), status):
+            return True
+        if os.path.getsize(name) != status.st_size or os.path.exists(f"{path}{MANIFEST_ENDING}"):
+            return False
+        return status.st_size > 0 and filecmp.cmp(name, path, shallow=False)
+    except OSError:
+        return False
+
+
 def shown_path(path: str) -> str:
     """A path as people see it: bytes of a name that are not UTF-8 are spelled out."""
     return path.encode("utf-8", "backslashreplace").decode()
+
+
+MAX_BYTES = 1 << 28
+"""An answer that is longer is not read."""
+
+_BEGINS = re.compile(rb'\s*\{\s*"schema_version"\s*:')
+_HAS_VERSION = b'"schema_version"'
+
+
+def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iterator[Batch]]:
+    """The one JSON object with the key `schema_version` that a source holds, or None, and its batches as they were.
+
+    Raises SourceError where it looks like one and cannot be read: cut off, too long, or one file among others.
+    """
+    first = next(batches, None)
+    if first is None:
+        return None, iter(())
+    whole = chain([first], batches)
+    if not isinstance(first, RawBatch) or not _may_be_answer(first.data):
+        return None, whole
+    held, total = [first], len(first.data)
+    for batch in batches:
+        if not isinstance(batch, RawBatch) or batch.first_line == 1:
+            raise SourceError(f"{first.source}: is a saved answer among other files; name it alone, as one side")
+        held.append(batch)
+        total += len(batch.data)
+        if total > MAX_BYTES:
+            raise SourceError(f"{first.source}: is longer than {MAX_BYTES >> 20} MiB, too long for a saved answer")
+    try:
+        value = orjson.loads(b"".join(batch.data for batch in held))
+    except orjson.JSONDecodeError as error:
+        if _BEGINS.match(first.data):
+            raise SourceError(
+                f"{first.source}: looks like a saved answer and is no whole JSON object ({error}); save it anew"
+            ) from None
+        return None, iter(held)
+    return (value if isinstance(value, dict) else None), iter(held)
+
+
+def _may_be_answer(data: bytes) -> bool:
+    """Whether a document that begins like this can be one object with the key: printed over lines, or all in one."""
+    if not data.lstrip().startswith(b"{") or _HAS_VERSION not in data:
+        return False
+    line, _, rest = data.lstrip().partition(b"\n")
+    try:
+        first = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return True
+    return not rest.strip() and isinstance(first, dict) and "schema_version" in first

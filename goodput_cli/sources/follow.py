@@ -2,20 +2,123 @@
 
 Files are followed byte by byte, whatever name they have meanwhile; buckets object by object; Cloud Logging entry by
 entry, those that come late included.
+
+One growing file: what is new in it since the last look, whole lines only, and whether it began anew.
 """
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import FILE_SCHEME, Batch, RawBatch, ReadContext, RecordBatch, scheme_of, source_for
+from goodput_cli.sources.blocks import BLOCK_BYTES, GZIP_MAGIC, ZSTD_MAGIC, line_blocks, until_damaged
 from goodput_cli.sources.files import STDIN, find_files, local_path, shown_path, unreadable
-from goodput_cli.sources.tail import Tail
+from goodput_cli.sources.layouts import is_of_tracker
+
+MARK_BYTES = 64
+_NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass
+class Tail:
+    """Where reading of a file stands.
+
+    offset: bytes read. line: number of the line that comes next. rest: the beginning of a line that has no end yet.
+    mark: the last bytes before `offset`; if they are others the next time, the file was written anew.
+    size, changed: of the file at the last look; changed in ns. whole: it is packed, and only read as a whole.
+    idle: looks without anything new, in a row.
+    """
+
+    name: str
+    offset: int = 0
+    line: int = 1
+    rest: list[bytes] = field(default_factory=list)
+    mark: bytes = b""
+    size: int = -1
+    changed: int = -1
+    whole: bool = False
+    idle: int = 0
+
+    def read_new(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
+        """The lines that are new. A line without an end is new once it is a whole JSON value that stays as it is."""
+        status = os.fstat(descriptor)
+        if (status.st_size, status.st_mtime_ns) == (self.size, self.changed):
+            self.idle += 1
+            yield from self._unfinished()
+            return
+        self.size, self.changed, self.idle = status.st_size, status.st_mtime_ns, 0
+        if self._began_anew(descriptor):
+            context.say(f"{self.name}: was written anew; reading it from its beginning, what was read before counts")
+            self._restart()
+        if self.offset == 0:
+            self.whole = os.pread(descriptor, 4, 0).startswith(_NOT_BY_LINES)
+        yield from self._read_whole(descriptor, context) if self.whole else self._read_on(descriptor, context)
+
+    def _began_anew(self, descriptor: int) -> bool:
+        if self.whole or not self.offset:
+            return False
+        return os.pread(descriptor, len(self.mark), self.offset - len(self.mark)) != self.mark
+
+    def _restart(self) -> None:
+        self.offset, self.line, self.mark, self.whole = 0, 1, b"", False
+        self.rest.clear()
+
+    def _read_on(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
+        while chunk := os.pread(descriptor, BLOCK_BYTES, self.offset):
+            context.advance(len(chunk))
+            self.mark = (self.mark + chunk[-MARK_BYTES:])[-MARK_BYTES:]
+            first, self.offset = self.offset == 0, self.offset + len(chunk)
+            yield from self._lines(chunk.removeprefix(codecs.BOM_UTF8) if first else chunk)
+
+    def _lines(self, chunk: bytes) -> Iterator[RawBatch]:
+        end = chunk.rfind(b"\n") + 1
+        if not end:
+            self.rest.append(chunk)
+            return
+        data = b"".join([*self.rest, chunk[:end]])
+        self.rest = [chunk[end:]] if chunk[end:] else []
+        yield RawBatch(self.name, self.line, data)
+        self.line += data.count(b"\n")
+
+    def _unfinished(self) -> Iterator[RawBatch]:
+        """The last line, if its writer left out the line end; a writer that stopped inside of it may go on."""
+        rest = b"".join(self.rest)
+        if not rest or not _is_json(rest):
+            return
+        self.rest.clear()
+        yield RawBatch(self.name, self.line, rest)
+
+    def _read_whole(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
+        self.offset = self.size
+        chunks = _chunks(descriptor, context)
+        plain = until_damaged(self.name, chunks, context.report)
+        yield from line_blocks(self.name, plain, longest_mib=context.wanted.longest_line, report=context.report)
+
+
+def _chunks(descriptor: int, context: ReadContext) -> Iterator[bytes]:
+    at = 0
+    while chunk := os.pread(descriptor, BLOCK_BYTES, at):
+        context.advance(len(chunk))
+        at += len(chunk)
+        yield chunk
+
+
+def _is_json(text: bytes) -> bool:
+    if not text.rstrip().endswith((b"}", b"]")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
 
 HELD_FILES = 200
 """Files that are kept open, to read what is written to them after they were renamed or removed."""
@@ -42,8 +145,24 @@ def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
     paths = [uri for uri in uris if scheme_of(uri) == FILE_SCHEME]
     if STDIN in paths:
         raise UsageError("-: standard input cannot be followed; name the file that the log is written to")
+    for path in filter(os.path.exists, map(local_path, paths)):
+        _refuse_tracker(path)
     files: list[Follower] = [FileFollower([local_path(path) for path in paths], context)] if paths else []
     return files + [_remote(uri, context) for uri in uris if scheme_of(uri) != FILE_SCHEME]
+
+
+def _refuse_tracker(path: str) -> None:
+    """Raises UsageError for files of experiment trackers: what they mean is known when they have been read whole."""
+    try:
+        found = find_files(path)
+    except SourceError:  # a folder in which nothing lies yet
+        return
+    tracked = next((name for name in found if is_of_tracker(os.path.abspath(name))), None)
+    if tracked is not None:
+        named = shown_path(tracked)
+        raise UsageError(
+            f"{named}: files of experiment trackers cannot be followed; `goodput analyze` again shows them"
+        )
 
 
 def _remote(uri: str, context: ReadContext) -> Follower:
@@ -199,7 +318,7 @@ class EntryFollower:
         """See `Follower.close`: nothing is held."""
 
     def _fresh(self, batch: RecordBatch) -> RecordBatch | None:
-        from goodput_cli.sources.cloud_logging.reading import ns_of
+        from goodput_cli.sources.cloud_logging.source import ns_of
 
         records = []
         for record in batch.records:

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import orjson
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.sources.endings import MANIFEST_ENDING, PARQUET_ENDING
+from goodput_cli.sources.blocks import MANIFEST_ENDING, PARQUET_ENDING
 
 ENDINGS = (".jsonl.gz", ".jsonl", PARQUET_ENDING)
 VERSION = 1
@@ -106,18 +106,45 @@ def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Ma
 
 
 def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
-    """The lines of a snapshot in Parquet, in blocks. Raises SourceError for another kind of file."""
+    """The lines of a snapshot in Parquet, or the rows of any other table as lines of JSON, in blocks.
+
+    Raises SourceError for a damaged file.
+    """
     from pyarrow.parquet import ParquetFile
 
+    modified = os.stat(path).st_mtime_ns
     try:
         file = ParquetFile(path)
+        is_snapshot = RECORD_COLUMN in file.schema_arrow.names
+        columns = [RECORD_COLUMN] if is_snapshot else _plain_columns(file.schema_arrow)
         first_line = 1
-        for batch in file.iter_batches(_ROWS, columns=[RECORD_COLUMN]):
-            lines = batch.column(0).to_pylist()
-            yield RawBatch(name, first_line, b"\n".join(lines) + b"\n")
+        for batch in file.iter_batches(_ROWS, columns=columns):
+            lines = batch.column(0).to_pylist() if is_snapshot else _as_lines(batch.to_pylist())
+            yield RawBatch(name, first_line, b"\n".join(lines) + b"\n", modified)
             first_line += len(lines)
     except (OSError, ValueError, KeyError, IndexError, TypeError) as error:
-        raise SourceError(f"{name}: is no snapshot that `goodput fetch` wrote, or a damaged one: {error}") from error
+        raise SourceError(f"{name}: is no Parquet file, or a damaged one: {error}") from error
+
+
+def _plain_columns(schema: Any) -> list[str]:
+    """Columns of numbers, times, texts and truth values: no lists, pictures or bytes."""
+    from pyarrow import types
+
+    kinds = (
+        types.is_integer,
+        types.is_floating,
+        types.is_boolean,
+        types.is_string,
+        types.is_timestamp,
+        types.is_decimal,
+    )
+    return [field.name for field in schema if any(is_kind(field.type) for is_kind in kinds)]
+
+
+def _as_lines(rows: Sequence[dict[str, Any]]) -> list[bytes]:
+    """Rows as JSON; what a row has no value for is left out."""
+    kept = ({key: value for key, value in row.items() if value is not None} for row in rows)
+    return [orjson.dumps(row, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS, default=str) for row in kept]
 
 
 def identity_of(line: bytes) -> Identity:

@@ -3,6 +3,10 @@
 The order is the order in which people are shown them. What else depends on a category is made of its row: the look in
 pictures, titles, the tables of the glossary and of the report, what counts as "not recorded", and what a saved answer
 may hold. A new category is a row here and the rule that claims its time (`accounting/claims`).
+
+The names of categories in tables: full where there is room, short where there is none, and what is meant by one.
+
+How the attempt before a disruption ended, as answers and measures name it (docs/accounting.md §10).
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -123,7 +127,7 @@ class Category(IntEnum):
         name="data_loading_sync",
         title="data loading",
         brief="loading outside steps",
-        meaning="loading data while no step is in flight",
+        meaning="loading data while no step is in flight, or between two steps as its line says",
         look=Look("#9fd0f0", "bright_cyan", "D"),
         group="starting",
         evidence=("DATA",),
@@ -256,7 +260,8 @@ class Category(IntEnum):
         name="excluded",
         brief="taken out by the user, outside the 100 %",
         meaning=(
-            "windows that the user took out (--exclude), and with --exclude-stopped planned stops; no part of the 100 %"
+            "windows that the user took out (--exclude), time that a clock set forward skipped, and with "
+            "--exclude-stopped planned stops; no part of the 100 %"
         ),
         look=Look("#c4c4c4", "white", "-"),
     )
@@ -291,3 +296,51 @@ def is_eval(label: str) -> bool:
 def in_group(group: Group) -> tuple[Category, ...]:
     """The categories of a group."""
     return tuple(category for category in Category if category.row.group == group)
+
+
+_CUSTOM_TITLE = Category.CUSTOM.row.title
+
+
+def title(name: str) -> str:
+    """The short title of a category, or of time beside the ledger."""
+    if name == OVERLAPPED:
+        return OVERLAPPED_TITLE
+    return (BY_NAME[name].row.title if name in BY_NAME else "") or name
+
+
+NAMES = (*(one.id for one in Category), *(one.row.title for one in Category if one.row.title))
+"""Every name of a category, full and short."""
+
+
+def full_name(category: str, label: str | None) -> str:
+    """A category with its label: `custom_badput_events:LABEL`."""
+    return category if label is None else f"{category}:{label}"
+
+
+def short_title(name: str, label: str | None) -> str:
+    """The short title of a category; a labelled one as `custom:LABEL`, as it is asked for."""
+    return title(name) if label is None else f"{_CUSTOM_TITLE}:{label}"
+
+
+def brief_name(name: str) -> str:
+    """A full name as its short title; a sign and a blank before it stay."""
+    sign = name[:2] if name[1:2] == " " else ""
+    category, _, label = name.removeprefix(sign).partition(":")
+    return sign + short_title(category, label or None)
+
+
+def category_named(name: str) -> tuple[Category, str | None] | None:
+    """The category that is meant by a name as it stands in any table, full or short, and its label in upper case; None
+    where it names none."""
+    words, colon, label = name.partition(":")
+    plain, label = " ".join(words.replace("_", " ").lower().split()), label.strip().upper()
+    category = (
+        next((one for one in Category if plain in (one.id.replace("_", " "), one.row.title)), None) if plain else None
+    )
+    if category is None or (colon and not (label and category.row.has_labels)):
+        return None
+    return category, label or None
+
+
+Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up"]
+ENDED: tuple[Ended, ...] = get_args(Ended)

@@ -1,11 +1,13 @@
 """How a frozen dataclass declares an option: the field holds the value, its metadata what is said of it.
 
-The command line, the settings of a project and the reports read the metadata, so that a new option is a new field.
+The command line, the settings of a project, the keywords of the library's functions with their `help()`, and the
+reports read the metadata, so that a new option is a new field. Only what editors complete by is written out, in
+`goodput_cli.api.keywords`, and that file is made from the fields too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,8 +23,12 @@ class Option:
     """What is said of an option."""
 
     group: str
-    """Its heading in `--help`."""
+    """Its heading in `--help`; empty where only the library has it."""
     help: str
+    about: str = ""
+    """What the value of the field means, where `help` says what the flag does; `help()` of the library shows it."""
+    accepts: str = ""
+    """The type of the keyword, where it takes more than the field: it is read first."""
     names: tuple[str, ...] = ()
     """On the command line; by default `--` and the name of the field."""
     negative: bool = False
@@ -52,6 +58,8 @@ class Declared:
     name: str
     default: Any
     option: Option
+    kind: str = ""
+    """The type of the field, as it is written there."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,6 +70,21 @@ class Declared:
     def keyword(self) -> str:
         """Its name as an argument of the library's functions."""
         return f"no_{self.name}" if self.option.negative else self.name
+
+    @property
+    def annotation(self) -> str:
+        """The type of that argument."""
+        return self.option.accepts or self.kind
+
+    @property
+    def argument_default(self) -> Any:
+        """Its default there: flags that say the opposite of their field are off."""
+        return False if self.option.negative else self.default
+
+    @property
+    def about(self) -> str:
+        """What it means there."""
+        return self.option.help if self.option.negative else self.option.about or self.option.help
 
     @property
     def several(self) -> bool:
@@ -105,6 +128,11 @@ def _typed(value: Any) -> str:
     return str(getattr(value, "text", value))
 
 
+def argument(default: Any, about: str) -> Any:
+    """A field of a dataclass that is a keyword of the library's functions and no option of a command."""
+    return field(default=default, metadata={_KEY: Option("", "", about=about)})
+
+
 def option(default: Any, group: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click calls it
     """A field of a dataclass that is an option; `more` are the other fields of `Option`."""
     return field(default=default, metadata={_KEY: Option(group, help, **more)})
@@ -121,8 +149,45 @@ def in_order(options: Iterable[Declared]) -> list[Declared]:
 
 def declared(kind: type) -> Iterator[Declared]:
     """The options of a dataclass, in order; those of a dataclass in it stand where its field does."""
+    return (one for one in keywords(kind) if one.option.group)
+
+
+def keywords(kind: type) -> Iterator[Declared]:
+    """The same, and what only the library has."""
     for one in fields(kind):
         if _KEY in one.metadata:
-            yield Declared(one.name, None if one.default is MISSING else one.default, one.metadata[_KEY])
+            default = None if one.default is MISSING else one.default
+            yield Declared(one.name, default, one.metadata[_KEY], str(one.type))
         elif is_dataclass(inside := one.default if one.default_factory is MISSING else one.default_factory):
-            yield from declared(inside if isinstance(inside, type) else type(inside))
+            yield from keywords(inside if isinstance(inside, type) else type(inside))
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """The options that some functions of the library take by keyword."""
+
+    name: str
+    """Of the class in `goodput_cli.api.keywords` by which editors and type checkers know them."""
+    doc: str
+    base: Keywords | None
+    own: tuple[Declared, ...]
+    """Those besides the base's."""
+
+    @staticmethod
+    def of(
+        name: str,
+        doc: str,
+        *kinds: type,
+        base: Keywords | None = None,
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+    ) -> Keywords:
+        """Those that the dataclasses `kinds` declare. only, without: by their keywords; all if neither is given."""
+        own = [one for kind in kinds for one in keywords(kind) if one.keyword not in without]
+        return Keywords(name, doc, base, tuple(one for one in own if not only or one.keyword in only))
+
+    @property
+    def all(self) -> tuple[Declared, ...]:
+        """All of them; what no command has stands last."""
+        every = (*(self.base.all if self.base else ()), *self.own)
+        return tuple(sorted(every, key=lambda one: not one.option.group))

@@ -3,6 +3,8 @@
 A time is parsed before any log is read (`parse_when`), so that a typing error costs nothing, and becomes an instant
 once the job is known (`When.resolve`): `-2h` means two hours before the job's end, `attempt:3` the start of its third
 attempt. Instants and durations are integer nanoseconds; instants count from 1970 UTC.
+
+Time zones, by the names that logs and command lines use.
 """
 
 from __future__ import annotations
@@ -11,13 +13,37 @@ import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
 from itertools import product
 from typing import Literal
 
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
+
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
+
+
+AUTO = "auto"
+"""In place of a zone: what the log itself shows, else UTC."""
+
+
+def load_zone(name: str) -> tzinfo:
+    """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
+    from zoneinfo import ZoneInfo
+
+    if name.upper() in ("UTC", "Z", AUTO.upper()):
+        return UTC
+    offset = _OFFSET.fullmatch(name)
+    try:
+        if offset:
+            sign = -1 if offset[1] == "-" else 1
+            return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3])))
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        hint = "use a name such as UTC, Europe/Berlin or America/Los_Angeles, or an offset such as +05:30"
+        raise UsageError(f"unknown time zone {name!r}; {hint}") from error
+
 
 ACCEPTED = (
     "ISO-8601 (2026-01-31, 2026-01-31T14:05, 2026-01-31T14:05:07.25+01:00), now, "

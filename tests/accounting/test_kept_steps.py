@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.accounting.columns import among, codes_in
-from goodput_cli.accounting.training.kept_steps import KeptSteps
+from goodput_cli.accounting.training.kept import KeptSteps
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.events.growing import constant
 

@@ -16,9 +16,8 @@ from goodput_cli.analysis.account import analyze_log
 from goodput_cli.analysis.pick import pick_ordered
 from goodput_cli.analysis.question import make_question
 from goodput_cli.arrays import Patched, patched
-from goodput_cli.events.end_times import lasting
 from goodput_cli.events.read import read_events
-from goodput_cli.events.schema import COLUMNS
+from goodput_cli.events.schema import COLUMNS, lasting
 from loggen.scenario import Scenario
 from loggen.write import log_bytes
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.accounts import account, ledger
 from tests.support.story import (
+    clock_step,
     crashed,
     custom,
     end,
@@ -85,6 +86,26 @@ def test_blocking_data_loading_claims_its_time() -> None:
     story = account(PLAIN, loading(12, 16), data_loading="blocking")
     assert story.seconds == ledger(loading=4, productive=56, other=10)
     assert story.overlapped == 0
+
+
+def test_loading_between_two_steps_claims_its_time_where_the_recorder_says_so() -> None:
+    story = account(PLAIN, loading(18, 20, between_steps=True), loading(32, 36))
+    assert story.seconds == ledger(loading=2, productive=58, other=10)
+    assert story.overlapped == 4
+
+
+def test_a_clock_that_is_set_forward_takes_nothing_from_the_job() -> None:
+    """Six steps of 10 s, and 600 s in the fourth that never were."""
+    lines = [*steps(0, 4, at=10), clock_step(645, 600), *steps(4, 2, at=650), end(670)]
+    story = account(start(0), *lines)
+    assert story.seconds == ledger(excluded=600, productive=60, other=10)
+    assert story.analysis.goodput_percent == pytest.approx(100 * 60 / 70)
+    assert story.analysis.steps is not None
+    assert story.analysis.steps.mean_seconds == story.analysis.steps.p99_seconds == 10
+
+
+def test_a_clock_that_is_set_back_or_is_another_hosts_changes_nothing() -> None:
+    assert account(PLAIN, clock_step(35, -600), clock_step(45, 30, rank=1)).seconds == account(PLAIN).seconds
 
 
 def test_loading_that_was_not_logged_is_not_0_beside_the_ledger() -> None:

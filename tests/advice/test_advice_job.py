@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from benchmarks.advice_jobs import Job, record_of_job, true_goodput
-from goodput_cli.analysis.advice.advise import Options, advise, check_replay
+from goodput_cli.analysis.advice.advise import Advice, Options, advise, advise_job, check_replay
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import interval_advice
-from goodput_cli.analysis.advice.job import advise_job
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.replay.record import JobRecord
 from goodput_cli.analysis.advice.replay.replay import replay
-from goodput_cli.analysis.advice.results import Advice
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
 from goodput_cli.analysis.price import Price
 from goodput_cli.errors import NotEnoughData, UsageError

@@ -10,13 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
-from goodput_cli.analysis.advice.formulas import daly, exact, formulas, young
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, uniforms
 from goodput_cli.analysis.advice.interval import roundest
-from goodput_cli.analysis.advice.posterior import uniforms
 from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled
-from goodput_cli.analysis.advice.replay.record import Life, SaveColumns
-from goodput_cli.analysis.advice.replay.sums import FLAT, linear_total, median_share, sparse_linear_total, step_total
+from goodput_cli.analysis.advice.replay.record import (
+    FLAT,
+    Life,
+    SaveColumns,
+    linear_total,
+    median_share,
+    sparse_linear_total,
+    step_total,
+)
+from goodput_cli.analysis.advice.results import daly, exact, formulas, young
 from goodput_cli.analysis.advice.what_if import Cut, parse_plan
 from goodput_cli.errors import UsageError
 

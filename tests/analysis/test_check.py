@@ -13,6 +13,7 @@ from goodput_cli.analysis.question import make_question
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.events.formats.tracked import TRACKED
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS
 from goodput_cli.events.read import read_events
 from tests.strategies import any_logs
@@ -78,7 +79,7 @@ def test_advice_fits_the_log_that_was_read() -> None:
     code = CODES["no_checkpoint_events"]
     assert code.advice_for(("launcher", "megatron")).startswith("Megatron prints them")
     assert code.advice_for(("a-plug-in",)) == code.advice
-    known = {*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS}
+    known = {*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS, *(one.name for one in TRACKED)}
     assert {name for one in CODES.values() for names in one.of_formats for name in names.split()} <= known
 
 

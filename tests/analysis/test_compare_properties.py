@@ -19,10 +19,10 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
 from goodput_cli.report.base import Page, load_sheet_renderer
-from goodput_cli.report.formats.json import render
 from tests.accounting.test_properties import analyse, questions, slowly
 from tests.analysis.test_compare import LOGS, as_side, pair
 from tests.strategies import any_logs
+from tests.support.rendered import as_json as render
 
 
 def summaries(*logs: list[str], **question: Any) -> tuple[Side, Side] | None:

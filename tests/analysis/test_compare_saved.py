@@ -18,8 +18,8 @@ from goodput_cli.analysis.summary import summary_of
 from goodput_cli.api.compare import compare
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.json import render
 from tests.support.accounts import account
+from tests.support.rendered import as_json as render
 from tests.support.story import custom, end, save, start, steps
 
 ANALYSIS = account(

@@ -54,7 +54,13 @@ def shares(goodput: int, total: int) -> Summary:
 )
 def test_expressions(text: str, name: str, label: str | None, falls: bool, limit: Fraction, unit: str) -> None:
     parsed = parse_change(text)
-    assert (parsed.name, parsed.label, parsed.falls, parsed.limit, parsed.unit) == (name, label, falls, limit, unit)
+    assert (parsed.name, parsed.label, parsed.comparison == "<", parsed.limit, parsed.unit) == (
+        name,
+        label,
+        falls,
+        limit,
+        unit,
+    )
 
 
 @pytest.mark.parametrize("name", MEASURES)

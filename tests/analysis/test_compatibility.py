@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.reconcile.reconcile import Movement, Reconciliation
-from goodput_cli.analysis.reconcile.rules import RULES
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.compat.reconcile import Movement, Reconciliation
+from goodput_cli.compat.rules import RULES
 from goodput_cli.vocabulary.text import percent, seconds_text
 from tests.analysis.test_reconcile_library import CLOSE, in_process
 from tests.support.difference_logs import LOGS, OPTIONS, text_of

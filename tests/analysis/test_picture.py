@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.analysis.picture.bands import bands
-from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
-from goodput_cli.analysis.picture.picture import Picture, picture_of, tiled_windows
-from goodput_cli.analysis.picture.step_curve import whole_curve
+from goodput_cli.analysis.picture.picture import Picture, bands, picture_of, tiled_windows
+from goodput_cli.analysis.picture.step_curve import Buckets, extremes, first_of_each, whole_curve
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.timed import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES

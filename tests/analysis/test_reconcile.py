@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.analysis.reconcile.checkpoints import reconcile_checkpoints
-from goodput_cli.analysis.reconcile.checkpoints_sheet import RULES as CHECKPOINT_RULES
-from goodput_cli.cli.interrupts import INTERRUPTED
+from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.cli.main import run
+from goodput_cli.compat import library as running
+from goodput_cli.compat.checkpoints import reconcile_checkpoints
+from goodput_cli.compat.rules import CALCULATOR_RULES as CHECKPOINT_RULES
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
-from goodput_cli.reference_library import run as running
 from tests.accounting.test_properties import analyse
 from tests.support.analyses import HOSTILE
 from tests.support.difference_logs import Log, text_of
@@ -229,8 +229,7 @@ def computing_for(session: int) -> list[str]:
     return [
         path.parent.name
         for path in Path("/proc").glob("[0-9]*/cmdline")
-        if b"reference_library.worker" in content(path)
-        and content(path.with_name("stat")).split()[5] == b"%d" % session
+        if b"compat.library_worker" in content(path) and content(path.with_name("stat")).split()[5] == b"%d" % session
     ]
 
 

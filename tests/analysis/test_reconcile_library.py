@@ -11,12 +11,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.reconcile.reconcile import Reconciliation, events_seen, reconcile
-from goodput_cli.analysis.reconcile.rules import RULES
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.reference_library.entries import ELASTIC, entries
-from goodput_cli.reference_library.run import answer_of
-from goodput_cli.reference_library.worker import compute
+from goodput_cli.compat.library import ELASTIC, answer_of, entries
+from goodput_cli.compat.library_worker import compute
+from goodput_cli.compat.reconcile import Reconciliation, events_seen, reconcile
+from goodput_cli.compat.rules import RULES
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, step_logs
 

@@ -19,8 +19,7 @@ from rich.cells import cell_len
 import goodput_cli
 from goodput_cli.accounting import ledger
 from goodput_cli.accounting.build import build_timeline
-from goodput_cli.analysis.rolling.results import Rolling
-from goodput_cli.analysis.rolling.windows import default_window
+from goodput_cli.analysis.rolling import Rolling, default_window
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.strategies import JOB, any_logs
@@ -170,7 +169,7 @@ def test_windows_that_end_together_share_one_accounting(log: Path, monkeypatch: 
         calls.append(given[2])
         return build_timeline(*given)
 
-    monkeypatch.setattr("goodput_cli.analysis.rolling.windows.build_timeline", counted)
+    monkeypatch.setattr("goodput_cli.analysis.rolling.build_timeline", counted)
     rows = rolled(log, window=["1m", "5m", "10m"], every="5m", no_hindsight=True)
     assert len(calls) == len(set(rows.end_ns.tolist())) == 4
 

@@ -6,8 +6,8 @@ import json
 
 from goodput_cli.analysis.results import Method, Saves
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.json import render
 from tests.support.accounts import account
+from tests.support.rendered import as_json as render
 from tests.support.story import end, finished, loaded, save, saved, start, started, steps, terminated
 
 

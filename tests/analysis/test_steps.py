@@ -221,7 +221,8 @@ def test_json_is_as_the_schema_says(log: Path, capsys: Output) -> None:
     check_answer(value, "steps")
     assert value["steps"]["count"] == 500
     assert value["slowest"][0] | {"start": ""} == {
-        "step": 100, "steps": 1, "attempt": 1, "start": "", "seconds": 40.0, "evidence": "run.jsonl:102",
+        "step": 100, "steps": 1, "attempt": 1, "start": "", "seconds": 40.0, "holds": None,
+        "evidence": "run.jsonl:102",
     }  # fmt: skip
     cited = json.loads(log.read_text(encoding="utf-8").splitlines()[101])
     assert cited["step_count"] == 100

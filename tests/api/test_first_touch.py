@@ -15,9 +15,9 @@ import pytest
 import goodput_cli
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.html import render as html
-from goodput_cli.report.formats.json import render as as_json
+from goodput_cli.report.html.analysis import render as html
 from tests.support.markdown_docs import ROOT
+from tests.support.rendered import as_json
 from tests.support.story import custom, end, start, step
 
 NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"
@@ -91,7 +91,7 @@ def amounts(analysis: goodput_cli.Analysis) -> list[tuple[str, int]]:
 
 
 ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
-    ("Comparison", lambda: goodput_cli.compare(str(NIGHT), str(NEXT)), "goodput fell by 1.08 points", 46),
+    ("Comparison", lambda: goodput_cli.compare(str(NIGHT), str(NEXT)), "goodput fell by 1.08 points", 48),
     ("CheckReport", lambda: goodput_cli.check(NIGHT), "2 warnings, 3 infos", 5),
     ("Advice", lambda: goodput_cli.advise(NIGHT), "SAVE EVERY 50 STEPS", 12),
     ("JobList", lambda: goodput_cli.jobs([NIGHT, NEXT]), "2 jobs", 2),

@@ -17,7 +17,8 @@ Place = tuple[str, str]
 @cache
 def tree(module: str) -> ast.Module:
     path = ROOT.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    file = package if package.exists() else path.with_suffix(".py")
     return ast.parse(file.read_text(encoding="utf-8"))
 
 

@@ -11,7 +11,7 @@ import pytest
 import goodput_cli
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.html import render
+from goodput_cli.report.html.analysis import render
 from tests.browser.tabs import DESKTOP, PHONE, ROOT, Tab, opened
 from tests.report.test_html_report import HOSTILE_NAMES, hostile_log, written
 from tests.support.recorder_log import Recorder
@@ -67,11 +67,15 @@ def test_dark_is_dark_and_paper_is_white(browser: Any, report: Path) -> None:
         assert tab.evaluate(ground) == "rgb(255, 255, 255)"
 
 
-def test_it_prints(browser: Any, report: Path) -> None:
+def test_a_night_prints_on_four_pages_and_what_is_opened_prints_too(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         paper = tab.page.pdf(format="A4")
         assert paper.startswith(b"%PDF")
-        assert len(re.findall(rb"/Type\s*/Page\b", paper)) >= 4
+        assert len(re.findall(rb"/Type\s*/Page\b", paper)) <= 4
+        tab.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        tab.evaluate("document.querySelectorAll('.unfold input').forEach((one) => one.click())")
+        whole = tab.page.pdf(format="A4")
+        assert len(re.findall(rb"/Type\s*/Page\b", whole)) > 6
         tab.is_quiet()
 
 

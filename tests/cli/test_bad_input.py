@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_cli.events.formats import registry as formats
-from goodput_cli.events.json.lines import JsonLines, _one_by_one
+from goodput_cli.events.json_documents import JsonLines, _one_by_one
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.base import RawBatch
 from tests.support.readers import codes, found, lines, log_file, read_lines, rows, step, steps, where
@@ -117,7 +117,7 @@ def test_text_of_a_log_is_kept_as_it_is(tmp_path: Path) -> None:
 
 
 def test_places_are_sorted_and_bounded_and_the_count_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goodput_cli.diagnostics.collector.MAX_PLACES", 5)
+    monkeypatch.setattr("goodput_cli.diagnostics.diagnostic.MAX_PLACES", 5)
     log = read_lines(tmp_path, *["{junk"] * 12)
     (told,) = found(log, "malformed_lines")
     assert told.count == 12

@@ -49,6 +49,18 @@ def test_an_existing_file_needs_force(library: Library, capsys: Output) -> None:
     assert Path("r.json").read_text() != "old"
 
 
+@pytest.mark.parametrize(("ci", "code"), [("true", 0), ("1", 0), ("false", 2), ("", 2)])
+def test_in_continuous_integration_a_second_run_replaces_its_reports(
+    ci: str, code: int, library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    assert run("analyze run.jsonl -o r.json".split()) == 0
+    assert run("analyze run.jsonl -o r.json".split()) == code
+    Path("run.json").write_text("{}")
+    assert run("analyze ./run.json -o run.json".split()) == 2
+    assert Path("run.json").read_text() == "{}"
+
+
 def test_a_log_is_never_overwritten(library: Library, capsys: Output) -> None:
     Path("run.json").write_text("{}")
     assert run("analyze ./run.json -o run.json --force".split()) == 2

@@ -68,7 +68,7 @@ def test_the_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "-q"]) == 0
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
-    assert "1 disruption in 2 min 30 s of being up" in out
+    assert "1 disruption in 2 min 30 s of up time" in out
     assert "last step 7, last sign of life 7, next start 8" in " ".join(out.split())
     assert "not shown for want of room" not in out
 
@@ -88,7 +88,7 @@ def test_a_job_without_disruptions(tmp_path: Path, capsys: Output) -> None:
     assert value["disruptions"] == []
     assert value["reliability"]["mtbf_seconds"] is None
     assert run(["disruptions", str(path), "-q"]) == 0
-    assert "0 disruptions in 1 min 00 s of being up: MTBF at least" in capsys.readouterr().out
+    assert "0 disruptions in 1 min 00 s of up time: MTBF at least" in capsys.readouterr().out
 
 
 def test_the_library_answers_the_same(log: Path) -> None:

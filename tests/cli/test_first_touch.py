@@ -8,8 +8,8 @@ import pytest
 
 import goodput_cli
 from goodput_cli.api.options import asked, split
-from goodput_cli.cli.environment import misread_variables
 from goodput_cli.cli.main import COMMANDS, run
+from goodput_cli.cli.settings import misread_variables
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.likely import likeliest
 from tests.support.markdown_docs import ROOT

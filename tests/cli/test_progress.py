@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.cli import interrupts
-from goodput_cli.cli.progress import reading_progress
+from goodput_cli.cli import console as interrupts
+from goodput_cli.cli.console import reading_progress
 from goodput_cli.events.read import read_events
 from tests.support.buckets import ROOT, log_lines
 from tests.support.readers import Told
 
 AT_ONCE = (
-    "import goodput_cli.cli.progress as progress; progress._PATIENCE_SECONDS = 0; "
+    "import goodput_cli.cli.console as progress; progress._PATIENCE_SECONDS = 0; "
     "from goodput_cli.__main__ import main; main()"
 )
 SILENCE_SECONDS = 60

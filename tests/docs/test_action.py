@@ -106,6 +106,17 @@ def test_a_gate_that_fails_leaves_its_reports(tmp_path: Path) -> None:
     assert [one["verdict"] for one in thresholds] == ["failed", "passed", "failed", "warning"]
 
 
+def test_a_gate_that_fails_is_an_annotation_that_says_why(tmp_path: Path) -> None:
+    """One a gate that failed, in one line of the runner: what cost most, what to do and the command are in it."""
+    ran = analyze(tmp_path, source=LOG, fail_under="90", fail_if="disruptions>9\nqueued>5%", warn_if="steps.p99>1m")
+    first, second = (line for line in ran.said.splitlines() if line.startswith("::error"))
+    assert first.startswith("::error title=goodput<90%3A 70.43 %25%2C limit 90 %25::goodput<90: FAILED (70.43 %25")
+    assert "%0ALost 29.57 %25, 3 h 18 min" in first
+    assert "%0A- 8.81 %25, 59 min 09 s: restored step 1400" in first
+    assert f"goodput timeline {LOG} --around disruption:4" in first
+    assert second.startswith("::error title=queued>5%25%3A the log holds nothing to judge it by::")
+
+
 def test_what_was_not_recorded_is_no_pass(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source=LOG, fail_if="queued>5%")
     assert (ran.code, ran.outputs["exit-code"]) == (4, "4")
@@ -115,6 +126,7 @@ def test_what_was_not_recorded_is_no_pass(tmp_path: Path) -> None:
 def test_without_an_answer_the_summary_says_why(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source="nowhere.jsonl")
     assert (ran.code, ran.outputs) == (1, {"exit-code": "1"})
+    assert "::error title=goodput has no answer::exit code 1; the summary of the step says why\n" in ran.said
     assert ran.summary.startswith("# goodput has no answer (exit code 1)\n\n    Error: nowhere.jsonl")
 
 

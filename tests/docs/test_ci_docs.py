@@ -15,10 +15,11 @@ import pytest
 import yaml
 
 import goodput_cli
+from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.cli.main import run
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import format_of
-from goodput_cli.report.formats.openmetrics import families
+from goodput_cli.report.openmetrics import families
 from tests.support.markdown_docs import ROOT, blocks, names_in_first_column, section
 
 CI = ROOT / "docs" / "ci.md"
@@ -65,7 +66,7 @@ def test_the_step_without_the_action(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 3
-    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("# Goodput of llm-pretrain-7b")
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("# FAILED: Goodput of llm-pretrain-7b")
 
 
 def test_the_job_of_gitlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +91,7 @@ def test_the_job_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def test_every_metric_is_described_and_every_described_one_exists() -> None:
     analysis = goodput_cli.analyze(LOG, reference_step_time=8, thresholds=["goodput<80"])
-    exposed = {family.name for family in families(analysis)}
+    exposed = {family.name for family in families(AnalysisDocument(analysis))}
     assert set(names_in_first_column(section(CI, "Prometheus"))) == exposed
     for rule in RULES["groups"][0]["rules"]:
         assert set(re.findall(r"goodput_\w+", rule["expr"])) <= exposed

@@ -15,7 +15,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.cli.interrupts import INTERRUPTED
+from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import recognise
@@ -29,9 +29,11 @@ from goodput_cli.vocabulary.categories import CATEGORIES
 from tests.support.generated_docs import (
     PACKAGE,
     category_table,
+    cause_table,
     cli_reference,
     code_sections,
     commands,
+    evidence_table,
     folders,
     insight_sections,
     questions,
@@ -128,8 +130,13 @@ def test_the_reference_of_the_commands_is_up_to_date() -> None:
     replace_generated(DOCS / "cli.md", "commands", cli_reference())
 
 
+def test_the_causes_and_their_evidence_are_those_of_the_code() -> None:
+    replace_generated(DOCS / "causes.md", "causes", cause_table())
+    replace_generated(DOCS / "causes.md", "rows", evidence_table())
+
+
 def test_the_table_of_commands_is_up_to_date() -> None:
-    replace_generated(ROOT / "README.md", "questions", questions())
+    replace_generated(DOCS / "cli.md", "questions", questions())
 
 
 def test_the_folders_of_the_architecture_are_those_of_the_import_contract() -> None:
@@ -171,10 +178,9 @@ def test_every_name_of_a_threshold_is_described() -> None:
     assert sorted({*named_there, *CATEGORIES} - {"custom:LABEL", "insight:CODE"}) == sorted(MEASURES)
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", DOCS / "cli.md"], ids=named)
-def test_every_exit_code_is_described(path: Path) -> None:
+def test_every_exit_code_is_described() -> None:
     codes = {kind.exit_code for kind in GoodputError.__subclasses__()} | {0, INTERRUPTED}
-    assert [int(code) for code in re.findall(r"^\| (\d+) \|", read(path), re.MULTILINE)] == sorted(codes)
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", read(DOCS / "cli.md"), re.MULTILINE)] == sorted(codes)
 
 
 def test_every_command_has_an_example() -> None:

@@ -14,8 +14,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from goodput_cli.report.formats.parquet import SCHEMA as SEGMENTS
-from goodput_cli.report.formats.parquet_events import SCHEMA as EVENTS
+from goodput_cli.report.parquet import EVENTS, SEGMENTS
 from tests.support.markdown_docs import (
     ROOT,
     Block,

@@ -1,31 +1,63 @@
-"""The limits that keep the code readable: files that one reads at once, folders that one sees at once."""
+"""What keeps the house one that can be held in mind: imports go one way, at the top of a module and inside functions.
+
+The layers are the import contract of pyproject.toml (`make lint`)."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-
-import pytest
 
 from goodput_cli.analysis.advice.from_timeline.amounts import PARTS
 from goodput_cli.vocabulary.categories import Category, in_group
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGE = ROOT / "goodput_cli"
-FOLDERS = sorted({path.parent for path in PACKAGE.rglob("*.py")})
-MOST_LINES, MOST_MODULES = 300, 20
+PACKAGE = "goodput_cli"
 
 
-@pytest.mark.parametrize(
-    "top", [PACKAGE, ROOT / "tests", ROOT / "loggen", ROOT / "benchmarks"], ids=lambda top: top.name
-)
-def test_no_file_is_longer_than_one_reads_at_once(top: Path) -> None:
-    lengths = {path: path.read_bytes().count(b"\n") for path in top.rglob("*.py")}
-    assert {path.relative_to(ROOT).as_posix(): size for path, size in lengths.items() if size > MOST_LINES} == {}
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name; a package by its folder's."""
+    paths = {path.relative_to(ROOT): path for path in (ROOT / PACKAGE).rglob("*.py")}
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): full for path, full in paths.items()}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.relative_to(ROOT).as_posix())
-def test_no_folder_shows_more_modules_than_one_sees_at_once(folder: Path) -> None:
-    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= MOST_MODULES
+def imported(node: ast.AST, known: dict[str, Path]) -> Iterator[str]:
+    """The modules that are imported when this runs, be it in a function; what is for types alone never is."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if isinstance(child, ast.ImportFrom) and child.module:
+            names = {f"{child.module}.{alias.name}" for alias in child.names}
+            yield from (name if name in known else child.module for name in names)
+        elif isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        yield from imported(child, known)
+
+
+def imports() -> dict[str, set[str]]:
+    """Each module with those of ours that it imports. What a package's __init__ offers lazily is no import of its
+    own: `goodput_cli` and `goodput_cli.plugins` are fronts, which nothing inside depends on but for the version."""
+    known = modules()
+    graph = {name: set(imported(ast.parse(path.read_text(encoding="utf-8")), known)) for name, path in known.items()}
+    fronts = {PACKAGE, f"{PACKAGE}.plugins"}
+    return {name: {one for one in found if one in known and one != name} - fronts for name, found in graph.items()}
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Neither at the top of modules nor inside functions: a circle is one module that was cut in the wrong place."""
+    try:
+        TopologicalSorter(imports()).prepare()
+    except CycleError as circle:
+        raise AssertionError(" -> ".join(circle.args[1])) from None
+
+
+def test_a_circle_would_be_seen() -> None:
+    """Also one that hides in a function; what is imported for types alone is none."""
+    hidden = "def f():\n    from goodput_cli.errors import UsageError\n"
+    for_types = "if TYPE_CHECKING:\n    from goodput_cli.errors import UsageError\n"
+    assert set(imported(ast.parse(hidden), modules())) == {"goodput_cli.errors"}
+    assert set(imported(ast.parse(for_types), modules())) == set()
 
 
 def test_advice_has_a_lever_for_every_category_between_two_attempts() -> None:

@@ -16,16 +16,23 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from goodput_cli.events import json_documents as line_reading
 from goodput_cli.events import rows
 from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.columns import Columns
-from goodput_cli.events.columnar.eight_digits import KEEP_FIRST, digit_values, not_digits, number
-from goodput_cli.events.columnar.numbers import END_SECOND, FIRST_SECOND, Numerals
+from goodput_cli.events.columnar.columns import (
+    END_SECOND,
+    FIRST_SECOND,
+    KEEP_FIRST,
+    Columns,
+    Numerals,
+    digit_values,
+    not_digits,
+    number,
+)
 from goodput_cli.events.columnar.templates import Templates, learn
 from goodput_cli.events.formats import orbax
 from goodput_cli.events.formats.base import Records
 from goodput_cli.events.growing import constant, is_constant
-from goodput_cli.events.json import lines as line_reading
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
 from goodput_cli.events.values import epoch_column, round_to_us

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goodput_cli.events.json.objects import JsonObjects
+from goodput_cli.events.json_documents import JsonObjects
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import NONE
 from goodput_cli.sources.base import RawBatch

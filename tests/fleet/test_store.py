@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -113,3 +114,57 @@ def test_a_file_that_may_be_written_again_in_the_same_tick_is_read_again(
     for _ in range(2):
         fleet("a.jsonl", "--store", "store")
     assert read == ["a.jsonl"] * 3
+
+
+DAMAGES = 240
+
+
+def damaged(data: bytes, dice: random.Random) -> bytes:
+    """The file with one bit flipped, some bytes overwritten, or its end cut off."""
+    place = dice.randrange(len(data))
+    match dice.randrange(3):
+        case 0:
+            return data[:place]
+        case 1:
+            return data[:place] + bytes([data[place] ^ 1 << dice.randrange(8)]) + data[place + 1 :]
+        case _:
+            return data[:place] + dice.randbytes(40) + data[place + 40 :]
+
+
+def test_damage_anywhere_is_said_and_changes_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At hundreds of places in all files: each answer is that of the whole store, and what is damaged is named."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine does not crash meanwhile
+    for number in range(3):
+        put(Path(f"logs/{number}.jsonl"), training(f"job-{number}", 10 + number, 6))
+    plain = fleet("logs", "--store", "store")
+    dice = random.Random(29)
+    files = sorted(path.relative_to("store") for path in Path("store").rglob("*.*"))
+    assert {path.parts[0] for path in files} == {"format.json", "documents", "results"}
+    for path in files:
+        for _ in range(DAMAGES // len(files)):
+            shutil.copytree("store", "hurt")
+            (Path("hurt") / path).write_bytes(damaged((Path("store") / path).read_bytes(), dice))
+            answer = fleet("logs", "--store", "hurt")
+            said = [one["where"] for one in answer["diagnostics"] if one["code"] == "damaged_store_part"]
+            assert {**answer, "diagnostics": None} == {**plain, "diagnostics": None}
+            assert said == [[path.as_posix()]]
+            if dice.random() < 0.1:
+                assert fleet("logs", "--store", "hurt") == plain, "what was damaged is there again, and is said once"
+            shutil.rmtree("hurt")
+
+
+def test_a_part_that_is_lost_while_it_is_used_is_one_sentence(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    fleet(str(logs), "--store", "store")
+    extents = store_module.Store.extents
+
+    def lost(store: store_module.Store, keys: dict[bytes, object]) -> object:
+        found = extents(store, keys)
+        for part in Path("store/results").glob("*.parquet"):
+            part.unlink()
+        return found
+
+    monkeypatch.setattr(store_module.Store, "extents", lost)
+    assert run(["fleet", str(logs), "--store", "store", "--workers", "1", "-q"]) == 1
+    assert "were lost from the store" in capsys.readouterr().err

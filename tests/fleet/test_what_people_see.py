@@ -69,3 +69,47 @@ def test_a_plan_is_for_the_screen(capsys: Output) -> None:
     assert run(["fleet", "logs", "--plan", "--format", "html"]) == 2
     assert capsys.readouterr().err.count("leave out --output and --format") == 2
     assert not Path("plan.html").exists()
+
+
+def test_an_empty_log_and_a_link_to_nothing_are_listed(capsys: Output) -> None:
+    put(Path("logs/a.jsonl"), training("a", 1, 0.5))
+    put(Path("logs/empty.jsonl"), [])
+    Path("logs/gone.jsonl").symlink_to("moved/away.jsonl")
+    report = fleet("logs", "--workers", "1")
+    assert {one["name"]: one["reason"] for one in report["not_analysed"]} == {
+        "logs/empty.jsonl": "is empty",
+        "logs/gone.jsonl": "is a link to moved/away.jsonl, which is gone; mend or remove it",
+    }
+    assert not report["complete"]
+    assert run(["jobs", "logs"]) == 1
+    assert "logs/gone.jsonl: is a link to moved/away.jsonl, which is gone" in capsys.readouterr().err
+    Path("logs/gone.jsonl").unlink()
+    assert run(["jobs", "logs"]) == 0
+    assert "empty_logs: empty logs, so that no job of theirs is listed\n    logs/empty.jsonl" in capsys.readouterr().err
+
+
+def test_what_changed_since_the_week_before_adds_up(capsys: Output) -> None:
+    """Six runs a week: in the second, one of them holds its accelerators for 12 h longer without progress."""
+    for week in range(2):
+        for number in range(6):
+            idle = 12 if (week, number) == (1, 4) else 0
+            at = 7 * week * DAY + 3600 * number
+            put(Path(f"logs/{week}-{number}.jsonl"), training(f"job-{week}-{number}", 10 + idle, 6, at=at))
+    for more in (("--accelerators", "8"), ()):
+        change = fleet("logs", "--workers", "1", *more)["change"]
+        assert change["by_time"] is (more == ())
+        assert change["points"] == pytest.approx(100 * (36 / 72 - 36 / 60))
+        for what in ("category", "run"):
+            rows = [row for row in change["rows"] if row["what"] == what]
+            assert sum(row["points"] for row in rows) == pytest.approx(change["points"])
+            assert all(row["points"] == pytest.approx(row["before_percent"] - row["now_percent"]) for row in rows)
+        worst = min(change["rows"], key=lambda row: row["points"] if row["what"] == "run" else 0)
+        assert (worst["name"], worst["before_percent"]) == ("job-1-4", 0.0)
+    assert run(["fleet", "logs", "--workers", "1", "-q"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "What changed since the week before" in said
+    assert "is -10.00 points against" in said
+
+
+def test_weeks_with_few_runs_are_not_compared(two_teams: tuple[str, ...]) -> None:
+    assert fleet(*two_teams, "--workers", "1")["change"] is None

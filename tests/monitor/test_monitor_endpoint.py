@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.api.watch import Watched
-from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets import http
-from goodput_cli.monitor.targets.base import MonitorContext, parse_target
+from goodput_cli.monitor.targets.base import Health, MonitorContext, parse_target
 from tests.monitor.monitors import OPEN_METRICS, ended, get, samples, value
 
 

@@ -13,14 +13,11 @@ import numpy as np
 import pytest
 
 from goodput_cli.api.watch import Watched
-from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.plan import Plan
-from goodput_cli.monitor.run import Monitor
+from goodput_cli.monitor.run import Monitor, Stop
 from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.monitor.stop import Stop
-from goodput_cli.monitor.targets.base import MonitorContext, TargetFailed, parse_target
-from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of
-from goodput_cli.monitor.targets.gcm_series import step_time_deviation
+from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailed, parse_target
+from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of, step_time_deviation
 from tests.monitor.monitoring_server import Server
 from tests.monitor.monitors import Job, beside, ended, monitor, started
 from tests.support.recorder_log import EPOCH, Recorder

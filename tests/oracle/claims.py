@@ -97,7 +97,8 @@ def phase(job: Job, training: Training, interval: Interval) -> Iterator[Claim]:
     if end is None or end <= interval.start:
         return
     name = CATEGORY[interval.kind] + (f":{interval.label}" if interval.kind == "custom" else "")
-    steps = training.in_flight if interval.kind == "data" and not job.options.blocking else []
+    aside = interval.kind == "data" and not job.options.blocking and not interval.begin.between_steps
+    steps = training.in_flight if aside else []
     for start, stop in outside(interval.start, end, steps):
         yield Claim(RANK[interval.kind], start, stop, name)
 

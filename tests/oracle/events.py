@@ -39,6 +39,7 @@ class Event:
 
     edge: "begin" or "end" (also of a step), "interval" (Orbax), else "point". identity: every field of its format.
     label: also "preempted", and "asynchronous" of a save whose line says so.
+    between_steps: of a load of data, whether its line says so. set_forward: ns by which the clock was set before it.
     writer: the process that wrote it, where a Cloud Logging entry tells. A step with the edge "end" says how many were
     done; mean: ns, of one of them.
     """
@@ -53,6 +54,8 @@ class Event:
     identity: tuple[Any, ...] = ()
     writer: tuple[str, str] | None = None
     mean: int | None = None
+    between_steps: bool = False
+    set_forward: int = 0
 
     @property
     def number(self) -> int:
@@ -131,7 +134,9 @@ def recorder_phases(record: Record) -> Iterator[Event]:
         for edge, key in (("begin", f"{prefix}_start_time"), ("end", f"{prefix}_end_time")):
             if (time := epoch_ns(record.get(key))) is not None:
                 label = text.upper() if kind == "custom" else ""
-                yield Event(time, kind, time, edge, label=label, identity=("A", kind, edge, time, text.upper()))
+                waits = (kind, edge) == ("data", "begin") and record.get("between_steps") is True
+                identity = ("A", kind, edge, time, text.upper(), waits)
+                yield Event(time, kind, time, edge, label=label, identity=identity, between_steps=waits)
 
 
 ORBAX_PARTS = {
@@ -204,6 +209,11 @@ def native_events(record: Record) -> Iterator[Event]:
     """The native format."""
     kind, time = NATIVE.get(str(record["goodput_event"])), epoch_ns(record.get("goodput_time"))
     step, rank = whole(record.get("step")), whole(record.get("rank"))
+    if record["goodput_event"] == "clock_step" and time is not None:
+        forward = epoch_ns(record.get("seconds")) or 0
+        if forward > 0 and not rank:
+            yield Event(time, "heartbeat", time, rank=rank, identity=("clock", time, forward), set_forward=forward)
+        return
     if kind is None or time is None or (kind in CHECKPOINTS and step is None):
         return
     label = "preempted" if record["goodput_event"] == "preemption_notice" else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import takewhile
 
@@ -98,6 +98,8 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     """Events -> job. Raises ValueError if none was seen."""
     is_step_log = any(event.kind == "step" for event in all_events)
     events = seen_at(in_order(all_events), as_of)
+    jumps = [(event.time - event.set_forward, event.time) for event in events if event.set_forward]
+    options = replace(options, exclude=(*options.exclude, *jumps))
     if not events:
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()

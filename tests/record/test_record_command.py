@@ -86,7 +86,11 @@ except ImportError as error:
 
 
 def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
-    for part in ("recorder", "goodput_cli/record"):  # a build leaves files beside its sources
+    for part in (
+        "recorder",
+        "goodput_cli/record",
+        "goodput_cli/compat/drop_in",
+    ):  # a build leaves files beside its sources
         shutil.copytree(ROOT / part, tmp_path / "sources" / part, ignore=shutil.ignore_patterns("__pycache__"))
     build = "from setuptools.build_meta import build_wheel; build_wheel('.')"  # what pip runs, without pip
     subprocess.run(
@@ -109,9 +113,11 @@ def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
 
 def test_the_wheel_holds_every_package_and_has_one_version() -> None:
     wheel = tomllib.loads((ROOT / "recorder" / "pyproject.toml").read_text(encoding="utf-8"))
-    folder = ROOT / "goodput_cli" / "record"
+    places = {"goodput_record": "goodput_cli/record", "goodput_record.drop_in": "goodput_cli/compat/drop_in"}
     packages = {
-        ".".join(["goodput_record", *path.parent.relative_to(folder).parts]) for path in folder.rglob("__init__.py")
+        ".".join([name, *path.parent.relative_to(ROOT / folder).parts])
+        for name, folder in places.items()
+        for path in (ROOT / folder).rglob("__init__.py")
     }
     assert sorted(packages) == wheel["tool"]["setuptools"]["packages"]
     assert goodput_cli.record.__version__ == goodput_cli.__version__

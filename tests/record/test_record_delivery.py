@@ -12,7 +12,7 @@ import pytest
 
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import STEP, VITAL
-from goodput_cli.record.workers import HOPELESS_SECONDS, HURRY_SECONDS, RETRY_SECONDS
+from goodput_cli.record.queues import HOPELESS_SECONDS, HURRY_SECONDS, RETRY_SECONDS
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import events, lines, pythons, run, word
 from tests.record.record_server import Server
@@ -30,9 +30,9 @@ def logging(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """The waits between two tries, hurried: a failure of minutes passes in seconds."""
     first, longest = RETRY_SECONDS
-    monkeypatch.setattr("goodput_cli.record.workers.RETRY_SECONDS", (first / 100, longest / 100))
-    monkeypatch.setattr("goodput_cli.record.workers.HOPELESS_SECONDS", HOPELESS_SECONDS / 100)
-    monkeypatch.setattr("goodput_cli.record.workers.HURRY_SECONDS", HURRY_SECONDS / 100)
+    monkeypatch.setattr("goodput_cli.record.queues.RETRY_SECONDS", (first / 100, longest / 100))
+    monkeypatch.setattr("goodput_cli.record.queues.HOPELESS_SECONDS", HOPELESS_SECONDS / 100)
+    monkeypatch.setattr("goodput_cli.record.queues.HURRY_SECONDS", HURRY_SECONDS / 100)
 
 
 def test_entries_are_those_of_the_original_with_an_insert_id(logging: Server) -> None:
@@ -143,7 +143,7 @@ def test_a_server_that_never_answers_holds_no_program_up(tmp_path: Path, server:
 
 
 ENDS = """
-from goodput_cli.record.drop_in.ml_goodput_measurement import goodput
+from goodput_cli.compat.drop_in.ml_goodput_measurement import goodput
 recorder = goodput.GoodputRecorder("j", "goodput_j", True, background_grace_period_s=100)
 recorder.record_job_start_time()
 for step in range(50):

@@ -13,8 +13,8 @@ import ml_goodput_measurement
 import pytest
 
 import goodput_cli
-from goodput_cli.record.drop_in.ml_goodput_measurement import goodput
-from goodput_cli.record.drop_in.resiliency.goodput_measure import constant
+from goodput_cli.compat.drop_in.ml_goodput_measurement import goodput
+from goodput_cli.compat.drop_in.resiliency.goodput_measure import constant
 from tests.record.record_programs import events, lines, run
 
 MAXTEXT = """
@@ -80,7 +80,7 @@ with during("job"):
 
 def moved(text: str) -> str:
     """The one `sed`."""
-    return re.sub(r"\bml_goodput_measurement\b", "goodput_cli.record.drop_in.ml_goodput_measurement", text)
+    return re.sub(r"\bml_goodput_measurement\b", "goodput_cli.compat.drop_in.ml_goodput_measurement", text)
 
 
 def test_a_program_like_maxtext_with_a_crash_and_a_restart(tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ def test_a_log_without_an_answer_is_a_value_error() -> None:
 
 
 RESILIENCY = """
-from goodput_cli.record.drop_in.resiliency.goodput_measure import logging as goodput_logging
-from goodput_cli.record.drop_in.resiliency.goodput_measure import constant as goodput_event
+from goodput_cli.compat.drop_in.resiliency.goodput_measure import logging as goodput_logging
+from goodput_cli.compat.drop_in.resiliency.goodput_measure import constant as goodput_event
 goodput_logging.log_event(event_type=goodput_event.JOB_STARTED, node_rank=0)
 goodput_logging.log_event(goodput_event.CHECKPOINT_SAVED, step=500)
 print([name for name in sys.modules if name.startswith("google")])

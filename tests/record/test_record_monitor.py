@@ -12,8 +12,8 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import goodput_cli
+from goodput_cli.compat.drop_in.ml_goodput_measurement import monitoring, monitoring_elastic
 from goodput_cli.record import Recorder, monitors
-from goodput_cli.record.drop_in.ml_goodput_measurement import monitoring, monitoring_elastic
 from tests.record.record_programs import ROOT, events, run
 from tests.support.waiting import until
 
@@ -99,7 +99,7 @@ def test_the_command_is_that_beside_this_python(tmp_path: Path, monkeypatch: pyt
 
 MAXTEXT = """
 import threading
-from goodput_cli.record.drop_in.ml_goodput_measurement import goodput, monitoring
+from goodput_cli.compat.drop_in.ml_goodput_measurement import goodput, monitoring
 recorder = goodput.GoodputRecorder("llm", "goodput_llm", True)
 monitor = monitoring.GoodputMonitor(
     job_name="llm", logger_name="goodput_llm", tensorboard_dir="tb", upload_interval=1, monitoring_enabled=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -13,12 +14,12 @@ import pytest
 
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import STEP
-from goodput_cli.record.mounts import file_system, is_local
 from goodput_cli.record.names import in_path
-from goodput_cli.record.sinks.files import SLOW_WRITES, FileSink
-from goodput_cli.record.workers import Worker
+from goodput_cli.record.queues import Worker
+from goodput_cli.record.sinks.files import SLOW_WRITES, FileSink, file_system, is_local
 from goodput_cli.record.writer import Writer
-from tests.record.record_programs import events
+from tests.record.record_programs import events, lines, run, start
+from tests.support.waiting import LONG_ENOUGH, until
 
 
 def test_a_file_that_is_renamed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +131,59 @@ def test_a_queued_file_gets_every_line(tmp_path: Path) -> None:
         *(f"step {step}" for step in range(3000)),
         "job_end_time",
     ]
+
+
+NOBODY_READS = """
+from goodput_cli.record import Recorder
+recorder = Recorder("j", ["-", "log.jsonl"], heartbeat=0, grace=0.2, queue_lines=100)
+with recorder.run():
+    for step in recorder.steps(range(20_000)):  # more than any pipe takes
+        pass
+    open("trained", "w").close()
+    import time
+    time.sleep(600)
+"""
+
+
+def test_output_that_nobody_reads_blocks_neither_a_step_nor_sigterm(tmp_path: Path) -> None:
+    """Both outputs are pipes of which nothing is read: what the recorder has to say has no room either."""
+    with start(tmp_path, NOBODY_READS) as process:
+        try:
+            until((tmp_path / "trained").exists)
+            process.terminate()
+            assert process.wait(LONG_ENOUGH) == -signal.SIGTERM
+        finally:
+            process.kill()
+    written = lines(tmp_path / "log.jsonl")
+    assert sum("step_count" in line for line in written) == 20_000
+    assert [line["sink"] for line in written if line.get("goodput_event") == "dropped"] == ["file"]
+
+
+WRITES_ON = """
+import sys
+import time
+from goodput_cli.record import Recorder
+recorder = Recorder("j", "log.jsonl", heartbeat=0)
+recorder.begin_step(int(sys.argv[1]))
+print("wrote", flush=True)
+time.sleep(int(sys.argv[2]))
+recorder.close()
+"""
+
+
+def test_a_second_process_that_writes_the_same_file_is_warned_and_writes(tmp_path: Path) -> None:
+    with start(tmp_path, WRITES_ON, "1", "600") as first:
+        try:
+            assert first.stdout is not None
+            assert first.stdout.readline() == "wrote\n"
+            _, said = run(tmp_path, WRITES_ON, "2", "0")
+            assert f"log.jsonl: process {first.pid} writes there too" in said
+            assert "give each process a rank" in said
+        finally:
+            first.kill()
+    assert [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line] == [1, 2]
+    _, said = run(tmp_path, WRITES_ON, "3", "0")
+    assert said == ""
 
 
 def test_several_sinks_get_the_same_lines(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, Lines
-from goodput_cli.record.queues import Queue
-from goodput_cli.record.workers import Unavailable
+from goodput_cli.record.queues import Queue, Unavailable
 from goodput_cli.record.writer import Writer
 
 LINES = Lines("j")

@@ -13,7 +13,7 @@ import pytest
 import goodput_cli
 from goodput_cli.record import Recorder
 from goodput_cli.record.clock import NS, Clock, microseconds
-from goodput_cli.record.ranks import find_rank
+from goodput_cli.record.names import find_rank
 from tests.record.record_programs import events, lines, start, word
 
 LAUNCHERS = {

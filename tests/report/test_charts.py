@@ -12,9 +12,15 @@ import pytest
 import vl_convert
 from altair.vegalite.v6.schema.core import load_schema
 
+from goodput_cli.analysis.picture.picture import NUMBERED, WORST, picture_of
+from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
-from goodput_cli.report.html.columns import _labels
-from goodput_cli.report.html.vegalite import VERSION, texts
+from goodput_cli.report.html.charts import main_chart
+from goodput_cli.report.html.columns import DISRUPTIONS, _labels, _worst_labels, chart_columns
+from goodput_cli.report.html.drawing import texts
+from goodput_cli.report.html.drawing_process import VERSION
+from tests.support.accounts import account
+from tests.support.story import end, start, steps
 
 ROOT = Path(__file__).parent.parent.parent
 NIGHT, AGAIN, CHECKPOINTS = (
@@ -68,3 +74,41 @@ def test_numbers_of_disruptions_stay_inside_the_picture() -> None:
     """One that would run out of it on a phone joins the one before."""
     assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4]) == ["1", "2", "3", "4"]
     assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4], larger=4.5) == ["1\N{EN DASH}4", "", "", ""]
+
+
+def crashes(count: int) -> Analysis:
+    """A job that lost a step after every tenth, and five after the one before each seventh time."""
+    lines, now, step = [], 0, 0
+    for number in range(count + 1):
+        lines.append(start(now))
+        lines += steps(step, 10, at=now + 10)
+        now, step = now + 10 + 9 * 10 + 5 + 60, step + 9 - (5 if number % 7 == 6 else 1)
+    return account(*lines, end(now)).analysis
+
+
+def test_of_many_disruptions_those_that_cost_most_are_numbered() -> None:
+    """All of them are in a lane of their own: a line a disruption would hide the picture."""
+    analysis = crashes(67)
+    columns = chart_columns(picture_of(analysis, 600))
+    table = columns.tables["disruptions"]
+    worst = sorted(analysis.disruptions, key=lambda one: -one.lost_ns)[:WORST]
+    assert [number for number, is_worst in zip(table["number"], table["worst"], strict=True) if is_worst] == sorted(
+        one.number for one in worst
+    )
+    assert {text for text in table["text"] if text} <= {str(one.number) for one in worst}
+    assert len([text for text in table["few"] if text]) <= len([text for text in table["text"] if text])
+    assert len(table["t"]) == 67
+    assert columns.lanes[-1] == DISRUPTIONS
+    spec = json.dumps(main_chart(columns))
+    assert "datum.worst == 1" in spec
+
+
+def test_few_disruptions_are_numbered_all() -> None:
+    columns = chart_columns(picture_of(crashes(NUMBERED), 600))
+    assert "worst" not in columns.tables["disruptions"]
+    assert DISRUPTIONS not in columns.lanes
+    assert "datum.worst" not in json.dumps(main_chart(columns))
+
+
+def test_of_two_numbers_that_would_run_into_each_other_the_worse_stays() -> None:
+    assert _worst_labels([0.5, 0.501, 0.9, 0.999], [7, 8, 9, 10], [3, 1, 0, 2], 1.0) == ["", "8", "", ""]

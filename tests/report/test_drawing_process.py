@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
+from goodput_cli.errors import GoodputError
 from goodput_cli.report.html import drawing_process
 from tests.support.waiting import LONG_ENOUGH, until
 
@@ -72,3 +74,24 @@ def _runs(process: str) -> bool:
         return " (zombie)" not in Path(f"/proc/{process}/status").read_text()
     except FileNotFoundError:
         return False
+
+
+def test_a_page_without_address_space_for_the_engine_says_so(tmp_path: Path) -> None:
+    """As batch systems limit it: the engine reserves terabytes that it does not use, and ends its process without."""
+    limit = 8 << 30
+
+    def analyse(output: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "goodput_cli", "analyze", str(SAMPLE), "-q", "-o", str(tmp_path / output)],
+            capture_output=True, text=True, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        )  # fmt: skip
+
+    assert analyse("run.html").returncode == 0
+    page = (tmp_path / "run.html").read_text()
+    assert "charts cannot be drawn" in page
+    assert "50.00" in page
+    picture = analyse("run.svg")
+    assert picture.returncode == GoodputError.exit_code
+    assert "charts cannot be drawn" in picture.stderr
+    assert "raise it" in picture.stderr

@@ -12,7 +12,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.timeline.rows import SegmentRows, find_runs, folded, rows_of_runs, segment_rows
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.html import render
+from goodput_cli.report.html.analysis import render
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration
 from tests.report.test_html_report import PRETRAIN, analysis_of, page_of, section

@@ -18,8 +18,9 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
-from goodput_cli.report.formats.html import render
-from goodput_cli.report.html.drawing import moving_library
+from goodput_cli.report.html.analysis import render
+from goodput_cli.report.html.drawing_process import VERSION
+from goodput_cli.report.html.page import library
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
@@ -252,7 +253,7 @@ def test_a_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
         log.custom(at + 110, at + 112, "EVAL")
         at, number = at + 130 + attempt % 7, number + 90
     page = render(goodput_cli.analyze(log.write(tmp_path / "long.jsonl")), Page())
-    assert len(page.encode()) - len(moving_library().encode()) < 2_000_000
+    assert len(page.encode()) - len(library(VERSION).encode()) < 2_000_000
 
 
 def test_the_same_log_gives_the_same_page() -> None:

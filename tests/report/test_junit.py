@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -10,8 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import goodput_cli
+from goodput_cli.analysis.threshold import Threshold
+from tests.support.accounts import account
 from tests.support.analyses import hostile, primer
 from tests.support.gates import EVIL, all_verdicts, evil, junit, render
+from tests.support.markdown_docs import ROOT
+from tests.support.story import end, start, steps
+
+NIGHT = ROOT / "sample_logs" / "llm-pretrain.jsonl"
 
 
 def outcome(case: Element) -> tuple[str, str, str]:
@@ -41,6 +49,39 @@ def test_a_test_case_per_threshold() -> None:
 def test_without_thresholds_one_test_case_passes_with_the_headline() -> None:
     (case,) = junit(primer()).iter("testcase")
     assert outcome(case) == ("goodput 50.00 %, 1 h 40 min of 3 h 20 min", "passed", "")
+
+
+def test_a_gate_that_failed_says_what_cost_most_and_what_to_do() -> None:
+    night = goodput_cli.analyze(NIGHT, thresholds=["goodput<80", "queued>1h"])
+    failed, unknown = junit(night).iter("testcase")
+    numbers, lost, worst, *_ = (failed.find("failure").text or "").splitlines()  # type: ignore[union-attr]
+    assert numbers == "goodput<80: FAILED (70.43 %, limit 80 %)"
+    assert lost.startswith("Lost 29.57 %, 3 h 18 min; 5 disruptions, 3401 steps kept")
+    assert worst.startswith("- 8.81 %, 59 min 09 s: restored step 1400, though 1600 and 1800 were saved. Restore the")
+    assert worst.endswith(f": goodput timeline {NIGHT} --around disruption:4")
+    assert "\n" not in (unknown.find("error").text or "")  # type: ignore[union-attr]
+
+
+def test_without_insights_it_names_the_largest_losses() -> None:
+    crash = [start(0), *steps(0, 7, at=10), end(75), start(100), *steps(4, 5, at=110), end(160)]
+    analysis = replace(account(*crash).analysis, thresholds=(Threshold("goodput<90", True, True, 56.25, 90.0, "%"),))
+    (case,) = junit(analysis).iter("testcase")
+    _, lost, first, second, third, more = (case.find("failure").text or "").splitlines()  # type: ignore[union-attr]
+    assert lost.startswith("Lost 43.75 %, 1 min 10 s; 1 disruption")
+    assert [first, second, third] == [
+        "- 15.62 %, 25.0 s: recovery",
+        "- 15.62 %, 25.0 s: wasted progress",
+        "- 12.50 %, 20.0 s: other",
+    ]
+    assert more == "What shows more: goodput disruptions -"
+
+
+def test_it_says_why_the_job_died_where_a_line_does() -> None:
+    folder = ROOT / "tests" / "causes" / "examples" / "02-killed-by-the-kernel"
+    (case,) = junit(goodput_cli.analyze(folder, thresholds=["goodput<99"])).iter("testcase")
+    (why,) = (line for line in (case.findtext("failure") or "").splitlines() if line.startswith("Disruption no. 1"))
+    assert "rank 10, node-02, host_oom: `Out of memory: Killed process 4242 (python)" in why
+    assert f"({folder / 'dmesg-node-02.log'}:1). " in why
 
 
 def test_the_properties_of_the_suite_hold_the_figures() -> None:

@@ -17,10 +17,10 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
-from goodput_cli.errors import UsageError
+from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.report import parquet
 from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.parquet import file as parquet_file
-from goodput_cli.report.parquet.places import lists_of_two, places_of
+from goodput_cli.report.parquet import lists_of_two, places_of
 from tests.support.analyses import HOSTILE
 from tests.support.json_answers import json_of
 from tests.support.recorder_log import EPOCH, Recorder, outage
@@ -126,7 +126,7 @@ def test_text_repeats_as_a_dictionary_and_instants_are_utc() -> None:
 def test_row_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     analysis = goodput_cli.analyze(NIGHT)
     whole = table_of(analysis)
-    monkeypatch.setattr(parquet_file, "ROWS", 1000)
+    monkeypatch.setattr(parquet, "ROWS", 1000)
     content = load_renderer("parquet")(analysis, Page())
     assert isinstance(content, bytes)
     metadata = pyarrow.parquet.ParquetFile(io.BytesIO(content)).metadata
@@ -199,5 +199,5 @@ def test_the_events_are_for_analyze(capsys: pytest.CaptureFixture[str], tmp_path
 def test_a_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run.parquet"
     assert run(["analyze", str(PRIMER), "-q", "-o", str(out)]) == 0
-    assert run(["analyze", str(out), "-q"]) == 1
-    assert "is no snapshot" in capsys.readouterr().err
+    assert run(["analyze", str(out), "-q"]) == NotEnoughData.exit_code
+    assert "lines that no log format recognises" in capsys.readouterr().err

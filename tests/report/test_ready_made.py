@@ -8,7 +8,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from goodput_cli.report.html import ready_made
+from goodput_cli.report.html import page as ready_made
 from goodput_cli.report.html.page import _environment
 
 

@@ -39,6 +39,15 @@ def test_the_summary_of_a_gate_as_people_see_it() -> None:
     check_golden("summary.md", text)
 
 
+@pytest.mark.parametrize(
+    ("threshold", "title"),
+    [("goodput<80", "# FAILED: Goodput"), ("queued>1h", "# NOT JUDGED: Goodput"), ("goodput<70", "# Goodput")],
+)
+def test_the_title_says_whether_a_gate_failed(threshold: str, title: str) -> None:
+    analysis = goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl", thresholds=[threshold])
+    assert render("markdown", analysis).startswith(f"{title} of llm-pretrain-7b: 70.43 %\n")
+
+
 class Tags(HTMLParser):
     """What acts in a page: its tags, and whether every folded part ends."""
 

@@ -20,15 +20,14 @@ from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, format_names, format_of, load_renderer
-from goodput_cli.report.formats.csv import text_cell
-from goodput_cli.report.formats.table import render as render_table
+from goodput_cli.report.csv import text_cell
 from goodput_cli.report.markdown import escape
 from goodput_cli.report.messages import diagnostic_lines, threshold_lines
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.category_names import title
+from goodput_cli.vocabulary.categories import CATEGORIES, title
 from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
 from tests.support.golden_files import check_golden
 from tests.support.json_answers import check_answer, schema
+from tests.support.rendered import as_table as render_table
 
 
 def render(name: str, analysis: Analysis, **page: Any) -> str:

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from goodput_cli import analyze
-from goodput_cli.analysis.rolling.sheet import rolling_sheet
+from goodput_cli.analysis.rolling import rolling_sheet
 from goodput_cli.analysis.sheet import Column, Lazy, Sheet
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page
+from goodput_cli.report.csv import render as csv
 from goodput_cli.report.html.page import content_policy, script_data
-from goodput_cli.report.sheets.csv import render as csv
-from goodput_cli.report.sheets.html import MOST_ROWS, render
+from goodput_cli.report.html.sheet import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 from tests.report.test_sheets import ROWS, sheet
 from tests.support.analyses import HOSTILE
@@ -53,6 +53,26 @@ class Elements(HTMLParser):
 def numbers(size: int) -> Sheet:
     column = Column("number", "count")
     return Sheet("Numbers", (column,), Lazy(size, lambda: ((row,) for row in range(size))))
+
+
+def test_a_comparison_opens_with_what_changed(tmp_path: Path) -> None:
+    """A card as the report's: the points, from where to where, and what moved most; no line of it stands twice."""
+    page = tmp_path / "compare.html"
+    assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(page)]) == 0
+    card, _, rest = page.read_text().partition("</main>")[0].partition('class="headline"')[2].partition("</section>")
+    for words in ("-1.08 points", "70.43 % to 69.35 %", "1 min 28 s of its 2 h 15 min", "wasted progress +9.34"):
+        assert words in card
+    assert card.index("a kept step took 11.6 s all in, and 11.8 s before") < card.index("goodput of")
+    assert "a kept step took" not in rest
+    assert "<p><bdi>llm-pretrain-7b-r2: goodput fell" not in rest
+
+
+def test_advice_opens_with_the_interval(tmp_path: Path) -> None:
+    page = tmp_path / "advise.html"
+    assert run(["advise", str(LOG), "-q", "-o", str(page)]) == 0
+    card = page.read_text().partition('class="headline"')[2].partition("</section>")[0]
+    for words in ("every 50 steps", "68.00 % -&gt; 72.26 %: +4.26 points", "every 200 steps", "failures half as often"):
+        assert words in card
 
 
 def test_a_page_holds_every_cell_that_people_are_shown() -> None:

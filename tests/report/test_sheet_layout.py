@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.report.base import Page, load_sheet_renderer
-from goodput_cli.vocabulary.category_names import brief_name
+from goodput_cli.vocabulary.categories import brief_name
 
 S = 10**9
 COLUMNS = (

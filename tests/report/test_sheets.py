@@ -17,7 +17,7 @@ from goodput_cli.analysis.answer import Answer
 from goodput_cli.analysis.sheet import Audience, Column, Lazy, Sheet
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, load_sheet_renderer
-from goodput_cli.report.json_text import json_text
+from goodput_cli.report.json import json_text
 from goodput_cli.report.terminal import sparkline
 from goodput_cli.vocabulary.text import as_typed
 from tests.support.analyses import BASE, HOSTILE
@@ -129,7 +129,7 @@ def test_no_line_is_wider_than_the_page(width: int) -> None:
 def test_columns_without_room_are_named() -> None:
     columns = tuple(Column(f"column {number}", "count") for number in range(12))
     text = render("table", sheet(columns=columns, rows=((10**9,) * 12,)))
-    assert "not shown for want of room: column 6" in text
+    assert "no room for: column 6" in text
     assert text.count("column") == 12
 
 
@@ -138,7 +138,7 @@ def test_spare_columns_are_left_out_first() -> None:
     narrow = sheet(columns=columns, rows=[("a name of thirty characters, so", 1_767_225_600, 70.0)])
     text = render("table", narrow, width=44)
     assert "70.00 %" in text
-    assert text.endswith("not shown for want of room: start\n")
+    assert text.endswith("no room for: start\n")
 
 
 def test_good_and_bad_are_told_apart_by_colour_where_there_is_any() -> None:

@@ -18,11 +18,12 @@ import goodput_cli
 from goodput_cli.analysis.picture.strip import Strip, strip_of
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.report.base import Page
-from goodput_cli.report.strip import strip_lines
+from goodput_cli.report.terminal import strip_lines
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
 from tests.support.analyses import BASE, MINUTE, primer
+from tests.support.rendered import picture
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 
@@ -33,7 +34,7 @@ def strip(analysis: Analysis, cells: int) -> Strip:
 
 
 def lines(analysis: Analysis, width: int, **page: object) -> list[str]:
-    return [line.plain for line in strip_lines(analysis, width, Page(**page))]  # type: ignore[arg-type]
+    return [line.plain for line in strip_lines(picture(analysis), width, Page(**page))]  # type: ignore[arg-type]
 
 
 def filling(analysis: Analysis, start: int, end: int) -> str:

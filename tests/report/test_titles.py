@@ -16,7 +16,7 @@ def test_they_are_in_order() -> None:
 
 def test_what_several_commands_show_has_one_heading() -> None:
     places = headings()
-    assert places["category"] == {"compare", "reconcile", "report", "timeline"}
+    assert places["category"] == {"compare", "compat", "report", "timeline"}
     assert places["ended"] == {"disruptions", "jobs", "report"}
     assert places["accelerator h"] == {"advice", "disruptions", "report"}
     assert places["start"] == {"compare", "jobs", "report", "steps", "timeline"}

@@ -15,6 +15,7 @@ from goodput_cli.events.read import read_events
 from goodput_cli.sources.object_store import bucket as source
 from tests.support.buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
 from tests.support.readers import Told, zstd
+from tests.support.wandb_files import row, run_file, run_record
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
 
@@ -210,3 +211,15 @@ def test_the_command_reads_from_the_emulator_of_others() -> None:
         assert json.loads(done.stdout)["goodput"] == json.loads(here.stdout)["goodput"]
         assert len(read_events(["gs://logs/other"]).table) == 1
         client.close()
+
+
+def test_runs_of_weights_and_biases_are_read_where_no_log_lies_beside_them(bucket: Bucket) -> None:
+    rows = [row(1795385401.0 + n, n + 1.0, _step=n) for n in range(4)]
+    folder = "job/wandb/run-20261122_221000-abc"
+    bucket.put(f"{folder}/run-abc.wandb", run_file(run_record("abc", 1795385400.0), *rows))
+    bucket.put(f"{folder}/files/wandb-summary.json", b'{\n "_step": 3\n}\n')
+    bucket.put(f"{folder}/files/output.log", b"iter 1\n")
+    log = read_events(["gs://logs/job"])
+    assert (log.table.jobs, log.format_names) == (("abc",), (("wandb",),))
+    bucket.put("job/run.jsonl", log_lines(1, 2))
+    assert steps("gs://logs/job") == [1, 2]

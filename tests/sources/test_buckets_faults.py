@@ -23,7 +23,7 @@ from goodput_cli.sources.base import ReadContext, source_for
 from goodput_cli.sources.object_store import bucket as source
 from goodput_cli.sources.object_store import gcs
 from goodput_cli.sources.object_store.base import READ_SECONDS
-from goodput_cli.sources.read_ahead import read_ahead
+from goodput_cli.sources.remote import read_ahead
 from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
 from tests.support.readers import Told
 from tests.support.waiting import connections, until

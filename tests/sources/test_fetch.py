@@ -214,10 +214,9 @@ def test_a_parquet_file_that_is_no_snapshot(tmp_path: Path) -> None:
 
     path = str(tmp_path / "table.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"a": [1]}), path)
-    with pytest.raises(SourceError, match="no snapshot"):
-        read_events([path])
+    assert len(read_events([path]).table) == 0
     Path(path).write_bytes(b"hello")
-    with pytest.raises(SourceError, match="no snapshot"):
+    with pytest.raises(SourceError, match="no Parquet file"):
         read_events([path])
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
-from goodput_cli.sources.inflate import MAX_PIECE, unpack
+from goodput_cli.sources.blocks import MAX_PIECE, unpack
 from tests.support.readers import found, step, steps, zstd
 
 LINES = [json.dumps(step(number, number)).encode() + b"\n" for number in range(5_000)]

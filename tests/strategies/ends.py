@@ -30,13 +30,15 @@ def step_end_stories(draw: st.DrawFn) -> list[Record]:
 
 @st.composite
 def beaten(draw: st.DrawFn, records: list[Record]) -> list[Record]:
-    """The records with heartbeats and a notice of preemption between them, some seconds behind the line before."""
+    """The records with heartbeats, notices of preemption and clocks that are set between them, each some seconds
+    behind the line before."""
     pen = Pen(draw)
     for record in records:
         pen.records.append(record)
         times = [value for key, value in record.items() if key.endswith("_time")]
         if times and pen.maybe(8):
-            kind = pen.choice(("heartbeat", "heartbeat", "heartbeat", "preemption_notice"))
+            kind = pen.choice(("heartbeat", "heartbeat", "heartbeat", "preemption_notice", "clock_step"))
             at = times[0] + pen.number(0, 40)
-            pen.records.append({"job_name": JOB, "goodput_event": kind, "goodput_time": at})
+            set_by = {"seconds": pen.number(-20, 20)} if kind == "clock_step" else {}
+            pen.records.append({"job_name": JOB, "goodput_event": kind, "goodput_time": at} | set_by)
     return pen.records

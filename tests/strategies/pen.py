@@ -64,7 +64,7 @@ class Pen:
         when = self.clock if at is None else at
         self.records.append({"timestamp": iso(when), "job_name": JOB, "event_type": event_type} | more)
 
-    def phase(self, name: str, start: int, end: int, **label: str) -> None:
+    def phase(self, name: str, start: int, end: int, **label: str | bool) -> None:
         """The start and the end line of a phase; now and then one of them is lost."""
         lost = self.maybe(6)
         if not lost or self.maybe(30):

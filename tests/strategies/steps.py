@@ -184,7 +184,8 @@ def _inside(job: _Job, step: int, begin: int, length: int) -> int:
         case "eval":
             pen.custom(start, start + seconds)
         case "load":
-            pen.phase("data_loading", start, start + min(seconds, length))
+            waits = {"between_steps": True} if pen.maybe(30) else {}
+            pen.phase("data_loading", start, start + min(seconds, length), **waits)
             return 0
         case "nested":
             pen.custom(start, start + seconds)

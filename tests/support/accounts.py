@@ -18,6 +18,7 @@ CATEGORY = {
     "init": "tpu_initialization",
     "prep": "training_prep",
     "loading": "data_loading_sync",
+    "excluded": "excluded",
     "save": "unproductive_checkpoint_save_time",
     "restore": "unproductive_checkpoint_restore_time",
     "wasted": "wasted_progress_from_disruption",

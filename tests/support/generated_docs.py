@@ -123,3 +123,24 @@ def _first_sentence(path: Path) -> str:
     paragraph = " ".join(docstring.split("\n\n")[0].split())
     sentence = re.split(r"(?<=[a-z`)\"])\. (?=[A-Z`])", paragraph)[0]
     return sentence.rstrip(".").replace("|", r"\|").replace("<", "&lt;")
+
+
+def cause_table() -> str:
+    """The causes, in the order of their groups."""
+    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+
+    rows = sorted(CAUSES.values(), key=lambda row: GROUPS.index(row.group))
+    lines = ["| group | cause | says so | what to do |", "| --- | --- | --- | --- |"]
+    return "\n".join([*lines, *(f"| {row.group} | `{row.code}` | {row.says} | {row.advice} |" for row in rows)])
+
+
+def evidence_table() -> str:
+    """The rows of evidence, in the order in which they are tried."""
+    from goodput_cli.events.text.causes import shipped_rows
+
+    lines = ["| row | from | says | its literals |", "| --- | --- | --- | --- |"]
+    for row in shipped_rows().rows:
+        says = f"by `{row.by}`" if row.by else f"`{row.code}`" + ("" if row.role == "root" else f", {row.role}")
+        anchors = ", ".join(f"`` {anchor} ``" if "`" in anchor else f"`{anchor}`" for anchor in row.anchors)
+        lines.append(f"| {row.name} | {row.speaker} | {says} | {anchors} |")
+    return "\n".join(lines)

@@ -15,8 +15,8 @@ from rich.text import Text
 import goodput_cli
 from goodput_cli.cli.main import goodput
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.table import render
 from tests.support.generated_docs import commands
+from tests.support.rendered import as_table as render
 
 COMPLETIONS = {
     "bash": "share/bash-completion/completions/goodput",

@@ -11,7 +11,7 @@ import jsonschema
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.json import render
+from tests.support.rendered import as_json as render
 
 SCHEMA_FILE = Path(__file__).parent.parent.parent / "docs" / "schema.json"
 

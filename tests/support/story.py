@@ -80,6 +80,13 @@ def heartbeat(at: float) -> Line:
     return _line(goodput_event="heartbeat", goodput_time=at)
 
 
+def clock_step(at: float, seconds: float, rank: int | None = None) -> Line:
+    """The recorder says that its clock was set just before."""
+    return _line(
+        goodput_event="clock_step", goodput_time=at, seconds=seconds, **({} if rank is None else {"rank": rank})
+    )
+
+
 def notice(at: float) -> Line:
     """The recorder's notice that the machine will be taken away."""
     return _line(goodput_event="preemption_notice", goodput_time=at)
@@ -95,9 +102,10 @@ def prep(begin: float | None, finish: float | None = None) -> list[Line]:
     return _phase("training_prep", begin, finish)
 
 
-def loading(begin: float | None, finish: float | None = None) -> list[Line]:
-    """A data load."""
-    return _phase("data_loading", begin, finish)
+def loading(begin: float | None, finish: float | None = None, *, between_steps: bool = False) -> list[Line]:
+    """A data load; between_steps: the recorder says that training waited for it."""
+    said = {"between_steps": True} if between_steps else {}
+    return _phase("data_loading", begin, finish, **said)
 
 
 def custom(label: str | None, begin: float | None, finish: float | None = None) -> list[Line]:
@@ -124,7 +132,7 @@ def slices(active: int, available: int, total: int, at: float) -> Line:
     )  # fmt: skip
 
 
-def _phase(name: str, begin: float | None, finish: float | None, **label: str) -> list[Line]:
+def _phase(name: str, begin: float | None, finish: float | None, **label: str | bool) -> list[Line]:
     times = (("start", begin), ("end", finish))
     return [_line(**label, **{f"{name}_{edge}_time": at}) for edge, at in times if at is not None]
 

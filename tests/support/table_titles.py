@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
 from goodput_cli.analysis.sheet import Audience
 from tests.support.generated_docs import PACKAGE
@@ -16,8 +17,13 @@ def headings() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for heading in _headings(ast.parse(path.read_text(encoding="utf-8"))):
-            found.setdefault(heading, set()).add(path.relative_to(PACKAGE).parent.name)
+            found.setdefault(heading, set()).add(_place(path))
     return {heading: places for heading, places in found.items() if heading}
+
+
+def _place(path: Path) -> str:
+    """The folder of a question, or its module where it is one."""
+    return path.stem if path.parent.name == "analysis" else path.parent.name
 
 
 def _headings(tree: ast.AST) -> Iterator[str]:
@@ -27,8 +33,8 @@ def _headings(tree: ast.AST) -> Iterator[str]:
         given = {one.arg: one.value for one in call.keywords if one.arg}
         if call.func.id == "Column" and call.args and _is_for_people(call, given):
             yield from _texts(given.get("title", call.args[0]))
-        elif call.func.id == "column" and isinstance(given.get("people"), ast.Tuple):
-            yield from _texts(given["people"].elts[1])  # type: ignore[attr-defined]
+        elif call.func.id == "column" and "heading" in given:
+            yield from _texts(given["heading"])
 
 
 def _is_for_people(call: ast.Call, given: dict[str, ast.expr]) -> bool:

@@ -111,8 +111,8 @@ def test_history_of_weights_and_biases(tmp_path: Path, ending: str) -> None:
     else:
         text = "\n".join(map(json.dumps, rows))
     analysis = analysed(written(tmp_path / "run", **{f"history_{ending}": text}) / f"history.{ending}")
-    assert seconds(analysis) == {"productive": 90}
-    assert analysis.job.kept_steps == 30
+    assert seconds(analysis) == {"productive": 120}  # its process began 30 s before the first row
+    assert analysis.job.kept_steps == 40
 
 
 STARTS = """
@@ -251,3 +251,43 @@ def test_nemo_without_a_launcher_begins_at_its_first_line(tmp_path: Path) -> Non
     assert seconds(analysis) == {"productive": 20}
     assert analysis.job.attempts == 1
     assert "starts_mid_run" not in codes(analysis)
+
+
+def test_mmengine_prints_stamps_without_a_year(tmp_path: Path) -> None:
+    """A start, 2 epochs of 100 iterations of half a second, a validation of 20 s behind each."""
+    lines, second = [mm(0, "Distributed training: True")], 30
+    for epoch in (1, 2):
+        for done in (50, 100):
+            second += 25
+            lines.append(
+                mm(second, f"Epoch(train)  [{epoch}][{done:4d}/100]  lr: 1.0e-03  time: 0.5000  data_time: 0.0085")
+            )
+        second += 20
+        lines.append(mm(second, f"Epoch(val)  [{epoch}][100/100]    time: 0.4000  data_time: 0.0085"))
+    found = seconds(analysed(written(tmp_path / "run", a_log="".join(lines)), year=2026))
+    assert found == {"productive": 100, "program_startup": 30, "EVAL_STEP": 20, "other": 20}
+
+
+def mm(second: int, text: str) -> str:
+    return f"03/01 10:{second // 60:02d}:{second % 60:02d} - mmengine - INFO - {text}\n"
+
+
+def test_detectron2_counts_from_0_and_evaluates(tmp_path: Path) -> None:
+    """20 s to the first step's start, 400 iterations of half a second, an evaluation of a minute behind 200."""
+    lines, second = [d2(20, "d2.engine.train_loop", "Starting training from iteration 0")], 20
+    for index in range(19, 400, 20):
+        second += 10
+        lines.append(
+            d2(second, "d2.utils.events", f" eta: 0:16:24  iter: {index}  total_loss: 1.5  time: 0.6  lr: 1e-05")
+        )
+        if index == 199:
+            lines.append(d2(second, "d2.evaluation.evaluator", "Start inference on 5000 batches"))
+            second += 60
+            lines.append(d2(second, "d2.evaluation.evaluator", "Total inference time: 0:00:59.0 (0.1 s / iter)"))
+    analysis = analysed(written(tmp_path / "run", a_log="".join(lines)), year=2026)
+    assert seconds(analysis) == {"productive": 200, "EVAL_STEP": 60}
+    assert analysis.job.kept_steps == 400
+
+
+def d2(second: int, logger: str, text: str) -> str:
+    return f"[03/01 10:{second // 60:02d}:{second % 60:02d} {logger}]: {text}\n"

@@ -14,12 +14,12 @@ from tests.text.support import analysed, seconds
 Printed = Callable[..., str]
 LOG = """\
 Initializing a new model from scratch
-iter 0: loss 10.9, time 30000.00ms, mfu -100.00%
-iter 1: loss 10.5, time 250.00ms, mfu 17.00%
-iter 2: loss 10.1, time 250.00ms, mfu 17.10%
-iter 3: loss 9.9, time 250.00ms, mfu 17.10%
+iter 0: cost 10.9, time 30000.00ms, mfu -100.00%
+iter 1: cost 10.5, time 250.00ms, mfu 17.00%
+iter 2: cost 10.1, time 250.00ms, mfu 17.10%
+iter 3: cost 9.9, time 250.00ms, mfu 17.10%
 saving checkpoint to out
-iter x: loss 9.9, time 250.00ms, mfu 17.10%
+iter x: cost 9.9, time 250.00ms, mfu 17.10%
 """
 
 
@@ -42,7 +42,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
 def test_a_draft_reads_the_log_that_it_was_made_of(log: Path, tmp_path: Path, printed: Printed) -> None:
     draft = tmp_path / "my.toml"
     draft.write_text(printed("check", "--suggest", str(log)), encoding="utf-8")
-    assert "line = 'iter {step:int}: loss {_} time {each:float}ms'" in draft.read_text("utf-8")
+    assert "line = 'iter {step:int}: cost {_} time {each:float}ms'" in draft.read_text("utf-8")
     found = seconds(analysed(log, mapping=str(draft)))
     assert found == {"program_startup": 29.75, "productive": 1}
 
@@ -54,7 +54,7 @@ def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: 
     text = printed("check", "--mapping", str(draft), str(log))
     assert "Mapping train" in text
     assert "lines that no rule reads" in text
-    assert "iter x: loss 9.9" in text
+    assert "iter x: cost 9.9" in text
 
 
 def test_what_rules_read_of_a_stream_is_shown_too(
@@ -90,7 +90,7 @@ def test_the_settings_of_a_project_declare_mappings(
 ) -> None:
     (log.parent / name).write_text(
         f'[{above}.nanogpt]\nsteps = "index"\n\n[[{above}.nanogpt.rule]]\nevent = "step"\n'
-        'line = \'iter {step:int}: loss {_}, time {each:float}ms\'\neach = { unit = "ms" }\ntime = "cursor"\n',
+        'line = \'iter {step:int}: cost {_}, time {each:float}ms\'\neach = { unit = "ms" }\ntime = "cursor"\n',
         encoding="utf-8",
     )
     monkeypatch.chdir(log.parent)
@@ -100,7 +100,7 @@ def test_the_settings_of_a_project_declare_mappings(
     assert run(["analyze", "train.log"]) == 2
 
 
-SAYS = "[[rule]]\nevent = 'step'\nline = 'iter {step:int}: loss {_}, time {each:float}ms'\n"
+SAYS = "[[rule]]\nevent = 'step'\nline = 'iter {step:int}: cost {_}, time {each:float}ms'\n"
 SAYS += "each = { unit = 'ms' }\ntime = 'cursor'\n"
 
 
@@ -142,7 +142,7 @@ def test_a_failed_sample_fails_a_check_with_5_and_shows_what_the_rules_read(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = tmp_path / "own.toml"
-    sample = "[[sample]]\nline = 'iter 7: loss 1, time 250ms'\ngives = { event = 'step', step = 8 }\n"
+    sample = "[[sample]]\nline = 'iter 7: cost 1, time 250ms'\ngives = { event = 'step', step = 8 }\n"
     own.write_text(f"name = 'own'\n{SAYS}{sample}{sample.replace('8', '9')}", encoding="utf-8")
     assert run(["analyze", str(log), "--mapping", str(own)]) == 2
     capsys.readouterr()
@@ -165,14 +165,14 @@ def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed
     own, table = tmp_path / "own.toml", tmp_path / "refused.csv"
     own.write_text(f"name = 'own'\n{SAYS}".replace("step:int", "step:word"), encoding="utf-8")
     with log.open("a", encoding="utf-8") as file:
-        file.write("=1+iter 4: loss, time 250s\n")
+        file.write("=1+iter 4: cost, time 250s\n")
     assert run(["check", str(log), "--rejects", str(table)]) == 2
     printed("check", str(log), "--mapping", str(own), "--rejects", str(table))
     head, refused, near = table.read_text("utf-8").splitlines()
     assert head == "source,line,rule,field,reason,text"
     assert f"{log},7," in refused
     assert ",step,x is no number of a step," in refused
-    assert near.endswith('"\'=1+iter 4: loss, time 250s"')
+    assert near.endswith('"\'=1+iter 4: cost, time 250s"')
     assert run(["check", str(log), "--mapping", str(own), "--rejects", str(table)]) == 2  # it is there already
 
 
@@ -199,7 +199,7 @@ def test_lines_have_the_numbers_that_they_have_in_their_files(
     own.write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
     folder = tmp_path / "logs"
     folder.mkdir()
-    line = "iter 0: loss 10.9, time 30000.00ms, mfu -100.00%\n"
+    line = "iter 0: cost 10.9, time 30000.00ms, mfu -100.00%\n"
     (folder / "a.log").write_text(line + ("noise that fills a line" * 400 + "\n") * 2_000 + line.replace("0:", "1:"))
     (folder / "b.log").write_text("noise\n" + line)
     text = printed("check", "logs", "--mapping", str(own))

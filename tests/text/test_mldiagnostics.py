@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from goodput_cli.analysis.steps.answer import steps_answer
+from goodput_cli.analysis.steps.sheet import steps_answer
 from goodput_cli.analysis.steps.statistics import step_report
 from goodput_cli.report.base import Page
-from goodput_cli.report.formats.html import render
+from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging.query import LogQuery
 from tests.support.pages import read_page
 from tests.text.support import SAMPLES, analysed, codes, seconds, written

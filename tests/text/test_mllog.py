@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.text.support import analysed, seconds, written
+from tests.text.support import analysed, codes, seconds, written
 
 T0 = 1_759_966_200
 
@@ -44,23 +44,23 @@ REST = [
 def test_a_run_of_two_blocks(tmp_path: Path) -> None:
     analysis = analysed(written(tmp_path / "r", result__0_txt="noise\n".join(HEAD + REST)))
     assert seconds(analysis) == {
-        "productive": 802.842,
+        "productive": 809.081,
         "EVAL_STEP": 20.326,
-        "program_startup": 6.277,
         "training_prep": 5.474,
+        "other": 0.038,
     }
-    assert (analysis.job.name, analysis.job.last_step) == ("result#0", 768)
+    assert (analysis.job.name, analysis.job.kept_steps) == ("result#0", 768)
 
 
 def test_ranks_write_out_of_order(tmp_path: Path) -> None:
     lines = HEAD + REST
     analysis = analysed(written(tmp_path / "r", result__0_txt="noise\n" + "".join(lines[::-1])))
-    assert seconds(analysis)["productive"] == 802.842
+    assert seconds(analysis)["productive"] == 809.081
 
 
 def test_a_run_that_was_cut(tmp_path: Path) -> None:
     analysis = analysed(written(tmp_path / "r", result__0_txt="".join(HEAD)))
-    assert seconds(analysis) == {"productive": 407.698, "EVAL_STEP": 10.449, "training_prep": 5.474}
+    assert seconds(analysis) == {"productive": 407.66, "EVAL_STEP": 10.449, "training_prep": 5.474, "other": 0.038}
 
 
 def test_files_are_runs_of_their_own(tmp_path: Path) -> None:
@@ -69,3 +69,123 @@ def test_files_are_runs_of_their_own(tmp_path: Path) -> None:
     analysis = analysed(folder, job_name="result#0")
     assert analysis.job.ending == "clean"
     assert analysis.job.attempts == 1
+
+
+def run(tmp_path: Path, *lines: str) -> Any:
+    return analysed(written(tmp_path / "r", result__0_txt="".join(lines)))
+
+
+def length(analysis: Any) -> float:
+    """Seconds of the window."""
+    return float(analysis.job.end_ns - analysis.job.start_ns) / 1e9
+
+
+def settings(**values: int) -> list[str]:
+    return [line(0, name, value=value) for name, value in values.items()]
+
+
+def blocks(ends: list[float], **counts: list[Any]) -> list[str]:
+    """Blocks one behind the other from second 10 on, each with counters at its `tracked_stats`."""
+    out = [line(5, "init_start", BEGIN), line(10, "init_stop", END), line(10, "run_start", BEGIN)]
+    begin = 10.0
+    for at, end in enumerate(ends):
+        out.append(line(begin, "block_start", BEGIN))
+        out.append(line(end, "tracked_stats", **{key: values[at] for key, values in counts.items()}))
+        out.append(line(end, "block_stop", END))
+        begin = end
+    return [*out, line(ends[-1], "run_stop", END, status="success")]
+
+
+def test_a_first_block_that_is_longer_is_training_too(tmp_path: Path) -> None:
+    """10 to 70 the first block, then two of 20 s: all of it is training, from the begin of the first block on."""
+    counts = blocks([70, 90, 110], samples_count=[640, 1280, 1920])
+    analysis = run(tmp_path, *settings(global_batch_size=64), *counts)
+    assert seconds(analysis) == {"productive": 100.0, "other": 5.0, "training_prep": 5.0}
+    assert analysis.job.kept_steps == 30
+
+
+def test_tokens_in_the_place_of_epochs(tmp_path: Path) -> None:
+    """65,536 tokens of 32 times 512 a step are 4 steps."""
+    counts = blocks([20, 30, 40], epoch_num=[65_536, 131_072, 196_608])
+    analysis = run(tmp_path, *settings(global_batch_size=32, max_sequence_length=512), *counts)
+    assert analysis.job.kept_steps == 12
+    assert seconds(analysis)["productive"] == 30.0
+
+
+def test_samples_in_the_place_of_epochs(tmp_path: Path) -> None:
+    """100,032 samples are 1,563 steps of 64; 512 tokens a sample do not divide them."""
+    counts = blocks([20, 30], epoch_num=[100_032, 200_064])
+    analysis = run(tmp_path, *settings(global_batch_size=64, max_sequence_length=512), *counts)
+    assert analysis.job.kept_steps == 3126
+
+
+def test_samples_of_a_step_that_one_line_tells(tmp_path: Path) -> None:
+    """800,000 at step 100 are 8,000 a step, whatever the batch is."""
+    told = line(20, "eval_accuracy", epoch_num=800_000, step_num=100)
+    counts = blocks([20, 30], epoch_num=[800_000, 1_600_000])
+    assert run(tmp_path, *settings(global_batch_size=64), *counts, told).job.kept_steps == 200
+
+
+def test_a_step_that_counts_samples(tmp_path: Path) -> None:
+    counts = blocks([20, 30], step=[320, 640])
+    assert run(tmp_path, *settings(global_batch_size=32), *counts).job.kept_steps == 20
+
+
+def test_a_step_that_blocks_begin_with_counts_steps(tmp_path: Path) -> None:
+    counts = [one.replace('"block_start"', '"block_start"') for one in blocks([20, 30], step=[320, 640])]
+    begun = line(10, "block_start", BEGIN, step=0)
+    assert run(tmp_path, *settings(global_batch_size=32), *counts, begun).job.kept_steps == 640
+
+
+def test_a_length_of_a_block_is_no_progress(tmp_path: Path) -> None:
+    """Ends of blocks say how long each was; evaluations behind them how far the run is."""
+    out = [line(10, "run_start", BEGIN), line(10, "block_start", BEGIN)]
+    for at, end in enumerate((20, 31, 42)):
+        out.append(line(end, "block_stop", END, samples_count=640))
+        out.append(line(end, "eval_start", BEGIN, samples_count=640 * (at + 1)))
+        out.append(line(end + 1, "eval_stop", END, samples_count=640 * (at + 1)))
+        out.append(line(end + 1, "block_start", BEGIN, samples_count=640))
+    analysis = run(tmp_path, *settings(global_batch_size=64), *out)
+    assert analysis.job.kept_steps == 30
+    assert seconds(analysis) == {"productive": 30.0, "EVAL_STEP": 3.0, "other": 10.0}
+
+
+def test_samples_without_a_batch_are_said(tmp_path: Path) -> None:
+    analysis = run(tmp_path, *blocks([20, 30], samples_count=[320_000, 640_000]))
+    assert "counter_is_no_step" in codes(analysis)
+    assert seconds(analysis)["productive"] == 20.0
+
+
+def test_what_stands_behind_the_end_does_not_count(tmp_path: Path) -> None:
+    late = line(500, "tracked_stats", samples_count=64_000)
+    analysis = run(tmp_path, late, *settings(global_batch_size=64), *blocks([20, 30], samples_count=[640, 1280]))
+    assert analysis.job.kept_steps == 20
+    assert length(analysis) == 30.0
+
+
+def test_the_end_of_a_run_is_a_record(tmp_path: Path) -> None:
+    lines = [line(10, "run_start", BEGIN), line(20, "eval_accuracy", epoch_num=1),
+             line(30, "run_stop", END, status="success", epoch_num=2)]  # fmt: skip
+    analysis = run(tmp_path, *lines)
+    assert (analysis.job.kept_steps, seconds(analysis)) == (2, {"productive": 20.0})
+
+
+def test_epochs_from_1_with_their_number(tmp_path: Path) -> None:
+    """A block of 4 epochs from the first on: 4 are done, of 1,000 samples each, 40 to a step."""
+    out = [line(10, "run_start", BEGIN), line(10, "block_start", BEGIN, first_epoch_num=1, epoch_count=4),
+           line(50, "block_stop", END, first_epoch_num=1, epoch_count=4),
+           line(50, "block_start", BEGIN, first_epoch_num=5, epoch_count=4),
+           line(90, "block_stop", END, first_epoch_num=5, epoch_count=4)]  # fmt: skip
+    analysis = run(tmp_path, *settings(global_batch_size=40, train_samples=1000), *out)
+    assert analysis.job.kept_steps == 200
+    assert seconds(analysis) == {"productive": 80.0, "other": 10.0}
+
+
+def test_runs_of_one_file_are_jobs(tmp_path: Path) -> None:
+    one = [*settings(global_batch_size=64), *blocks([20, 30], samples_count=[640, 1280])]
+    other = [line(second, "run_start", BEGIN) if second == 100 else line(second, "tracked_stats", samples_count=n)
+             for second, n in ((100, 0), (110, 640), (120, 1280))]  # fmt: skip
+    folder = written(tmp_path / "r", result__0_txt="".join([*one, *settings(), *other]))
+    first, second = (analysed(folder, job_name=name) for name in ("result#0", "result#0.2"))
+    assert length(first) == 30.0
+    assert length(second) == 20.0

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+import goodput_cli
+from goodput_cli.errors import NotEnoughData
 from tests.text.support import analysed, codes, seconds, written
 
 TRAINER = "[INFO|trainer.py:2134] 2026-03-01 10:{minute:02d}:00,123 >> ***** Running training *****\n"
@@ -127,3 +131,56 @@ def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> Non
     analysis = analysed(folder, clock_start="2026-03-01T10:00:00Z")
     assert seconds(analysis) == {"productive": 120, "EVAL_STEP": 20}
     assert analysis.job.attempts == 1
+
+
+def test_a_bar_that_four_nodes_draw_is_one(tmp_path: Path) -> None:
+    """No rank in front: each node starts, draws 100 steps of 2 s, and says what they took; states alternate."""
+    start = "".join(TRAINER.format(minute=0) for _ in range(4))
+    bars = "".join(
+        state(step, 100, 22 + 2 * step + late) + "  2.00s/it]" for step in range(1, 101) for late in (0, 1, 0, 1)
+    )
+    analysis = analysed(written(tmp_path / "run", a_log=start + bars + 4 * RUNTIME), timezone="UTC")
+    assert (analysis.job.attempts, analysis.job.ending, analysis.job.kept_steps) == (1, "clean", 100)
+    assert seconds(analysis)["productive"] == 200
+    assert not analysis.disruptions
+
+
+def test_a_bar_of_which_each_node_shows_the_end_only(tmp_path: Path) -> None:
+    ends = "".join(f"Epoch 0: 100%|####| 8/8 [02:{second}<00:00, 16.25s/it]\n" for second in (10, 9, 11, 10))
+    log = ends + ends.replace("Epoch 0", "Epoch 1")
+    analysis = analysed(written(tmp_path / "run", a_log=log), clock_start="2026-03-01T10:00:00Z")
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 16)
+
+
+def test_nodes_that_evaluate_evaluate_once(tmp_path: Path) -> None:
+    def both(step: int, second: int) -> str:
+        return "".join(state(step, 60, second + late) + "  2.00s/it]" for late in (0, 1))
+
+    evaluated = "\n" + "{'eval_loss': 2.1, 'eval_runtime': 20.0, 'eval_samples_per_second': 9.1}\n" * 2
+    before = "".join(both(step, 2 * step) for step in range(1, 31))
+    behind = "".join(both(step, 20 + 2 * step) for step in range(31, 61))
+    log = 2 * TRAINER.format(minute=0) + before + evaluated + behind + 2 * RUNTIME
+    found = seconds(analysed(written(tmp_path / "run", a_log=log)))
+    assert found["EVAL_STEP"] == 20
+    assert found["productive"] in (120, 121)  # whole seconds, of one node or the other
+
+
+def test_a_bar_behind_the_end_of_another_is_a_restart_still(tmp_path: Path) -> None:
+    """Four nodes both times."""
+    first = "".join(state(step, 100, 2 * step + late) + " 2.00s/it]" for step in range(1, 61) for late in (0, 1))
+    second = "".join(
+        state(step, 100, 2 * (step - 50) + late) + " 2.00s/it]" for step in range(51, 101) for late in (0, 1)
+    )
+    log = TRAINER.format(minute=0) + first + "\n" + 2 * TRAINER.format(minute=10) + second + 2 * RUNTIME
+    analysis = analysed(written(tmp_path / "run", a_log=log))
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 100)
+    (lost,) = analysis.disruptions
+    assert (lost.last_step, lost.resumed_step) == (60, 50)
+
+
+def test_metrics_without_a_bar_or_a_stamp_are_no_empty_log(tmp_path: Path) -> None:
+    """What the trainer prints between its bars, alone: it was said that the sources are empty."""
+    log = tmp_path / "train.log"
+    log.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.4, 'epoch': 0.2}\n")
+    with pytest.raises(NotEnoughData, match=r"2 x no_time_in_log.*no time beside them; name its TensorBoard folder"):
+        goodput_cli.analyze(log)

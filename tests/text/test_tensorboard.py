@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import struct
 from pathlib import Path
 
+import google_crc32c
 import pytest
 from tensorboardX import SummaryWriter
 
@@ -84,6 +86,26 @@ def test_another_scalar_can_be_named(megatron: Path) -> None:
     assert analysed(megatron, tensorboard_tag="lm loss vs samples").job.last_step == 400
     with pytest.raises(UsageError, match="no event file has this scalar; there are iteration-time, lm_loss"):
         analysed(megatron, tensorboard_tag="loss")
+
+
+def test_a_tag_that_is_not_utf_8_is_a_tag(tmp_path: Path) -> None:
+    """As a program in C++ may write one; the other tags count."""
+    tag = b"loss \xff\xfe"
+    value = b"\x0a" + bytes([len(tag)]) + tag + b"\x15" + struct.pack("<f", 0.5)
+    summary = b"\x0a" + bytes([len(value)]) + value
+    event = b"\x09" + struct.pack("<d", T0 + 1) + b"\x10\x01\x2a" + bytes([len(summary)]) + summary
+    length = struct.pack("<Q", len(event))
+    path = tmp_path / FIRST.name
+    path.write_bytes(FIRST.read_bytes() + length + masked(length) + event + masked(event))
+    assert seconds(analysed(path)) == seconds(analysed(FIRST))
+    with pytest.raises(UsageError, match="loss___, train"):
+        analysed(path, tensorboard_tag="none")
+
+
+def masked(data: bytes) -> bytes:
+    """The checksum of a part of a record."""
+    plain = google_crc32c.value(data)
+    return struct.pack("<I", (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def test_random_bytes_with_the_name_of_an_event_file(tmp_path: Path) -> None:

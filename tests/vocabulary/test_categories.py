@@ -5,8 +5,7 @@ from __future__ import annotations
 import colorsys
 
 from goodput_cli.events.schema import Kind
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
-from goodput_cli.vocabulary.category_names import short_title, title
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, short_title, title
 
 LOOKS = {category.id: category.look for category in Category}
 

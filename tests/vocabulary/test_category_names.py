@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
-from goodput_cli.vocabulary.category_names import brief_name, category_named, full_name
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name, category_named, full_name
 
 
 @pytest.mark.parametrize("category", CATEGORIES)

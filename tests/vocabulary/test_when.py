@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.when import Anchors, parse_duration, parse_span, parse_when
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.when import Anchors, load_zone, parse_duration, parse_span, parse_when
 
 SECOND = 1_000_000_000
 BASE = 1_767_225_600 * SECOND  # 2026-01-01T00:00:00Z

@@ -2,6 +2,12 @@
 
 A region is the rows from one start burst to the next. `_Walk` goes through the step records of a region in
 blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
+
+Regions, the rows from one start burst to the next: which of them may hold a restart that no start line shows.
+
+Most hold none, and that is seen for all of them at once.
+
+Attempts of checkpoint logs that no start line shows (accounting §3): loads after progress, and life after an end.
 """
 
 from __future__ import annotations
@@ -12,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import latest_row, next_row, search
-from goodput_cli.arrays import I64, Rows
+from goodput_cli.arrays import I64, Places, Rows
 
 _FIRST_BLOCK = 256
 _LARGEST_BLOCK = 1 << 20
@@ -283,3 +289,66 @@ class _Walk:
         gap = np.diff(time) if first else np.concatenate(([np.iinfo(np.int64).max], np.diff(time)))
         late = self._is_late(time[-len(gap) :]) & (gap > (self.records.two_medians or 0))
         return int(self.records.row[kept[first + int(np.argmax(late))]]) if late.any() else None
+
+
+_NOWHERE = np.iinfo(np.intp).max
+
+
+def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Places:
+    """Step logs: the regions start <= row < stop that have to be walked through.
+
+    In the others every step is above the one before, and no step and nothing that resumes stands behind an end line.
+    """
+    first, last = search(records.row, start), search(records.row, stop)
+    falls = np.flatnonzero(records.number[1:] <= records.number[:-1]) + 1  # not above the one before
+    inside = search(falls, last) > search(falls, np.minimum(first + 1, last))
+    ending = _next(records.endings, start)
+    lives_on = (_next(records.row, ending) < stop) | (_next(records.resuming, ending) < stop)
+    return np.flatnonzero(inside | lives_on)
+
+
+def checkpoint_regions_with_restarts(
+    progress: Rows, loads: Rows, endings: Rows, resuming: Rows, start: Rows, stop: Rows
+) -> Places:
+    """Checkpoint logs: the regions that hold a load after progress, or something that resumes after an end line."""
+    load = _next(loads, _next(progress, start))
+    lost = _next(resuming, _next(endings, start))
+    return np.flatnonzero(np.minimum(load, lost) < stop)
+
+
+def _next(rows: Rows, after: Rows) -> Rows:
+    """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
+    following = np.full(len(after), _NOWHERE)
+    place = search(rows, after)
+    exists = place < len(rows)
+    following[exists] = rows[place[exists]]
+    return following
+
+
+def split_checkpoint_region(
+    progress: Rows, loads: Rows, startup: Rows, endings: Rows, resuming: Rows, start: int, stop: int
+) -> list[int]:
+    """The rows in [start, stop) at which a new attempt begins without a start line: at a load after progress (from the
+    first start-up event after that progress on), and at a load, init, prep or restore after an end line. All arguments
+    are sorted rows."""
+    boundaries: list[int] = []
+    begin = start
+    while True:
+        load = next_row(loads, next_row(progress, begin))
+        lost = next_row(resuming, next_row(endings, begin))
+        if load is not None and (lost is None or load <= lost):
+            shown, begin = load, _first_startup(progress, startup, endings, load)
+        elif lost is not None:
+            shown = begin = lost
+        else:
+            return boundaries
+        if shown >= stop:
+            return boundaries
+        boundaries.append(begin)
+
+
+def _first_startup(progress: Rows, startup: Rows, endings: Rows, load: int) -> int:
+    """First start-up event after the last progress (and end line) before a load, else the load."""
+    last_progress = int(progress[search(progress, load) - 1])
+    first = next_row(startup, latest_row(endings, last_progress, load))
+    return load if first is None else min(load, first)

@@ -1,16 +1,50 @@
-"""Start and end lines become intervals (accounting §3, open intervals; formats.md for the pairing)."""
+"""Start and end lines become intervals (accounting §3, open intervals; formats.md for the pairing).
+
+Which claim gets a second that several claims name (accounting.md §5).
+
+Data loading (accounting §5): a claim while no step is in flight, and beside the ledger while one is.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
 from goodput_cli.accounting.columns import of_kind, rows_of, run_heads, search, without
+from goodput_cli.accounting.sweep import Claims, claim, join
+from goodput_cli.accounting.training.checkpoints import CheckpointProgress
+from goodput_cli.accounting.training.kept import TrainingOutcome
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.schema import Edge, EventTable, Kind
+from goodput_cli.events.schema import BETWEEN_STEPS, Edge, EventTable, Kind
+from goodput_cli.vocabulary.categories import Category
+
+
+class Priority(IntEnum):
+    """Of claims that overlap, the one with the lowest number gets the time.
+
+    Below all of these come kept training (14), unclaimed time of attempts that were lost (15) and `other` (16), which
+    never overlap each other.
+    """
+
+    EXCLUDED = 1
+    ELASTIC_REINIT = 2
+    ELASTIC_WAIT = 3
+    QUEUED = 4
+    DOWNTIME = 5
+    WASTED = 6
+    RESTORE = 7
+    SAVE = 8
+    CUSTOM = 9
+    TPU_INIT = 10
+    PREP = 11
+    INFERRED_RESTORE = 12
+    DATA = 13
+
 
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
@@ -157,27 +191,38 @@ def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job
         none, never = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
         return Intervals(never, never, none, none, none, none)
     process = attempts.process[attempts.of_row[rows]]
-    begins = table.edge[rows] == Edge.BEGIN
-    order = np.lexsort((~begins, table.time[rows], process))  # at one instant starts first: an end closes the oldest
-    rows, begins, process = rows[order], begins[order], process[order]
-    orphan = _orphan_ends(begins, process)
-    ends = ~begins & ~orphan
-    begin_rows, end_row = rows[begins], _nth_of_group(process[begins], rows[ends], process[ends])
-    closed = end_row >= 0
-    start = table.time[begin_rows]
-    open_ends = _open_end(
-        table, attempts, begin_rows, sign_of_life, job_end, np.full(len(begin_rows), _NEVER, dtype=np.int64)
-    )
-    counts = closed | ~_goes_on(table, attempts, begin_rows)
-    end = np.where(closed, table.time[end_row], open_ends)
+    begin_rows, end_row, orphans = _paired(rows, table.edge[rows] == Edge.BEGIN, process, table.time[rows])
+    start, end = table.time[begin_rows], table.time[end_row]
+    left_open = np.flatnonzero(end_row < 0)
+    never = np.full(len(left_open), _NEVER, dtype=np.int64)
+    end[left_open] = _open_end(table, attempts, begin_rows[left_open], sign_of_life, job_end, never)
+    counts = np.ones(len(begin_rows), dtype=bool)
+    counts[left_open] = ~_goes_on(table, attempts, begin_rows[left_open])
     return Intervals(
         start[counts],
         np.maximum(end, start)[counts],
         begin_rows[counts],
         end_row[counts],
-        rows[orphan],
+        orphans,
         begin_rows[~counts],
     )
+
+
+def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, Rows, Rows]:
+    """The start line of each load, the end line that closes it (-1 without), and end lines without a start line.
+
+    Where start and end lines of one process alternate, as one loader writes them, first in, first out is the line
+    behind, also at one instant; only other logs are sorted.
+    """
+    pairs = len(rows) // 2
+    alternate = begins[0::2].all() and not begins[1::2].any() and np.all(process[1:] >= process[:-1])
+    if alternate and np.array_equal(process[0::2][:pairs], process[1::2]):
+        return rows[0::2], np.append(rows[1::2], np.full(len(rows) % 2, -1, dtype=rows.dtype)), rows[:0]
+    order = np.lexsort((~begins, time, process))  # at one instant starts first: an end closes the oldest
+    rows, begins, process = rows[order], begins[order], process[order]
+    orphan = _orphan_ends(begins, process)
+    ends = ~begins & ~orphan
+    return rows[begins], _nth_of_group(process[begins], rows[ends], process[ends]), rows[orphan]
 
 
 def _orphan_ends(begins: Mask, group: Rows) -> Mask:
@@ -221,3 +266,83 @@ def reinitialised(table: EventTable, attempts: Attempts, sign_of_life: I64) -> t
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
     phases = phase_intervals(table, attempts, sign_of_life, int(table.end.max()), (Kind.ELASTIC_REINIT,))
     return attempts.of_row[phases.row], phases.end
+
+
+def steps_in_flight(
+    table: EventTable,
+    attempts: Attempts,
+    training: TrainingOutcome,
+    records: StepRecordsByAttempt | None,
+    progress: CheckpointProgress | None,
+    job_end: int,
+) -> tuple[I64, I64]:
+    """Per attempt the span [start, end) (ns) in which a step is in flight: from its first step on, the last one
+    included, whether or not its end is known; in checkpoint logs from where training begins to the last progress.
+    Empty where it has none."""
+    never = np.full(len(attempts), np.iinfo(np.int64).max, dtype=np.int64)
+    if progress is not None:
+        start = never.copy()
+        spans = progress.spans
+        np.minimum.at(start, spans.attempt, spans.start)
+        return start, np.where(start < never, progress.position, start)
+    assert records is not None
+    start = never.copy()
+    start[records.has] = records.time[records.bounds[:-1][records.has]]
+    end = training.spans.latest_end(np.zeros(len(attempts), dtype=np.int64))
+    if len(attempts):
+        last = attempts.first_ending[-1]
+        end[-1] = job_end if last < 0 else table.time[last]
+    return start, np.where(start < never, np.maximum(end, start), start)
+
+
+def data_loading(
+    table: EventTable, attempts: Attempts, intervals: Intervals, flight: tuple[I64, I64], blocking: bool
+) -> tuple[Claims, Claims]:
+    """Data loading outside steps (claimed), and inside steps (claimed only where loading is said to block, by the user
+    or, between two steps, by the recorder).
+
+    Nearly every load lies on one side alone: a part without length claims nothing, and is left out.
+    """
+    if len(intervals.row) == 0:
+        return join([]), join([])
+    load = _by_attempt(attempts, intervals)
+    start, end = flight[0][load.attempt], flight[1][load.attempt]
+    parts = (
+        (load.start, np.minimum(load.end, start)),
+        (np.maximum(load.start, end), load.end),
+        (np.maximum(load.start, start), np.minimum(load.end, end)),
+    )
+    before, behind, during = (replace(load, start=begin, end=stop).take(begin < stop) for begin, stop in parts)
+    if blocking:
+        return join((before, behind, during)), join([])
+    waits = _waits(table, during.row)
+    if waits.any():
+        return join((before, behind, during.take(waits))), during.take(~waits)
+    return join((before, behind)), during
+
+
+def _waits(table: EventTable, rows: Rows) -> Mask:
+    """Whether these loads kept training waiting between two steps, by what their start lines say."""
+    detail = table.detail[rows]
+    codes = [code for code in np.unique(detail).tolist() if code >= 0 and table.details[code] == BETWEEN_STEPS]
+    return np.isin(detail, codes)
+
+
+def _by_attempt(attempts: Attempts, intervals: Intervals) -> Claims:
+    """Data loads, cut where the next attempt begins: what reaches into it is judged by its steps."""
+    begins = np.append(attempts.begin, np.iinfo(np.int64).max)
+    left = claim(
+        intervals.start,
+        intervals.end,
+        Priority.DATA,
+        Category.DATA_LOADING_SYNC,
+        attempt=attempts.of_row[intervals.row],
+        row=intervals.row,
+        end_row=intervals.end_row,
+    )
+    parts = []
+    while len(left):
+        border = begins[left.attempt + 1]
+        parts.append(replace(left, end=np.minimum(left.end, border)))
+        left = replace(left, start=border, attempt=left.attempt + 1).take(left.end > border)
+    return join(parts)

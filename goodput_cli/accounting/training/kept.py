@@ -1,4 +1,9 @@
-"""Kept and wasted training (accounting §4): spans, last steps, splits, startup, stalls and slowdown."""
+"""Kept and wasted training (accounting §4): spans, last steps, splits, startup, stalls and slowdown.
+
+How many steps of each training span are kept (accounting §4): all of them or none, but for a few spans.
+
+The rounding that every computed amount goes through (accounting §1).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,76 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.amounts import round_half_even
-from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped
+from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped, search
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
-from goodput_cli.accounting.training.kept_steps import KeptSteps
 from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.accounting.training.usual_step import UsualStepTimes
 from goodput_cli.arrays import F64, I64, Mask, Patched, Rows, blocks
+
+
+class KeptSteps:
+    """A column of float64, one value a span, of which only those are held that are neither 0 nor all of the span's
+    steps. It is read and filled in as an array is, by a row, rows or a slice; `[:]` makes an array of it.
+
+    whole: spans of which all steps are kept, where no other number is filled in.
+    """
+
+    def __init__(self, spans: TrainingSpans, whole: Mask) -> None:
+        self._spans, self._whole = spans, whole
+        self._rows: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
+        self._steps = np.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    @property
+    def some(self) -> Mask:
+        """Of which spans any steps are kept."""
+        some = self._whole & (self._spans.stop > self._spans.first)
+        some[self._rows] = self._steps > 0
+        return some
+
+    def __getitem__(self, chosen: slice | Rows) -> F64:
+        steps = np.where(self._whole[chosen], self._spans.stop[chosen] - self._spans.first[chosen], 0.0)
+        if len(self._rows) == 0:
+            return steps
+        if isinstance(chosen, slice):
+            start, stop, _ = chosen.indices(len(self))
+            here = slice(*search(self._rows, np.array((start, stop))).tolist())
+            steps[self._rows[here] - start] = self._steps[here]
+            return steps
+        filled_in = np.append(self._steps, 0)[search(self._rows, chosen)]
+        return np.where(among(chosen, self._rows), filled_in, steps)
+
+    def __setitem__(self, places: int | Rows, steps: float | F64) -> None:
+        new = np.atleast_1d(np.asarray(places, dtype=np.intp)) % max(len(self), 1)
+        if len(new) == 0:
+            return
+        old = ~among(self._rows, np.sort(new))
+        rows = np.concatenate((self._rows[old], new))
+        values = np.concatenate((self._steps[old], np.broadcast_to(np.asarray(steps, dtype=np.float64), new.shape)))
+        order = np.argsort(rows, kind="stable")
+        self._rows, self._steps = rows[order], values[order]
+
+
+def round_half_even(value: Fraction | float) -> int:
+    """A computed amount as whole ns, half to even (accounting §1)."""
+    return round(value)
+
+
+def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
+    """`count` x `unit_ns` as whole ns, half to even, exact for whole counts where the unit is a Fraction.
+
+    Counts beyond what a product in floating point can hold (amounts above 2^53 ns are 104 days) are split into the
+    whole ns of the unit, multiplied as integers, and the rest.
+    """
+    unit = Fraction(unit_ns)
+    whole_unit = unit.numerator // unit.denominator
+    whole_count = np.floor(count)
+    rest = (count - whole_count) * whole_unit + count * float(unit - whole_unit)
+    return whole_count.astype(np.int64) * whole_unit + np.rint(rest).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -61,10 +127,10 @@ def share_outside(start: I64, end: I64 | Patched, exclusions: tuple[tuple[int, i
     if not exclusions:
         return np.broadcast_to(np.float64(1), (len(start),))
     length = np.maximum(end - start, 1)
-    return np.asarray(1 - _excluded_within(start, start + length, exclusions) / length)
+    return np.asarray(1 - excluded_within(start, start + length, exclusions) / length)
 
 
-def _excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
+def excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
     """How much (ns) of each interval is excluded."""
     excluded = np.zeros(len(start), dtype=np.int64)
     for begin, stop in merged_exclusions(exclusions):

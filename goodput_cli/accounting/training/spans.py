@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.beginnings import Beginnings, Strides, find_beginnings
+from goodput_cli.accounting.attempts.attempts import Attempts, Beginnings, Strides, find_beginnings
 from goodput_cli.accounting.columns import owner_type, search
 from goodput_cli.arrays import I64, Mask, Patched, Rows, blocks, patched
 from goodput_cli.events.schema import NO_STEP, EventTable

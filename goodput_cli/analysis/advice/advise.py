@@ -1,25 +1,85 @@
-"""Advice on one job: the interval, the levers and a scenario, from its record (docs/advice.md)."""
+"""Advice on one job: the interval, the levers and a scenario, from its record (docs/advice.md).
+
+`goodput advise` for one job, from its accounting.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, get_args
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
-from goodput_cli.analysis.advice.facts import Fidelity, LifeEndings, Recorded, RecordFacts, SaveFacts
+from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
 from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
 from goodput_cli.analysis.advice.replay.record import FAILURES, Death, JobRecord, Kind
 from goodput_cli.analysis.advice.replay.replay import replay
-from goodput_cli.analysis.advice.results import Advice, CurvePoint, IfDeath, IntervalAdvice
+from goodput_cli.analysis.advice.results import (
+    CurvePoint,
+    Fidelity,
+    IfDeath,
+    IntervalAdvice,
+    Lever,
+    LifeEndings,
+    Recorded,
+    RecordFacts,
+    SaveFacts,
+    Scenario,
+)
+from goodput_cli.analysis.advice.thresholds import judge
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
 from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.shown import Shown
+from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
 
 _LEAST_REPLAYED = 0.9
 _SPARE_NS = 60 * 10**9
+
+
+@dataclass(frozen=True, repr=False)
+class Advice(Shown):
+    """What would have raised the goodput of a job, and by how much."""
+
+    job: str
+    """The job name."""
+    recorded: Recorded
+    """The job as it was."""
+    record: RecordFacts
+    """What the advice rests on."""
+    saves: SaveFacts
+    """What saves cost today."""
+    interval: IntervalAdvice
+    """How often to save."""
+    curve: tuple[CurvePoint, ...]
+    """Goodput at each interval that was looked at."""
+    levers: tuple[Lever, ...]
+    """What would have bought goodput, the most first."""
+    bound: Lever | None
+    """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
+    scenario: Scenario | None
+    """What if: all changes together; None: no change was asked for."""
+    deaths: IfDeath | None
+    """None: every death was logged."""
+    diagnostics: tuple[Diagnostic, ...]
+    """What looked wrong or had to be assumed."""
+    judged: frozenset[str] = frozenset()
+    """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
+    thresholds: tuple[Threshold, ...] = ()
+    """Every `--fail-if advice.…` expression, judged."""
+
+    def sheet(self) -> Sheet:
+        from goodput_cli.analysis.advice.sheet import levers_sheet
+
+        return levers_sheet(self)
 
 
 @dataclass(frozen=True)
@@ -179,3 +239,33 @@ def _of_kind(record: JobRecord, kind: Kind, code: str, message: str) -> list[Dia
     behind = [record.lives[index + 1].began_at for index, end in enumerate(record.ends) if end.kind == kind]
     places = tuple(place for place in behind if place is not None)
     return [Diagnostic.of(code, message, len(behind), places)] if behind else []
+
+
+@dataclass(frozen=True)
+class JobAdvice:
+    """The advice on a job, and the analysis that it was taken from."""
+
+    analysis: Analysis
+    advice: Advice
+
+
+def advise_analysis(
+    analysis: Analysis, options: Options, death: Death = "middle", save_ns: int | None = None,
+    every: int | None = None, thresholds: Sequence[Expression] = (),
+) -> JobAdvice:  # fmt: skip
+    """Advice on the job that was analysed, with the thresholds judged. The rest as `advise_job`."""
+    advice = advise_job(analysis.timeline, analysis.job.name, options, death, save_ns, every)
+    return JobAdvice(analysis, replace(advice, thresholds=tuple(judge(one, advice) for one in thresholds)))
+
+
+def advise_job(
+    timeline: Timeline, name: str, options: Options, death: Death = "middle", save_ns: int | None = None,
+    every: int | None = None,
+) -> Advice:  # fmt: skip
+    """death: where a life is taken to have ended whose end nothing logged. save_ns: what a save blocks; every: today's
+    interval in steps, both only where the log does not say. `NotEnoughData` where nothing was trained."""
+    record = record_of(timeline, name, death, save_ns, every)
+    if not any(life.unseen_death for life in record.lives):
+        return advise(record, options)
+    others = {one: record_of(timeline, name, one, save_ns, every) for one in get_args(Death)}
+    return advise(record, options, others)

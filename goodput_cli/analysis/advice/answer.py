@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
-from goodput_cli.analysis.advice.facts import Recorded, RecordFacts, SaveFacts
-from goodput_cli.analysis.advice.job import JobAdvice
-from goodput_cli.analysis.advice.results import CurvePoint, IfDeath, IntervalAdvice, Lever, Scenario
-from goodput_cli.analysis.advice.sheet import LEVERS
-from goodput_cli.analysis.answer import (
-    Answer,
-    DiagnosticEntry,
-    MeasuredWindow,
-    NamedJob,
-    Row,
-    ThresholdPart,
-    diagnostic_entries,
-    measured_window,
-    named_job,
-    row_of,
-    threshold_parts,
+from goodput_cli.accounting.rules import Method
+from goodput_cli.analysis.advice.results import (
+    LEVER_TABLE,
+    CurvePoint,
+    IfDeath,
+    IntervalAdvice,
+    Lever,
+    Recorded,
+    RecordFacts,
+    SaveFacts,
+    Scenario,
 )
-from goodput_cli.analysis.results import Method
-from goodput_cli.analysis.table import json_rows
+from goodput_cli.analysis.answer import Row, row_of
+from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
+from goodput_cli.analysis.written import written
 
-LeverRow = Annotated[Row, row_of("lever", "what would have bought goodput", LEVERS)]
+if TYPE_CHECKING:
+    from goodput_cli.analysis.advice.advise import JobAdvice
+
+LeverRow = Annotated[Row, row_of(LEVER_TABLE)]
 
 
-class AdviceAnswer(Answer, kw_only=True):
+@written(
+    "advice_answer",
+    "goodput advise --format json: how often to save, what would have bought most, what if",
+    kind="advice",
+)
+@dataclass(frozen=True, kw_only=True)
+class AdviceAnswer:
     """goodput advise --format json: how often to save, what would have bought most, what if"""
 
-    kind: Literal["advice"] = "advice"
     job: NamedJob
     window: MeasuredWindow
     method: Method
@@ -47,8 +52,8 @@ class AdviceAnswer(Answer, kw_only=True):
     scenario: Scenario | None
     deaths: IfDeath | None
     """null: every death was logged"""
-    thresholds: Sequence[ThresholdPart]
-    diagnostics: Sequence[DiagnosticEntry]
+    thresholds: Thresholds
+    diagnostics: Diagnostics
 
 
 def advice_answer(advised: JobAdvice) -> AdviceAnswer:
@@ -67,10 +72,10 @@ def advice_answer(advised: JobAdvice) -> AdviceAnswer:
         checkpoint_bound=_rows([advice.bound])[0] if advice.bound else None,
         scenario=advice.scenario,
         deaths=advice.deaths,
-        thresholds=threshold_parts(advice.thresholds),
-        diagnostics=diagnostic_entries((*analysis.diagnostics, *advice.diagnostics)),
+        thresholds=advice.thresholds,
+        diagnostics=(*analysis.diagnostics, *advice.diagnostics),
     )
 
 
 def _rows(levers: Sequence[Lever]) -> Sequence[Row]:
-    return json_rows(LEVERS, len(levers), lambda: [levers])
+    return LEVER_TABLE.of_rows(levers).json()

@@ -7,12 +7,9 @@ from math import comb, exp, log
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
-from goodput_cli.analysis.advice.facts import EarlyDeaths
-from goodput_cli.analysis.advice.formulas import Formulas, formulas
-from goodput_cli.analysis.advice.posterior import Spread, spread
+from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, Spread, candidates, spread
 from goodput_cli.analysis.advice.replay.record import JobRecord
-from goodput_cli.analysis.advice.results import IfCost, IntervalAdvice, Verdict
+from goodput_cli.analysis.advice.results import EarlyDeaths, Formulas, IfCost, IntervalAdvice, Verdict, formulas
 from goodput_cli.vocabulary.text import duration_of_seconds, plural
 
 PLATEAU_POINTS = 0.1

@@ -10,11 +10,11 @@ from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
-from goodput_cli.analysis.advice.lever_names import LEVERS
 from goodput_cli.analysis.advice.replay.policy import AsRecorded
 from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, JobRecord, Kind
 from goodput_cli.analysis.advice.replay.replay import Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
+from goodput_cli.analysis.advice.thresholds import LEVERS
 from goodput_cli.analysis.price import Price, hours_and_money
 from goodput_cli.vocabulary.categories import is_eval
 from goodput_cli.vocabulary.text import duration_of_seconds

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.advice.job import JobAdvice
-from goodput_cli.analysis.advice.results import Advice, IntervalAdvice, Scenario
+from goodput_cli.analysis.advice.results import IntervalAdvice, Scenario
+from goodput_cli.analysis.sheet import Card
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, percent, period, plural, points
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.advice.advise import Advice, JobAdvice
 
 
 def _gained(value: float) -> str:
@@ -54,14 +58,45 @@ def verdict_lines(advice: Advice) -> Iterator[str]:
     yield from _formulas(interval)
     if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
         yield (
-            f"luck: on average, {advice.saves.every_steps} steps give {percent(interval.today_percent)}; this job had "
-            f"{percent(advice.recorded.goodput_percent)}"
+            f"luck: saves every {advice.saves.every_steps} steps give {percent(interval.today_percent)} on average; "
+            f"this one run had {percent(advice.recorded.goodput_percent)}"
         )
     yield from _replayed(interval)
     if advice.deaths:
         known = {name: value for name, value in asdict(advice.deaths).items() if value is not None}
         values = ", ".join(map(percent, known.values()))
         yield f"moment of death not logged: on average {values} for {', '.join(known)}"
+
+
+def card(advised: JobAdvice) -> Card:
+    """The advice at a glance."""
+    advice, interval = advised.advice, advised.advice.interval
+    figure = {"refused": "no advice", "keep": "keep", "unclear": "unclear"}.get(interval.verdict)
+    sure = interval.verdict in ("change", "keep")
+    return Card(
+        figure=figure or f"every {_every(interval.every_steps)}",
+        words=(_sentence(_headline(advice)), *([interval.say] if interval.say else [])),
+        facts=tuple(_card_facts(advised)),
+        tone="good" if sure else None,
+    )
+
+
+def _sentence(headline: str) -> str:
+    return f"{headline[:1]}{headline[1:].lower()}"
+
+
+def _card_facts(advised: JobAdvice) -> Iterator[tuple[str, str]]:
+    advice, interval = advised.advice, advised.advice.interval
+    yield "goodput", percent(advice.recorded.goodput_percent)
+    if advice.saves.every_steps is not None:
+        yield "a save today", f"every {_every(advice.saves.every_steps)}"
+    if advice.saves.cost_seconds is not None:
+        yield "a save blocks", duration_of_seconds(advice.saves.cost_seconds)
+    yield "failures", str(advice.record.failures)
+    if interval.gain_ci95_points is not None and interval.verdict != "keep":
+        yield "gain, 95 %", f"{interval.gain_ci95_points[0]:.2f} to {interval.gain_ci95_points[1]:.2f} points"
+    if advice.levers:
+        yield "would buy most", f"{advice.levers[0].label}, {_gained(advice.levers[0].points)}"
 
 
 def _headline(advice: Advice) -> str:

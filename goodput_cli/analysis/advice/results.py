@@ -1,19 +1,184 @@
 """What `goodput advise` answers. Times are seconds where they are averages and ns where the ledger is exact; goodput is
-percent, gains are points of goodput. None is *not known*, never 0."""
+percent, gains are points of goodput. None is *not known*, never 0.
+
+What advice rests on: the job as it was recorded. Times are seconds. None is *not known*, never 0.
+
+The formulas that people know, as a check beside the curve: training time between two saves (s) for a cost C of a
+save and an MTBF M (s). All assume a constant hazard.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from goodput_cli.analysis.advice.facts import Recorded, RecordFacts, SaveFacts
-from goodput_cli.analysis.advice.formulas import Formulas
-from goodput_cli.analysis.sheet import Audience, Sheet
-from goodput_cli.analysis.shown import Shown
-from goodput_cli.analysis.table import column
-from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.analysis.advice.replay.record import Death
+from goodput_cli.analysis.sheet import Audience
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """the job as it was"""
+
+    goodput_percent: float
+    """of the window without what is excluded"""
+    seconds: float
+    """without what is excluded"""
+    productive_seconds: float
+    """that became progress"""
+
+
+@dataclass(frozen=True)
+class EarlyDeaths:
+    """lives shorter than a tenth of the MTBF"""
+
+    count: int
+    """how many there are"""
+    expected: float
+    """where failures come at a constant rate"""
+    probability: float
+    """of so many or more by chance"""
+    unusual: bool
+    """whether that is below 1 %"""
+    longest_seconds: float | None
+    """of these lives"""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """whether the record replayed as it was gives the record"""
+
+    ok: bool
+    """whether it does, to the nanosecond"""
+    difference_ns: int | None
+    """null: no replay was made, or it never ends"""
+    reason: str | None
+    """why no replay is shown"""
+
+
+@dataclass(frozen=True)
+class LifeEndings:
+    """lives by how they ended, and where the next one began"""
+
+    newest: int
+    """at the newest checkpoint"""
+    older: int
+    """at an older one"""
+    beyond: int
+    """at a checkpoint that no line shows"""
+    stop: int
+    """behind a clean end"""
+
+
+@dataclass(frozen=True)
+class RecordFacts:
+    """what the advice rests on; a life is the training of one attempt"""
+
+    lives: int
+    """how many"""
+    failures: int
+    """lives that ended unplanned"""
+    disruptions: int
+    """as `goodput disruptions` counts them"""
+    kinds: LifeEndings
+    """how lives ended"""
+    life_seconds: float
+    """of all lives, without start-up and final hangs"""
+    mtbf_seconds: float | None
+    """life_seconds / failures, or as given"""
+    work_seconds: float
+    """kept training"""
+    gap_seconds: float
+    """between lives, because of failures"""
+    fixed_seconds: float
+    """what no failure brings: lead, stops, tail"""
+    extra_seconds: float
+    """lost whatever the interval"""
+    pace_seconds: float
+    """mean time of a step"""
+    early: EarlyDeaths | None
+    """null: no life failed"""
+    replay: Fidelity
+    """the test of the replay on the record itself"""
+    death: Death | None
+    """the moment assumed where none was logged; null: all were"""
+
+
+@dataclass(frozen=True)
+class SaveFacts:
+    """what saves cost today"""
+
+    cost_seconds: float | None
+    """that a save blocks; null: not recorded"""
+    cost_origin: Literal["recorded", "given"] | None
+    """where cost_seconds is from; null: not known"""
+    count: int
+    """completed saves of all lives"""
+    every_steps: int | None
+    """between two saves today; null: not known"""
+    every_seconds: float | None
+    """the same as training time"""
+    latency_seconds: float
+    """until an asynchronous save can be used"""
+
+
+_NEWTON = 100
+_YOUNG_HOLDS = 20
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """training between two saves at a constant rate of failures; null where one does not hold or nothing is known"""
+
+    young_seconds: float | None
+    """Young 1974"""
+    daly_seconds: float | None
+    """Daly 2006"""
+    exact_seconds: float | None
+    """where the mean time is least"""
+
+
+def formulas(cost: float, mtbf: float | None) -> Formulas:
+    """All of them. Young's is left out where C > M / 20: there it is far too long."""
+    if mtbf is None or cost <= 0 or mtbf <= 0:
+        return Formulas(None, None, None)
+    shown = young(cost, mtbf) if cost <= mtbf / _YOUNG_HOLDS else None
+    return Formulas(shown, daly(cost, mtbf), exact(cost, mtbf))
+
+
+def young(cost: float, mtbf: float) -> float:
+    """Young, CACM 17(9), 1974."""
+    return math.sqrt(2 * cost * mtbf)
+
+
+def daly(cost: float, mtbf: float) -> float:
+    """Daly, FGCS 22, 2006."""
+    if cost >= 2 * mtbf:
+        return mtbf
+    ratio = cost / (2 * mtbf)
+    return math.sqrt(2 * cost * mtbf) * (1 + math.sqrt(ratio) / 3 + ratio / 9) - cost
+
+
+def exact(cost: float, mtbf: float) -> float:
+    """Where the exact length of a job with exponential lives is least: M (1 + C/M + W0(-e^(-1 - C/M))) - C."""
+    return mtbf * (1 + cost / mtbf + _lambert(-1 - cost / mtbf)) - cost
+
+
+def _lambert(log: float) -> float:
+    """W0(-e^log), log <= -1, by Newton: w with ln(-w) + w = log, -1 <= w < 0, in u = -w."""
+    u = math.exp(log) if log < -2 else 1 - math.sqrt(max(2 * (-1 - log), 0.0)) * 0.9
+    u = min(max(u, 1e-300), 1 - 1e-12)
+    for _ in range(_NEWTON):
+        step = (math.log(u) - u - log) / (1 / u - 1)
+        moved = min(max(u - step, u / 10), (1 + u) / 2)
+        if moved == u or abs(moved - u) <= 1e-16 * u:
+            break
+        u = moved
+    return -u
+
 
 Verdict = Literal["keep", "change", "unclear", "refused"]
 How = Literal["exact", "replay", "average", "bound"]
@@ -113,20 +278,23 @@ class Lever:
     """What would have bought goodput: a row of the answer."""
 
     name: str = column("text", "as in --fail-if advice.NAME")
-    label: str = column("text", "in a few words", people=(1, "what would buy most"))
+    label: str = column("text", "in a few words", heading="what would buy most")
     text: str = column("text", "what would be otherwise")
     assumption: str = column("text", "what is taken for granted")
     how: How = column("text", "exact: a sum over the ledger; replay: the record again; average: the curve", json=_HOW)
     seconds: float = column("number", "in which the job would have held its accelerators for nothing")
     ns: int | None = column("count", "the same where it is exact", audience=Audience.JSON)
     percent_of_window: float = column("number", "seconds / window")
-    points: float = column("number", "of goodput, gained", people=None)
+    points: float = column("number", "of goodput, gained")
     goodput_percent: float = column("percent", "then")
     accelerator_hours: float | None = column("number", "seconds x accelerators; null without --accelerators")
     cost: float | None = column("number", "accelerator_hours x price; null without --price-per-hour")
     settings: Mapping[str, float | str] = column(
         "text", "what it assumes, in numbers", audience=Audience.JSON, json={"type": "object"}
     )
+
+
+LEVER_TABLE = Table("lever", "what would have bought goodput", columns_of(Lever, attribute))
 
 
 @dataclass(frozen=True)
@@ -163,40 +331,3 @@ class IfDeath:
     """percent; null: not computed"""
     latest: float | None = None
     """percent; null: not computed"""
-
-
-@dataclass(frozen=True, repr=False)
-class Advice(Shown):
-    """What would have raised the goodput of a job, and by how much."""
-
-    job: str
-    """The job name."""
-    recorded: Recorded
-    """The job as it was."""
-    record: RecordFacts
-    """What the advice rests on."""
-    saves: SaveFacts
-    """What saves cost today."""
-    interval: IntervalAdvice
-    """How often to save."""
-    curve: tuple[CurvePoint, ...]
-    """Goodput at each interval that was looked at."""
-    levers: tuple[Lever, ...]
-    """What would have bought goodput, the most first."""
-    bound: Lever | None
-    """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
-    scenario: Scenario | None
-    """What if: all changes together; None: no change was asked for."""
-    deaths: IfDeath | None
-    """None: every death was logged."""
-    diagnostics: tuple[Diagnostic, ...]
-    """What looked wrong or had to be assumed."""
-    judged: frozenset[str] = frozenset()
-    """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
-    thresholds: tuple[Threshold, ...] = ()
-    """Every `--fail-if advice.…` expression, judged."""
-
-    def sheet(self) -> Sheet:
-        from goodput_cli.analysis.advice.sheet import levers_sheet
-
-        return levers_sheet(self)

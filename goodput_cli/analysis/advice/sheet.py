@@ -1,24 +1,159 @@
-"""Advice as a `Sheet`: the verdict above, the levers as rows, the curve of goodput against the interval below."""
+"""Advice as a `Sheet`, as an answer, as a chart, and as gates and figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.advice.chart import interval_chart, worth_showing
-from goodput_cli.analysis.advice.job import JobAdvice
-from goodput_cli.analysis.advice.phrases import facts, scenario_lines, verdict_lines
-from goodput_cli.analysis.advice.published import published
-from goodput_cli.analysis.advice.results import Advice, CurvePoint, Lever
-from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
-from goodput_cli.analysis.table import attribute, columns_of, each
+from goodput_cli.analysis.advice.phrases import card, facts, scenario_lines, verdict_lines
+from goodput_cli.analysis.advice.results import (
+    LEVER_TABLE,
+    CurvePoint,
+    IntervalAdvice,
+    Lever,
+)
+from goodput_cli.analysis.document import Family, Published
+from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Sheet
+from goodput_cli.analysis.table import attribute, each
+from goodput_cli.vocabulary.text import exact, finite, percent, safe
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
+    from goodput_cli.analysis.advice.advise import Advice, JobAdvice
 
-LEVERS = columns_of(Lever, attribute)
-"""What programs see of a lever."""
+
+@dataclass(frozen=True)
+class IntervalChart(Chart):
+    """Goodput in percent, intervals in steps; None where there is no such point."""
+
+    title: tuple[str, str]
+    """The job, and the advice in a line."""
+    points: tuple[CurvePoint, ...]
+    """Of the curve."""
+    pace_seconds: float
+    """s of training a step."""
+    advised: tuple[float, float] | None
+    """Interval and goodput."""
+    today: tuple[float, float] | None
+    """The same, on average."""
+    recorded: tuple[float, float] | None
+    """The same, as this job had it."""
+    plateau: tuple[int, int] | None
+    """Intervals that are as good."""
+    formulas: tuple[tuple[str, float], ...]
+    """Young's and Daly's intervals, by name."""
+
+
+def interval_chart(advice: Advice, title: tuple[str, str]) -> IntervalChart | None:
+    """None where there is no curve."""
+    points = worth_showing(advice.curve)
+    if not points:
+        return None
+    interval, saves, pace = advice.interval, advice.saves, advice.record.pace_seconds
+    young_and_daly = (("Young", interval.formulas.young_seconds), ("Daly", interval.formulas.daly_seconds))
+    return IntervalChart(
+        words=_words(advice, points),
+        title=title,
+        points=points,
+        pace_seconds=pace,
+        advised=_point(interval.every_steps, interval.goodput_percent),
+        today=_point(saves.every_steps, interval.today_percent),
+        recorded=_point(saves.every_steps, advice.recorded.goodput_percent),
+        plateau=interval.plateau_steps,
+        formulas=tuple((name, seconds / pace) for name, seconds in young_and_daly if seconds is not None and pace > 0),
+    )
+
+
+def worth_showing(curve: tuple[CurvePoint, ...]) -> tuple[CurvePoint, ...]:
+    """Intervals with at least half the best goodput."""
+    best = max((point.goodput_percent for point in curve), default=0.0)
+    return tuple(point for point in curve if point.goodput_percent >= best / 2 and best > 0)
+
+
+def _point(every: int | None, goodput: float | None) -> tuple[float, float] | None:
+    return None if every is None or goodput is None else (float(every), goodput)
+
+
+def _words(advice: Advice, points: tuple[CurvePoint, ...]) -> str:
+    """The picture in a sentence or two."""
+    best = max(points, key=lambda point: point.goodput_percent)
+    said = [
+        f"Average goodput against the steps between two saves, {points[0].every_steps} to {points[-1].every_steps}: "
+        f"highest with {percent(best.goodput_percent)} at {best.every_steps} steps."
+    ]
+    if advice.interval.every_steps is not None and advice.interval.goodput_percent is not None:
+        said.append(f"Advised: {advice.interval.every_steps} steps, with {percent(advice.interval.goodput_percent)}.")
+    if advice.interval.today_percent is not None and advice.saves.every_steps is not None:
+        said.append(f"Today, at {advice.saves.every_steps} steps: {percent(advice.interval.today_percent)}.")
+    said.append("The table below holds the numbers.")
+    return " ".join(said)
+
+
+def published(advised: JobAdvice) -> Published:
+    """What is not known has no sample and no property."""
+    analysis, advice = advised.analysis, advised.advice
+    families = tuple(_families(advice))
+    verdict, *more = verdict_lines(advice)
+    return Published(
+        job=analysis.job.name,
+        end_ns=analysis.window.end_ns,
+        headline=verdict,
+        said=tuple(more),
+        properties=(("advice.verdict", advice.interval.verdict), *_properties(families)),
+        thresholds=advice.thresholds,
+        diagnostics=(*analysis.diagnostics, *advice.diagnostics),
+        families=families,
+    )
+
+
+def _families(advice: Advice) -> Iterator[Family]:
+    interval = advice.interval
+    gains = _bounds(interval.gain_points, interval.gain_ci95_points)
+    yield _family("goodput_advice_gain_points", "Points of goodput that the advised interval gains.", "bound", gains)
+    yield _family(
+        "goodput_advice_interval_seconds", "Training between two saves, as advised.", "bound", _intervals(interval)
+    )
+    levers = [*advice.levers, *([advice.bound] if advice.bound else [])]
+    yield _family(
+        "goodput_advice_lever_seconds", "Time that would have been saved; levers overlap.", "lever",
+        {lever.name: lever.seconds for lever in levers},
+    )  # fmt: skip
+    yield _family(
+        "goodput_advice_lever_points", "Points of goodput that would have been gained; levers overlap.", "lever",
+        {lever.name: lever.points for lever in levers},
+    )  # fmt: skip
+
+
+def _bounds(best: float | None, interval: tuple[float | None, float | None] | None) -> dict[str, float | None]:
+    """A figure on average, and the ends of its 95 % interval."""
+    low, high = interval or (None, None)
+    return {"best": best, "low": low, "high": high}
+
+
+def _intervals(interval: IntervalAdvice) -> dict[str, float | None]:
+    """In seconds of training."""
+    if interval.every_steps is None or interval.every_seconds is None:
+        return {}
+    pace = interval.every_seconds / interval.every_steps
+    ends = interval.ci95_steps or (None, None)
+    low, high = (None if steps is None else steps * pace for steps in ends)
+    return _bounds(interval.every_seconds, (low, high))
+
+
+def _family(name: str, meaning: str, label: str, values: dict[str, float | None] | dict[str, float]) -> Family:
+    known = {key: finite(value) for key, value in values.items()}
+    return Family(
+        name, meaning, [({label: safe(key)}, exact(value)) for key, value in known.items() if value is not None]
+    )
+
+
+def _properties(families: tuple[Family, ...]) -> Iterator[tuple[str, str]]:
+    """A property a sample: `advice.lever_seconds.restart`."""
+    for family in families:
+        name = family.name.replace("goodput_advice_", "advice.", 1)
+        yield from ((".".join([name, *labels.values()]), value) for labels, value in family.samples)
+
+
 _MOST_LEVERS = 10
 _MOST_POINTS = 12
 
@@ -28,7 +163,7 @@ def levers_sheet(advice: Advice) -> Sheet:
     people = tuple(_people(advice))
     rows = [*advice.levers, *([advice.bound] if advice.bound else []), *_scenario(advice)]
     shown = [*advice.levers[:_MOST_LEVERS], *([advice.bound] if advice.bound else [])]
-    columns = (*people, *LEVERS)
+    columns = (*people, *LEVER_TABLE.table_columns())
     return Sheet(
         title=f"Advice for {advice.job}",
         columns=columns,
@@ -47,6 +182,7 @@ def advice_sheet(advised: JobAdvice) -> Sheet:
         alone,
         summary=(*facts(advised), *alone.summary),
         answer=lambda: _answer(advised),
+        card=card(advised),
         chart=interval_chart(advised.advice, _headlines(advised)),
         published=lambda: published(advised),
     )
@@ -57,8 +193,9 @@ def _headlines(advised: JobAdvice) -> tuple[str, str]:
     return advised.analysis.job.name, next(verdict_lines(advised.advice))
 
 
-def _answer(advised: JobAdvice) -> Answer:
-    from goodput_cli.analysis.advice.answer import advice_answer  # msgspec: only where JSON is written
+def _answer(advised: JobAdvice) -> object:
+
+    from goodput_cli.analysis.advice.answer import advice_answer  # msgspec: only for JSON
 
     return advice_answer(advised)
 
@@ -131,7 +268,8 @@ def _curve(advice: Advice) -> Iterator[Sheet]:
         rows=tuple(zip(*(column.values(points) for column in columns if column.values is not None), strict=True)),
         notes=(
             f"bars begin at {base:.1f} %; replayed: this job's own failures again, which no other job will meet",
-            "both ends of a gain see the same failures: it is surer than two 95 % ranges look",
+            "a gain is known better than the 95 % ranges of its two ends say, since both see the same failures",
+            "95 % ranges are of the average of many runs: a single run varies more",
         ),
     )
 

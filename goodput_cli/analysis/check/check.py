@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
-from goodput_cli.analysis.check.clocks import check_clocks, far_times
+from goodput_cli.analysis.check.clocks import check_clocks, check_hosts, check_skew, far_times
 from goodput_cli.analysis.check.coverage import check_coverage
-from goodput_cli.analysis.check.hosts import check_hosts
-from goodput_cli.analysis.check.names import check_names
-from goodput_cli.analysis.check.skew import check_skew
+from goodput_cli.analysis.check.observations import OBSERVATIONS, observations_sheet
 from goodput_cli.analysis.goodput.findings import findings
-from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.analysis.shown import Answered
-from goodput_cli.diagnostics.codes import Severity, code_texts
+from goodput_cli.analysis.table import Table, attribute, each
+from goodput_cli.analysis.written import Count, written
+from goodput_cli.diagnostics.codes import SEVERITIES, Severity, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge, problems, worst_first
+from goodput_cli.events.observations import Observation
 from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.text import plural
+
+_SHOWN = 5
+_LONGEST = 60
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
+    """`similar_job_names`: a finding for each group of names that differ only in case, spaces or punctuation."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for name in names:
+        groups[_NO_LETTER.sub("-", name.casefold()).strip("-")].append(name)
+    for plain, group in groups.items():
+        if plain and len(group) > 1:
+            shown = ", ".join(repr(_short(name)) for name in sorted(group)[:_SHOWN])
+            more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+            message = f"jobs whose names are almost the same: {shown}{more}"
+            yield Diagnostic.of("similar_job_names", message, len(group))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -42,18 +69,65 @@ class Finding:
     """What to do."""
 
 
+def first_of(items: Sequence[str], most: int, count: int, between: str) -> str:
+    """The first items, and how many more there are."""
+    shown = list(items[:most])
+    more = max(count, len(items)) - len(shown)
+    if shown and more > 0:
+        shown.append(f"+{more} more")
+    return between.join(shown)
+
+
+_PLACES_IN_A_CELL = 20
+FINDINGS = Table(
+    "finding",
+    "one thing that is wrong, or worth knowing",
+    (
+        Column("code", "text", Audience.JSON, attribute("code"), "stable name, described in docs/diagnostics.md"),
+        Column(
+            "severity",
+            "text",
+            values=attribute("severity"),
+            words="error: data was lost; warning: a number may be wrong; info: no number changes",
+            json={"enum": list(SEVERITIES)},
+        ),
+        Column("code", "text", Audience.PEOPLE | Audience.TABLES, attribute("code")),
+        Column("job", "text", Audience.JSON, attribute("job"), "null: about the log as a whole", nullable=True),
+        Column("count", "count", values=attribute("count"), words="how often", least=0),
+        Column("jobs", "count", Audience.PEOPLE | Audience.TABLES, each(lambda one: None if one.job is None else 1)),
+        Column("job", "text", Audience.TABLES, attribute("job")),
+        Column("where", "text", Audience.PEOPLE, each(lambda one: one.where[0] if one.where else None)),
+        Column("message", "text", Audience.PROGRAMS, attribute("message"), "what was found"),
+        Column("effect", "text", Audience.PROGRAMS, attribute("effect"), "what it does to the numbers"),
+        Column("advice", "text", Audience.PROGRAMS, attribute("advice"), "what to do"),
+        Column(
+            "where",
+            "text",
+            Audience.PROGRAMS,
+            each(lambda one: first_of(one.where, _PLACES_IN_A_CELL, one.count, "; ")),
+            "file:line or insertId; may hold fewer than count places",
+            json={"type": "array", "items": {"type": "string"}},
+            json_values=attribute("where"),
+        ),
+    ),
+)
+
+
+@written("check_answer", "goodput check --format json", kind="check")
 @dataclass(frozen=True, repr=False)
 class CheckReport(Answered):
     """What was checked, and every finding."""
 
-    jobs: int
-    """How many jobs were checked."""
-    runs: int
-    """How many runs these jobs had."""
-    events: int
-    """How many events these jobs had."""
-    findings: tuple[Finding, ...]
-    """The gravest first, then by code and job."""
+    jobs: Count
+    """jobs checked"""
+    runs: Count
+    """their runs: more than jobs where a name was used again"""
+    events: Count
+    """events checked, duplicates included"""
+    findings: Annotated[tuple[Finding, ...], FINDINGS]
+    """the gravest first, then by code and job"""
+    observations: Annotated[tuple[Observation, ...], OBSERVATIONS] = ()
+    """what lines say about deaths, also in a file that holds no job; in the order of files and lines"""
 
     def count(self, severity: Severity) -> int:
         """How many findings are of a severity."""
@@ -65,7 +139,6 @@ class CheckReport(Answered):
         return bool(problems(self.findings))
 
     def sheet(self) -> Sheet:
-        from goodput_cli.analysis.check.sheet import check_sheet
 
         return check_sheet(self)
 
@@ -93,13 +166,15 @@ def report(
     of_jobs: Iterable[tuple[str, Sequence[str], Diagnostic]],
     runs: int,
     events: int,
+    observations: Sequence[Observation] = (),
 ) -> CheckReport:
     """All findings in order. reading: what was noticed while reading; names: of the jobs checked. of_jobs: what was
     noticed in each, with its name and those of its log formats."""
     of_logs = [_finding(diagnostic, None, ()) for diagnostic in merge([*reading, *check_names(names)])]
     every = [*of_logs, *(_finding(diagnostic, job, formats) for job, formats, diagnostic in of_jobs)]
     every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
-    return CheckReport(len(names), runs, events, tuple(worst_first(every)))
+    seen = tuple(sorted(observations, key=lambda one: (one.source, one.line)))
+    return CheckReport(len(names), runs, events, tuple(worst_first(every)), seen)
 
 
 def _finding(diagnostic: Diagnostic, job: str | None, formats: Sequence[str]) -> Finding:
@@ -114,3 +189,63 @@ def _finding(diagnostic: Diagnostic, job: str | None, formats: Sequence[str]) ->
         texts.effect,
         texts.advice_for(formats),
     )
+
+
+_MESSAGES = 2
+"""How many different messages of one code are shown if not all are asked for."""
+_NAMES = 3
+
+
+def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
+    """The findings of all jobs. every_place: name every message, job and place in the notes."""
+    several = report.jobs > 1
+    columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
+    groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
+    return Sheet(
+        title=_title(report),
+        columns=columns,
+        rows=FINDINGS.of_rows(report.findings).cells(columns),
+        grouped_rows=tuple(_grouped(group) for group in groups),
+        answer=lambda: report,
+        summary=(_checked(report),),
+        notes=tuple(note for group in groups for note in _notes(group, several, every_place)),
+        sections=(observations_sheet(report.observations),) if report.observations else (),
+    )
+
+
+def _title(report: CheckReport) -> str:
+    if not report.findings:
+        return "Nothing is wrong"
+    counts = [(report.count("error"), "error"), (report.count("warning"), "warning"), (report.count("info"), "info")]
+    return ", ".join(plural(count, noun) for count, noun in counts if count)
+
+
+def _checked(report: CheckReport) -> str:
+    counts = (plural(report.events, "event"), plural(report.jobs, "job"), plural(report.runs, "run"))
+    return f"checked {counts[0]} of {counts[1]} ({counts[2]})"
+
+
+def _grouped(group: Sequence[Finding]) -> tuple[Cell, ...]:
+    jobs = len({one.job for one in group if one.job is not None})
+    count = sum(one.count for one in group)
+    head = group[0]
+    return (head.severity, head.code, count, jobs or None, None, _first_place(group), None, None, None, None)
+
+
+def _first_place(group: Sequence[Finding]) -> str | None:
+    return next((one.where[0] for one in group if one.where), None)
+
+
+def _notes(group: Sequence[Finding], several: bool, every_place: bool) -> Iterator[str]:
+    """What was found under one code: the messages, the effect and the advice."""
+    head = group[0]
+    messages = list(dict.fromkeys(one.message for one in group))
+    shown = messages if every_place else messages[:_MESSAGES]
+    more = f"; and {len(messages) - len(shown)} more" if len(messages) > len(shown) else ""
+    jobs = list(dict.fromkeys(one.job for one in group if one.job is not None))
+    where = f" (in {first_of(jobs, len(jobs) if every_place else _NAMES, len(jobs), ', ')})" if several and jobs else ""
+    yield f"{head.code}: {'; '.join(shown)}{more}{where}"
+    yield f"  effect: {head.effect}"
+    yield f"  advice: {head.advice}"
+    if every_place:
+        yield from (f"  at: {first_of(one.where, len(one.where), one.count, ', ')}" for one in group if one.where)

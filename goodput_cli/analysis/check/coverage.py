@@ -10,8 +10,7 @@ from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.analysis.goodput.not_recorded import not_recorded
-from goodput_cli.analysis.row_diagnostics import diagnostic_at
+from goodput_cli.analysis.goodput.findings import diagnostic_at, not_recorded
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.schema import Kind

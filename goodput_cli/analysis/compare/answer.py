@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
-from goodput_cli.analysis.answer import (
-    Answer,
-    Count,
-    DiagnosticEntry,
-    FromOne,
-    Instant,
-    Part,
-    ThresholdPart,
-    diagnostic_entries,
-)
-from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side, float_or_none
-from goodput_cli.analysis.compare.sheet import UNITS, shares
+from goodput_cli.analysis.answer import Count, FromOne, Instant, Part
+from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
+from goodput_cli.analysis.compare.phrases import UNITS, float_or_none, shares
+from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.results import Method
+from goodput_cli.analysis.written import written
 from goodput_cli.vocabulary.text import iso
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
 
 
 class SideWindow(Part):
@@ -97,9 +93,30 @@ class ComparedFact(Part):
     """of the baseline's value; null where that is 0 or one is null"""
 
 
+class Work(Part):
+    """time for the same work: what a kept step took all in, which is the window over the kept steps"""
+
+    baseline_seconds: float
+    """window of the baseline over its kept steps"""
+    seconds: float
+    """the same of this side"""
+    change_percent: float
+    clear: bool
+    """whether the change is more than noise: outside of the range that step times vary by within the runs, and 2 % or
+    more"""
+    steps_percent: float | None
+    """change of the step times alone; null: too few are known"""
+    steps_range_percent: tuple[float, float] | None
+    """where that lies with 95 %, by what varies within the runs"""
+    shared_steps: int | None
+    """kept steps of the same numbers, where these are 90 % of the shorter run's"""
+
+
 class ComparedPair(Part):
     side: FromOne
     """place in sides, from 0"""
+    work: Work | None
+    """time for the same work; null: a side kept no steps"""
     goodput_points: float
     """what goodput rose (+) or fell (-) by, in percentage points"""
     goodput_seconds: float
@@ -114,22 +131,29 @@ class ComparedPair(Part):
     """what else there is to compare"""
 
 
-class ChangeThreshold(ThresholdPart, kw_only=True):
-    """a threshold on the change from the baseline to a side"""
+@written("change_threshold", "a threshold on the change from the baseline to a side")
+@dataclass(frozen=True, kw_only=True)
+class ChangeThreshold(ThresholdPart):
+    """A threshold on a change."""
 
     side: FromOne
     """place in sides, from 0"""
 
 
-class CompareAnswer(Answer, kw_only=True):
+@written(
+    "compare_answer",
+    "goodput compare --format json: runs side by side, every other side against the baseline",
+    kind="comparison",
+)
+@dataclass(frozen=True, kw_only=True)
+class CompareAnswer:
     """goodput compare --format json: runs side by side, every other side against the baseline"""
 
-    kind: Literal["comparison"] = "comparison"
     sides: Annotated[Sequence[ComparedSide], Meta(min_length=2)]
     """the baseline, then the others in the order given"""
     comparisons: Annotated[Sequence[ComparedPair], Meta(min_length=1)]
     thresholds: Sequence[ChangeThreshold]
-    diagnostics: Sequence[DiagnosticEntry]
+    diagnostics: Diagnostics
 
 
 def compare_answer(comparison: Comparison) -> CompareAnswer:
@@ -143,7 +167,7 @@ def compare_answer(comparison: Comparison) -> CompareAnswer:
             for number, pair in pairs
             for threshold in pair.thresholds
         ],
-        diagnostics=diagnostic_entries(comparison.diagnostics),
+        diagnostics=comparison.diagnostics,
     )
 
 
@@ -168,11 +192,27 @@ def _side(side: Side) -> ComparedSide:
 def _pair(number: int, pair: Pair) -> ComparedPair:
     return ComparedPair(
         side=number,
+        work=_work(pair.work),
         goodput_points=float(pair.points),
         goodput_seconds=float(pair.worth_ns(pair.points) / 10**9),
         waterfall=[_step(pair, one) for one in pair.contributions],
         one_sided_points=float(pair.one_sided),
         facts=[_fact(one) for one in pair.changes],
+    )
+
+
+def _work(work: WorkTime | None) -> Work | None:
+    if work is None:
+        return None
+    pace = work.pace
+    return Work(
+        baseline_seconds=work.baseline_seconds,
+        seconds=work.seconds,
+        change_percent=work.percent,
+        clear=work.is_clear,
+        steps_percent=None if pace is None else pace.percent,
+        steps_range_percent=None if pace is None else (pace.low, pace.high),
+        shared_steps=work.shared_steps,
     )
 
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.compare.thresholds import ChangeExpression, judge
+from goodput_cli.analysis.compare.thresholds import beside_noise, judge
+from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.shown import Answered
 from goodput_cli.analysis.summary import Summary
-from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
 from goodput_cli.vocabulary.option import declared
@@ -67,7 +68,7 @@ class Contribution:
 class Change:
     """A measure on both sides, in the unit of its dimension."""
 
-    measure: Measure
+    measure: Measure[Summary]
     """What is measured, and in which unit."""
     baseline: Fraction | None
     """On the baseline; None where the measure is not known there."""
@@ -102,6 +103,8 @@ class Pair:
     """Every measure but the shares of categories."""
     thresholds: tuple[Threshold, ...]
     """Judged on this pair."""
+    work: WorkTime | None = None
+    """What a kept step took on both; None where a side kept none."""
 
     def worth_ns(self, points: Fraction) -> Fraction:
         """Points as time (ns) of this side's window."""
@@ -135,12 +138,7 @@ class Comparison(Answered):
         return compare_sheet(self)
 
 
-def float_or_none(value: Fraction | None) -> float | None:
-    """An exact number for people and JSON; None stays None."""
-    return None if value is None else float(value)
-
-
-def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[ChangeExpression] = ()) -> Comparison:
+def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[Expression] = ()) -> Comparison:
     """Every other side against the baseline, and the expressions judged on each."""
     pairs = tuple(_pair(baseline, side, expressions) for side in others)
     of_sides = [diagnostic for side in (baseline, *others) for diagnostic in side.summary.diagnostics]
@@ -148,8 +146,9 @@ def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[
     return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])))
 
 
-def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -> Pair:
+def _pair(baseline: Side, side: Side, expressions: Sequence[Expression]) -> Pair:
     before, after = baseline.summary, side.summary
+    work = work_time(before, after)
     contributions = sorted(_contributions(before, after), key=lambda row: _by_size(row, before, after))
     return Pair(
         baseline=baseline,
@@ -158,7 +157,10 @@ def _pair(baseline: Side, side: Side, expressions: Sequence[ChangeExpression]) -
         contributions=tuple(contributions),
         one_sided=sum((_taken(row, before, after) for row in contributions if row.points is None), Fraction(0)),
         changes=tuple(Change(fact, fact.compared(fact.of(before)), fact.compared(fact.of(after))) for fact in FACTS),
-        thresholds=tuple(judge(expression, before, after) for expression in expressions),
+        thresholds=tuple(
+            beside_noise(judge(expression, before, after), expression, work) for expression in expressions
+        ),
+        work=work,
     )
 
 

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING, Literal
 
-from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+from goodput_cli.analysis.compare.work import LEAST_PERCENT as NOISE_PERCENT
+from goodput_cli.analysis.compare.work import Range, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
+from goodput_cli.analysis.measures import percent_of
+from goodput_cli.analysis.sheet import Card
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.vocabulary.category_names import short_title
+from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
     change,
     duration,
+    duration_of_seconds,
     exact,
     number,
     percent,
@@ -24,15 +29,21 @@ from goodput_cli.vocabulary.text import (
     telling_decimals,
 )
 
+if TYPE_CHECKING:
+    from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+
 NOT_RECORDED = "not recorded"
 _LONGEST_NAME = 40
 _MOST_MOVED = 3
 _ROUND_FROM = 10
 _VERY_DIFFERENT = 2
-_ALIKE = 1.05
-"""Runs that differ less in length can be compared by how often something happened."""
-_LEAST_PERCENT = 1
-"""A time that changed by less is neither better nor worse: two runs of one program differ by more."""
+_LEAST_PERCENT = 10
+"""A time that no range is known of is neither better nor worse if it changed by less: two runs of one program differ by
+as much."""
+_LEAST_POINTS = 1
+"""Of goodput: what is said to have moved though there is no clear difference."""
+_GOOD_PART = 0.25
+_OF_PACE = ("steps.median", "steps.mean", "steps.ideal", "steps.p90")
 
 
 def side_name(side: Side) -> str:
@@ -51,9 +62,59 @@ def verdict(pair: Pair) -> str:
     return f"goodput {moved} by {points(float(abs(pair.points)))[1:]} points: {was} to {now}, {worth} of its {of}"
 
 
+def work_lines(pair: Pair) -> Iterator[str]:
+    """Time for the same work: `the same 1500 steps took 6 min 02 s longer (+3.1 %): steps +2.9 % (range 2.1 to 3.7)`;
+    nothing where a side kept no steps."""
+    work = pair.work
+    if work is None:
+        return
+    was, now = (duration_of_seconds(seconds) for seconds in (work.baseline_seconds, work.seconds))
+    if not work.is_clear:
+        yield f"no clear difference: a kept step took {now} all in, and {was} before{_pace(work.pace)}"
+        return
+    longer = work.longer_ns
+    more = "longer" if work.percent > 0 else "less"
+    if longer is not None and work.shared_steps is not None:
+        said = f"the same {number(work.shared_steps)} steps took {duration(abs(longer))} {more} ({work.percent:+.1f} %)"
+    else:
+        said = f"a kept step took {now} all in, and {was} before ({work.percent:+.1f} %)"
+    yield said + (_pace(work.pace) or ", though nothing says how step times vary") + _losses_of_work(pair)
+    if any(side.summary.crashed for side in (pair.baseline, pair.side)):
+        yield "a run that crashed counts up to its end, what it lost there too"
+
+
+def _pace(pace: Range | None) -> str:
+    """`; steps +2.9 % (range 2.1 to 3.7)`."""
+    if pace is None:
+        return ""
+    return f"; steps {pace.percent:+.1f} % (range {pace.low:.1f} to {pace.high:.1f})"
+
+
+def _losses_of_work(pair: Pair) -> str:
+    """What was lost more or less a kept step, where that is a good part of the difference."""
+    work = pair.work
+    if work is None:
+        return ""
+    steps = [float(side.summary.kept_steps or 1) for side in (pair.baseline, pair.side)]
+    moved = [
+        ((one.ns / steps[1] - one.baseline_ns / steps[0]) / 1e9, contribution_name(one))
+        for one in pair.contributions
+        if one.ns is not None and one.baseline_ns is not None
+    ]
+    difference = work.seconds - work.baseline_seconds
+    large = sorted(
+        (one for one in moved if one[0] * difference > _GOOD_PART * difference**2), key=lambda one: -abs(one[0])
+    )
+    named = [f"{shorten(name, _LONGEST_NAME, '...')} {by:+.3g} s a step" for by, name in large[:2]]
+    return f"; {', '.join(named)}" if named else ""
+
+
 def moved_lines(pair: Pair) -> Iterator[str]:
     """What got worse and what got better, the most first: `worse: recovery by 4.05 points, custom:EVAL by 3.79`."""
-    moved = [(one.points, contribution_name(one)) for one in pair.contributions if one.points]
+    least = _LEAST_POINTS if pair.work is not None and not pair.work.is_clear else 0
+    moved = [
+        (one.points, contribution_name(one)) for one in pair.contributions if one.points and abs(one.points) > least
+    ]
     for word, some in (
         ("worse", sorted(one for one in moved if one[0] < 0)),
         ("better", sorted((one for one in moved if one[0] > 0), reverse=True)),
@@ -62,6 +123,39 @@ def moved_lines(pair: Pair) -> Iterator[str]:
             named = [f"{shorten(name, _LONGEST_NAME, '...')} by {_size(by)}" for by, name in some[:_MOST_MOVED]]
             rest = len(some) - len(named)
             yield f"{word}: {', '.join(named)} points{f', and {rest} more' if rest else ''}"
+
+
+def card(comparison: Comparison) -> Card:
+    """The comparison at a glance; of several sides the one whose goodput fell most. It is neither good news nor bad:
+    what the same work took, and how sure that is, is said before goodput."""
+    pair = min(comparison.pairs, key=lambda one: one.points)
+    was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
+    several = len(comparison.pairs) > 1
+    worth = duration(abs(round(pair.worth_ns(pair.points))))
+    worth = f"that is {worth} of its {duration(pair.side.summary.window.counted_ns)}"
+    return Card(
+        figure=f"{points(float(pair.points))} points" if pair.points else "no change",
+        words=(
+            *work_lines(pair),
+            f"goodput of {side_name(pair.side)}: {was} to {now}{f', {worth}' if pair.points else ''}",
+        ),
+        facts=tuple(_card_facts(pair, len(comparison.pairs) if several else None)),
+        covers=0 if several else len(tuple(work_lines(pair))) + 1,
+    )
+
+
+def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:
+    if sides is not None:
+        yield f"of {sides} sides", "the one that changed worst"
+    if pair.thresholds:
+        verdicts = dict.fromkeys(threshold_verdict(one) for one in pair.thresholds)
+        yield "thresholds", ", ".join(verdicts)
+    yield "baseline", f"{side_name(pair.baseline)}, {duration(pair.baseline.summary.window.counted_ns)}"
+    yield "compared", f"{side_name(pair.side)}, {duration(pair.side.summary.window.counted_ns)}"
+    moved = sorted((one.points, contribution_name(one)) for one in pair.contributions if one.points)
+    for name, (by, category) in (("most worse", moved[0]), ("most better", moved[-1])) if moved else ():
+        if (by < 0) == (name == "most worse"):
+            yield name, f"{shorten(category, _LONGEST_NAME, '...')} {points(float(by))}"
 
 
 def _size(by: Fraction) -> str:
@@ -75,20 +169,35 @@ def length_line(pair: Pair) -> Iterator[str]:
         yield f"runs of very different length, {was} and {now}: what comes once a run weighs more in the shorter one"
 
 
-def _differ_in_length(pair: Pair, by: float = _VERY_DIFFERENT) -> bool:
+def _differ_in_length(pair: Pair) -> bool:
     lengths = [side.summary.window.counted_ns for side in (pair.baseline, pair.side)]
-    return max(lengths) >= by * min(lengths)
+    return max(lengths) >= _VERY_DIFFERENT * min(lengths)
 
 
 def fact_is_better(pair: Pair, fact: Change) -> str:
     """`better`, `worse`, or nothing; nothing as well for counts of runs of different length, and for times that hardly
     changed."""
-    if fact.measure.name.startswith("disruptions") and _differ_in_length(pair, _ALIKE):
+    name = fact.measure.name
+    if name.startswith(("disruptions", "failures")) and not _is_rare(pair, fact):
         return ""
-    if fact.measure.dimension == "time" and fact.percent is not None and abs(fact.percent) < _LEAST_PERCENT:
+    if name == "work_time" and (pair.work is None or not pair.work.is_clear):
+        return ""
+    if name.startswith("steps.") and pair.work is not None and pair.work.pace is not None:
+        moved = abs(float(fact.percent or 0))
+        if not pair.work.pace.is_clear or name not in _OF_PACE or moved < NOISE_PERCENT:
+            return ""
+    elif fact.measure.dimension == "time" and fact.percent is not None and abs(fact.percent) < _LEAST_PERCENT:
         return ""
     better = None if fact.change is None else fact.measure.improved(fact.change)
     return "" if better is None else "better" if better else "worse"
+
+
+def _is_rare(pair: Pair, fact: Change) -> bool:
+    """Whether two counts differ by more than chance does in runs of these lengths."""
+    if fact.baseline is None or fact.value is None:
+        return False
+    lengths = (pair.baseline.summary.window.counted_ns, pair.side.summary.window.counted_ns)
+    return is_rare(int(fact.baseline), int(fact.value), lengths)
 
 
 def contribution_name(contribution: Contribution) -> str:
@@ -171,7 +280,7 @@ def _reason(threshold: Threshold) -> str:
     if threshold.met is None:
         return "one of the two holds nothing to judge it by"
     value = threshold_value(threshold) or "from 0, which has no percentage"
-    return f"{value}, limit {limit_text(threshold)}"
+    return f"{value}, limit {limit_text(threshold)}{f'; {threshold.hint}' if threshold.hint else ''}"
 
 
 def limit_text(threshold: Threshold) -> str:
@@ -189,3 +298,20 @@ def auto_cautions(comparison: Comparison) -> Iterator[str]:
                 f"warning: thresholds are judged by a reference step time that {side_name(side)} itself gave; pin it "
                 f"with --reference-step-time {exact(seconds)}"
             )
+
+
+UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
+
+
+def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
+    """What a contribution takes of each side's window, in percent; None where it is not recorded."""
+    before, after = pair.baseline.summary, pair.side.summary
+    return (
+        None if one.baseline_ns is None else percent_of(before, one.baseline_ns),
+        None if one.ns is None else percent_of(after, one.ns),
+    )
+
+
+def float_or_none(value: Fraction | None) -> float | None:
+    """An exact number for people and JSON; None stays None."""
+    return None if value is None else float(value)

@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, ValidationError, convert
 
-from goodput_cli.analysis.answer import Amount, Count, DiagnosticEntry
-from goodput_cli.analysis.disruptions.answer import ReliabilityPart
-from goodput_cli.analysis.goodput.answer import AnalysisAnswer, SavesPart, StepsPart, WindowPart
+from goodput_cli.analysis.answer import Amount, Count
+from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.results import Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
-from goodput_cli.analysis.summary import DisruptionSummary, Slices, Summary
+from goodput_cli.analysis.summary import DisruptionSummary, Slices, Summary, failures_of, step_range_of
+from goodput_cli.analysis.wire import wire_type
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
 from goodput_cli.vocabulary.categories import NOT_BADPUT, Category, CategoryKey
@@ -48,7 +48,7 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
     """
     _check_kind(document, source)
     try:
-        return _summary(_read(document, AnalysisAnswer))
+        return _summary(_read(document, wire_type(AnalysisAnswer)))
     except _Wrong as wrong:
         raise SourceError(f"{source}: is no answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
 
@@ -78,7 +78,7 @@ def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
         raise _Wrong(f"{where}: {message[:1].lower()}{message[1:]}") from error
 
 
-def _summary(answer: AnalysisAnswer) -> Summary:
+def _summary(answer: Any) -> Summary:
     window, badput, not_recorded = _window(answer.window), _badput(answer), frozenset(answer.not_recorded)
     if answer.goodput.ns + sum(badput.values()) != window.counted_ns:
         raise _Wrong("goodput and badput do not add up to the window without what is excluded")
@@ -98,13 +98,16 @@ def _summary(answer: AnalysisAnswer) -> Summary:
         attempts=answer.job.attempts,
         runs=answer.job.runs,
         kept_steps=answer.job.kept_steps,
+        step_range=step_range_of(answer.job.first_step, answer.job.last_step),
         disruptions=answer.job.disruptions,
+        failures=failures_of(answer.job.disruptions, answer.job.ending, window, _instant(answer.job.end, "job.end")),
         each_disruption=each_disruption if counted == answer.job.disruptions else None,
         mtbf_seconds=reliability.mtbf_seconds,
         mean_downtime_seconds=reliability.mean_downtime_seconds,
         mean_time_to_regain_seconds=reliability.mean_time_to_regain_seconds,
         longest_unproductive_seconds=_longest(reliability),
         steps=_steps(answer.steps),
+        step_blocks=tuple(answer.step_blocks),
         saves=_saves(answer.saves),
         at_risk_seconds=answer.at_risk.seconds,
         at_risk_steps=answer.at_risk.steps,
@@ -120,7 +123,7 @@ def _summary(answer: AnalysisAnswer) -> Summary:
     )
 
 
-def _window(part: WindowPart) -> Window:
+def _window(part: Any) -> Window:
     start, end = _instant(part.start, "window.start"), _instant(part.end, "window.end")
     if part.ns < 1:
         raise _Wrong("window.ns: expected `int` >= 1")
@@ -134,7 +137,7 @@ def _window(part: WindowPart) -> Window:
 def _instant(text: str, path: str) -> int:
     """An instant (ns since 1970 UTC)."""
     from goodput_cli.events.timestamps.iso import TimestampReader
-    from goodput_cli.vocabulary.zones import load_zone
+    from goodput_cli.vocabulary.when import load_zone
 
     instant = TimestampReader(load_zone("UTC")).read(text)
     if instant is None:
@@ -142,7 +145,7 @@ def _instant(text: str, path: str) -> int:
     return instant.ns
 
 
-def _badput(answer: AnalysisAnswer) -> dict[CategoryKey, int]:
+def _badput(answer: Any) -> dict[CategoryKey, int]:
     amounts: dict[CategoryKey, int] = {}
     for place, row in enumerate(answer.badput):
         path = f"badput[{place}]"
@@ -158,22 +161,23 @@ def _badput(answer: AnalysisAnswer) -> dict[CategoryKey, int]:
     return {key: ns for key, ns in amounts.items() if ns}
 
 
-def _steps(part: StepsPart) -> StepStatistics:
+def _steps(part: Any) -> StepStatistics:
     return StepStatistics(
         part.count, part.ideal_seconds, part.mean_seconds, part.median_seconds, part.p90_seconds, part.p99_seconds
     )
 
 
-def _longest(part: ReliabilityPart) -> float | None:
+def _longest(part: Any) -> float | None:
     """Seconds; null is no such stretch where the other figures are known."""
     if part.longest_unproductive is None:
         return None if part.ettr is None else 0.0
-    return part.longest_unproductive.seconds
+    seconds: float = part.longest_unproductive.seconds
+    return seconds
 
 
-def _saves(part: SavesPart) -> Saves | None:
+def _saves(part: Any) -> Saves | None:
     return None if part.count is None else Saves(part.count, part.interval_seconds)
 
 
-def _diagnostics(parts: Sequence[DiagnosticEntry]) -> tuple[Diagnostic, ...]:
+def _diagnostics(parts: Sequence[Any]) -> tuple[Diagnostic, ...]:
     return tuple(Diagnostic(one.code, one.severity, one.message, one.count, tuple(one.where)) for one in parts)

@@ -1,39 +1,70 @@
 """A comparison as a `Sheet`: the sides above, then for each pair where the difference comes from and what changed.
 
 CSV has one row a figure (`kind`: goodput, category, fact, threshold); JSON the pairs with all of theirs.
+
+What made the difference between two runs, as a picture shows it: points of goodput by category.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.compare.chart import change_chart
-from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side, float_or_none
 from goodput_cli.analysis.compare.phrases import (
+    UNITS,
+    card,
+    contribution_name,
     fact_is_better,
     fact_words,
+    float_or_none,
     length_line,
     limit_text,
     moved_lines,
     one_sided_lines,
+    shares,
     side_name,
     threshold_value,
     verdict,
+    work_lines,
 )
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
-from goodput_cli.analysis.measures import percent_of
-from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet, Tone
-from goodput_cli.vocabulary.category_names import brief_name, full_name
+from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Sheet, Tone
+from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
+    from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
+
+_MOST = 20
+
+
+@dataclass(frozen=True)
+class ChangeChart(Chart):
+    """Bars from a line in the middle: worse to the left, better to the right."""
+
+    title: tuple[str, str]
+    """The two sides, and what became of goodput."""
+    moved: tuple[tuple[str, float], ...]
+    """Category and points, the largest change first."""
+
+
+def change_chart(pair: Pair) -> ChangeChart | None:
+    """None where no category that both sides record changed."""
+    moved = [(contribution_name(one), float(one.points)) for one in pair.contributions if one.points]
+    if not moved:
+        return None
+    largest = sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]
+    return ChangeChart(
+        words=f"What made the difference. {'; '.join(moved_lines(pair))}.",
+        title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", verdict(pair)),
+        moved=tuple(largest),
+    )
+
 
 ONE_SIDED = "recorded on one side"
 _MUST_SHOW = ("window", "attempts", "disruptions")
-UNITS: dict[str, Literal["s", "%", ""]] = {"time": "s", "share": "%", "ratio": "%", "count": ""}
 _PEOPLE = (
     Column("side", "text", Audience.PEOPLE),
     Column("start", "instant", Audience.PEOPLE, spare=True),
@@ -76,19 +107,22 @@ def compare_sheet(comparison: Comparison) -> Sheet:
         grouped_rows=tuple((*cells, *(None for _ in _TABLES)) for cells in _overview(comparison)),
         summary=tuple(line for pair in comparison.pairs for line in _summary(pair)),
         chart=change_chart(comparison.pairs[0]),
+        card=card(comparison),
         sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
         answer=lambda: _answer(comparison),
     )
 
 
 def _summary(pair: Pair) -> Iterator[str]:
-    yield f"{side_name(pair.side)}: {verdict(pair)}"
+    name = side_name(pair.side)
+    yield from (f"{name}: {line}" for line in work_lines(pair))
+    yield f"{name}: {verdict(pair)}"
     yield from moved_lines(pair)
     yield from length_line(pair)
 
 
-def _answer(comparison: Comparison) -> Answer:
-    from goodput_cli.analysis.compare.answer import compare_answer  # msgspec: only where JSON is written
+def _answer(comparison: Comparison) -> object:
+    from goodput_cli.analysis.compare.answer import compare_answer
 
     return compare_answer(comparison)
 
@@ -152,15 +186,6 @@ def _waterfall_rows(pair: Pair) -> Iterator[tuple[str, Fraction | None, Fraction
     for one in one_sided:
         if one.baseline_ns or one.ns:
             yield f"- {full_name(one.category, one.label)}", None, *shares(pair, one)
-
-
-def shares(pair: Pair, one: Contribution) -> tuple[Fraction | None, Fraction | None]:
-    """What a contribution takes of each side's window, in percent; None where it is not recorded."""
-    before, after = pair.baseline.summary, pair.side.summary
-    return (
-        None if one.baseline_ns is None else percent_of(before, one.baseline_ns),
-        None if one.ns is None else percent_of(after, one.ns),
-    )
 
 
 def _bars(points: Fraction | None, widest: Fraction) -> tuple[float | None, float | None]:

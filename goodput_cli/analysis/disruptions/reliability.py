@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Annotated
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.rows import Disruptions
+from goodput_cli.analysis.written import After, Amount, Instant, Seconds, Through, Unknown, written, written_after
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import Category
 
@@ -17,28 +19,54 @@ _CONFIDENCE = 0.95
 _BISECTIONS = 200
 
 
+def _stretch(span: tuple[int, int]) -> UnproductiveStretch:
+    return UnproductiveStretch(*span)
+
+
+@written("unproductive_stretch", "longest stretch of the window without productive time")
+@dataclass(frozen=True)
+class UnproductiveStretch:
+    """A part of the window without productive time or exclusions."""
+
+    start_ns: Instant
+    """start"""
+    end_ns: Instant
+    """end"""
+
+    @property
+    @written_after("end_ns")
+    def ns(self) -> Annotated[int, Seconds(least=0)]:
+        """length"""
+        return self.end_ns - self.start_ns
+
+
+@written(
+    "reliability_part",
+    "over the disruptions whose last sign of life lies in the window; null where there is nothing to average",
+    without=("disruptions",),
+    nulls=True,
+)
 @dataclass(frozen=True)
 class Reliability:
     """Reliability over the disruptions of one window; means are None where there is nothing to average."""
 
     disruptions: int
     """How many."""
-    exposure_ns: int
-    """Time of the window in which attempts were up: from the last start line of a burst to the last sign of life; for
-    the last attempt, which is censored, to its logged end or the end of the job."""
-    mtbf_seconds: float | None
-    """Exposure / disruptions."""
-    mtbf_ci95_seconds: tuple[float | None, float | None]
-    """Its 95 % interval, disruptions being a Poisson process watched for a given time; without any, only the lower
-    bound is known."""
-    mean_downtime_seconds: float | None
-    """Mean of `Disruption.downtime_ns`."""
-    mean_time_to_regain_seconds: float | None
-    """Mean of `Disruption.regained_after_ns`, over those that were regained."""
-    longest_unproductive: tuple[int, int] | None
-    """[start, end) (ns) of the longest part of the window without productive time or exclusions; None without any."""
-    ettr: float
-    """Effective training time ratio: productive / window (what is excluded left out), 0..1."""
+    exposure_ns: Annotated[int, Seconds(least=0), After("mean_time_to_regain_seconds")]
+    """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
+    mtbf_seconds: Amount | None
+    """exposure_seconds / disruptions"""
+    mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Unknown((None, None))]
+    """95 % Poisson interval (chi-square, time-truncated); without disruptions only the lower bound is known"""
+    mean_downtime_seconds: Amount | None
+    """mean of downtime_seconds"""
+    mean_time_to_regain_seconds: Amount | None
+    """mean of regained_after_seconds, over those that were regained"""
+    longest_unproductive: Annotated[tuple[int, int] | None, Through(_stretch, UnproductiveStretch), After("ettr")]
+    """the longest stretch without kept training"""
+    # [start, end) in ns; None where all is productive or excluded
+    ettr: Amount
+    """effective training time ratio: productive / window, 0..1"""
 
 
 def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float) -> Reliability:

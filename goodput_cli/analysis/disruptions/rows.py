@@ -8,19 +8,22 @@ entry in docs/schema.json and, where people see it, the column in the terminal. 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 
-from goodput_cli.analysis.sheet import Audience
-from goodput_cli.analysis.table import INSTANT, UNKNOWN, column, columns_of, people_columns, row_schema
+from goodput_cli.accounting.attempts.why import Echo, Why
+from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.sheet import Audience, Cell, Column
+from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
-from goodput_cli.events.timestamps.text import isos
-from goodput_cli.vocabulary.endings import ENDED, Ended
+from goodput_cli.events.timestamps.iso import isos
+from goodput_cli.vocabulary.categories import ENDED, Ended
+from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
@@ -49,6 +52,7 @@ class Evidence:
     resumed_step: str | None = column("text", "the step, load or save that names the step resumed from")
     first_step: str | None = column("text", "the first step or progress after it")
     regained: str | None = column("text", "the first kept step or progress past the old last step")
+    cause: str | None = column("text", "the line that says why it died")
 
 
 def _place(name: str) -> Callable[[DisruptionColumns], Any]:
@@ -68,17 +72,17 @@ class Disruption:
     whole disruption, whatever window was asked for; instants are ns since 1970 UTC. None is "not known".
     """
 
-    number: int = column("count", "from 1, in time order, over the whole job", least=1, people=(0, "no."))
+    number: int = column("count", "from 1, in time order, over the whole job", least=1, heading="no.")
     attempt: int = column("count", "the attempt that ended, from 1", least=1)
     ended: Ended = column(
         "text",
         "how it ended, as far as it was logged; preempted: a save of it had reached a preemption",
         json={"enum": list(ENDED)},
-        people=(2, "ended"),
+        heading="ended",
     )
     last_step: int | None = column("count", "last step it recorded; null if it recorded none")
     last_sign_of_life_ns: int = column(
-        "instant", "its last sign of life", json_values=attrgetter("last_signs"), people=(1, "down since")
+        "instant", "its last sign of life", json_values=attrgetter("last_signs"), heading="down since"
     )
     death_latest_ns: int = column(
         "instant",
@@ -102,7 +106,8 @@ class Disruption:
         "steps whose training was taken back; in checkpoint logs the recorded ones, and null if only unrecorded ones "
         "can have been lost",
         least=0,
-        people=(3, "steps lost"),
+        heading="steps lost",
+        people_values=lambda part: part.steps_lost_at_least,
     )
     """With hindsight, and of earlier attempts too where it resumed before they ended."""
     steps_lost_is: Bound | None = column(
@@ -110,15 +115,15 @@ class Disruption:
         "at_least: the attempt died in silence, and its last lines may be missing; null where steps_lost is",
         json={"enum": [*BOUNDS, None]},
     )
-    wasted_ns: int = column("duration", "time of the training that was taken back", least=0, people=(4, "wasted"))
+    wasted_ns: int = column("duration", "time of the training that was taken back", least=0, heading="wasted")
     downtime_ns: int = column(
         "duration",
         "recovery, undetermined and stopped time until the next attempt was up",
         least=0,
-        people=(5, "downtime"),
+        heading="downtime",
     )
     undetermined_ns: int = column("duration", "part of downtime_seconds that may have been lost training", least=0)
-    queued_ns: int = column("duration", "time in the queue", least=0, people=(9, "queued"))
+    queued_ns: int = column("duration", "time in the queue", least=0, heading="queued")
     restart_ns: int = column(
         "duration",
         "initialisation, preparation, restore, loading, elastic waits and program start-up of the next attempt",
@@ -134,13 +139,49 @@ class Disruption:
         "duration",
         "from the last sign of life until kept training was past the old last step; null if it never was",
         least=0,
-        people=(8, "regained"),
+        heading="regained",
     )
     ranks_before: int | None = column(
         "count", "distinct ranks that started the attempt; null if start lines carry no rank", least=1
     )
     ranks_after: int | None = column(
         "count", "distinct ranks that started the next one; null if start lines carry no rank", least=1
+    )
+    cause: str | None = column(
+        "text",
+        "why it died (docs/causes.md); unknown: nobody says; null for a planned scale-up",
+        json={"enum": [*CAUSES, None]},
+        heading="why",
+        people_values=lambda part: part.shown_causes,
+    )
+    cause_group: str | None = column("text", "the group of the cause", json={"enum": [*GROUPS, None]})
+    cause_certainty: str | None = column(
+        "text",
+        "said: one line says so; likely: chosen among several, or joined by time; null where nobody says",
+        json={"enum": [*CERTAINTIES, None]},
+    )
+    cause_text: str | None = column("text", "the line that says so, without prefix and secrets")
+    first_rank: int | None = column("count", "the rank that died of it; null where no line names one", least=0)
+    first_host: str | None = column("text", "its host, as the log names it; null where no line does")
+    first_device: str | None = column("text", "its device, as the log names it; null where no line does")
+    also: tuple[str, ...] = column(
+        "text",
+        "causes that other lines name at the same time",
+        json={"type": "array", "items": {"enum": list(CAUSES)}},
+        json_values=lambda part: [list(one.also) for one in part.why],
+    )
+    silent_ranks: tuple[int, ...] = column(
+        "text",
+        "ranks of which no line tells, where nearly all others said something: they are not blamed",
+        json={"type": "array", "items": {"type": "integer"}},
+        json_values=lambda part: [list(one.silent_ranks) for one in part.why],
+    )
+    echoes: tuple[Echo, ...] = column(
+        "text",
+        "what others said of being left alone, by code",
+        audience=Audience.JSON,
+        json={"type": "array", "items": {"type": "object"}},
+        json_values=lambda part: part.echoes,
     )
     evidence: Evidence = column(
         "text",
@@ -158,6 +199,26 @@ class DisruptionColumns:
     """By the names of the fields of `Disruption`; `UNKNOWN` is None."""
     evidence: dict[str, list[str | None]]
     """By the names of the fields of `Evidence`."""
+    price: Price | None = None
+    """Of what they lost, where it is known."""
+    why: Sequence[Why] = ()
+    """Why each died."""
+
+    @property
+    def shown_causes(self) -> list[Cell]:
+        """Causes as people see them: `?` behind one that is only likely, nothing where nobody says."""
+        return [_shown(one) for one in self.why]
+
+    @property
+    def echoes(self) -> list[list[dict[str, Any]]]:
+        """Echoes as JSON has them."""
+        return [
+            [
+                {"code": one.code, "ranks": list(one.ranks), "hosts": list(one.hosts), "count": one.count}
+                for one in why.echoes
+            ]
+            for why in self.why
+        ]
 
     @cached_property
     def last_signs(self) -> list[str]:
@@ -169,13 +230,72 @@ class DisruptionColumns:
         if name == "evidence":
             places = zip(*self.evidence.values(), strict=True)
             return [dict(zip(self.evidence, row, strict=True)) for row in places]
+        if name in _OF_CAUSE:
+            found = [_OF_CAUSE[name](one) for one in self.why]
+            return (
+                np.array([UNKNOWN if one is None else one for one in found], np.int64)
+                if name == "first_rank"
+                else found
+            )
         values, words = self.numbers[name], _WORDS.get(name)
         return values if words is None else [None if value == UNKNOWN else words[value] for value in values.tolist()]
 
     def values(self, name: str) -> list[Any]:
         """A field of each, as `Disruption` has it."""
+        if name in _TUPLES:
+            return [getattr(one, name) for one in self.why]
         values = self.column(name)
-        return values if name in _WORDS else [None if value == UNKNOWN else value for value in values.tolist()]
+        return (
+            values
+            if name in _WORDS or isinstance(values, list)
+            else [None if value == UNKNOWN else value for value in values.tolist()]
+        )
+
+    @property
+    def steps_lost_at_least(self) -> list[Cell]:
+        """How many steps were lost, `>=12` where there may have been more."""
+        pairs = zip(self.values("steps_lost"), self.values("steps_lost_is"), strict=True)
+        return [f">={steps}" if bound == "at_least" else steps for steps, bound in pairs]
+
+    @property
+    def ranks(self) -> list[str | None]:
+        """Ranks before and after, as `8 > 7`."""
+        pairs = zip(self.values("ranks_before"), self.values("ranks_after"), strict=True)
+        return [None if before is after is None else f"{_count(before)} > {_count(after)}" for before, after in pairs]
+
+    def priced(self, value: Callable[[Price, int], float | None], digits: int | None = None) -> list[Cell]:
+        """Something made of the price and of what each lost (ns), to so many digits; None without a price."""
+        price = self.price
+        if price is None:
+            return [None] * len(self.numbers["lost_ns"])
+        amounts = (value(price, ns) for ns in self.numbers["lost_ns"].tolist())
+        return [amount if digits is None else round(amount or 0.0, digits) for amount in amounts]
+
+
+def _shown(why: Why) -> str | None:
+    if why.code == UNKNOWN_CAUSE or why.planned:
+        return None
+    return why.code if why.certainty == "said" else f"{why.code} ?"
+
+
+_OF_CAUSE: dict[str, Callable[[Why], Any]] = {
+    "cause": lambda why: None if why.planned else why.code,
+    "cause_group": lambda why: None if why.planned else why.group,
+    "cause_certainty": lambda why: why.certainty,
+    "cause_text": lambda why: why.text,
+    "first_rank": lambda why: why.rank,
+    "first_host": lambda why: why.host or None,
+    "first_device": lambda why: why.device or None,
+    "also": lambda why: " ".join(why.also) or None,
+    "silent_ranks": lambda why: " ".join(map(str, why.silent_ranks)) or None,
+    "echoes": attrgetter("echoes"),
+}
+"""Fields that are made of `Why`, as tables have them."""
+_TUPLES = ("also", "silent_ranks", "echoes")
+
+
+def _count(ranks: int | None) -> str:
+    return "?" if ranks is None else str(ranks)
 
 
 class Disruptions(Sequence[Disruption]):
@@ -186,10 +306,14 @@ class Disruptions(Sequence[Disruption]):
     `_WORDS`. rows: by the names of the fields of `Evidence`, rows of the table, -1 for none.
     """
 
-    def __init__(self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows]) -> None:
+    def __init__(
+        self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows], why: Sequence[Why] = ()
+    ) -> None:
         self._table = table
         self._columns = columns
         self._rows = rows
+        self.why = why
+        """Why each attempt died, in the same order."""
 
     def __len__(self) -> int:
         return len(self._columns["number"])
@@ -215,9 +339,7 @@ class Disruptions(Sequence[Disruption]):
 
     def to_frame(self) -> pd.DataFrame:
         """A DataFrame with a row for each, and the columns of CSV: instants in UTC, lengths of time in seconds."""
-        from goodput_cli.analysis.disruptions.frame import disruption_frame
-
-        return disruption_frame(self)
+        return self.as_table().to_frame()
 
     def __repr__(self) -> str:
         """For a session: how many there are, and how to see them."""
@@ -237,17 +359,28 @@ class Disruptions(Sequence[Disruption]):
         """Those that count: all but scale-ups, which somebody ordered."""
         chosen = self._columns["ended"] != ENDED.index("scale_up")
         columns = {name: column[chosen] for name, column in self._columns.items()}
-        return Disruptions(self._table, columns, {name: rows[chosen] for name, rows in self._rows.items()})
+        rows = {name: rows[chosen] for name, rows in self._rows.items()}
+        why = tuple(one for one, counts in zip(self.why, chosen.tolist(), strict=True) if counts)
+        return Disruptions(self._table, columns, rows, why)
 
-    def parts(self) -> Iterator[DisruptionColumns]:
+    def as_table(self) -> FilledTable:
+        """The table of them that programs read."""
+        return DISRUPTIONS.of(len(self), self.parts)
+
+    def as_priced_table(self, price: Price | None) -> FilledTable:
+        """The same with what each cost."""
+        return PRICED_DISRUPTIONS.of(len(self), lambda: self.parts(price))
+
+    def parts(self, price: Price | None = None) -> Iterator[DisruptionColumns]:
         """All of them by column, some at a time."""
-        return (self._part(slice(start, stop)) for start, stop in blocks(len(self), _AT_ONCE))
+        return (self._part(slice(start, stop), price) for start, stop in blocks(len(self), _AT_ONCE))
 
-    def _part(self, part: slice) -> DisruptionColumns:
-        return DisruptionColumns(
-            {name: column[part] for name, column in self._columns.items()},
-            {name: list(self._table.places(self._rows[name][part])) for name in _EVIDENCE},
-        )
+    def _part(self, part: slice, price: Price | None = None) -> DisruptionColumns:
+        places = {name: list(self._table.places(rows[part])) for name, rows in self._rows.items()}
+        why = self.why[part]
+        places["cause"] = [one.where for one in why]
+        columns = {name: column[part] for name, column in self._columns.items()}
+        return DisruptionColumns(columns, {name: places[name] for name in _EVIDENCE}, price, why)
 
     def _made(self, part: slice) -> Iterator[Disruption]:
         some = self._part(part)
@@ -261,19 +394,52 @@ class Disruptions(Sequence[Disruption]):
 def no_disruptions(table: EventTable) -> Disruptions:
     """Of a time in which nothing was disrupted."""
     nothing = np.zeros(0, dtype=np.int64)
-    return Disruptions(table, dict.fromkeys(_COLUMNS, nothing), dict.fromkeys(_EVIDENCE, nothing))
+    rows = dict.fromkeys((name for name in _EVIDENCE if name != "cause"), nothing)
+    return Disruptions(table, dict.fromkeys((name for name in _COLUMNS if name not in _OF_CAUSE), nothing), rows)
 
 
 def _field(name: str) -> Callable[[DisruptionColumns], Any]:
     return lambda part: part.column(name)
 
 
-COLUMNS = columns_of(Disruption, _field)
-"""What programs see of a disruption."""
-PEOPLE_COLUMNS = people_columns(Disruption, _field)
-"""What people see of a disruption, by place."""
-FIRST = ("number", "attempt", "ended", "wasted", "downtime", "queued")
-"""The columns that CSV and Parquet begin with."""
+_PEOPLE = ("no.", "down since", "ended", "why", "steps lost", "wasted", "downtime")
+"""What people can least do without."""
+DISRUPTIONS = Table(
+    "disruption",
+    "one passage to a next attempt that does not follow a believed clean end; amounts are whole, whatever the window",
+    (
+        *columns_of(Disruption, _field),
+        *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
+        Column("ranks", "text", Audience.PEOPLE, lambda part: part.ranks),
+    ),
+    people=(*_PEOPLE, "regained", "queued", "ranks"),
+    first=("number", "attempt", "ended", "wasted", "downtime", "queued"),
+)
+PRICED_DISRUPTIONS = DISRUPTIONS.with_columns(
+    Column(
+        "accelerator_hours",
+        "number",
+        values=lambda part: part.priced(Price.hours),
+        people_values=lambda part: part.priced(Price.hours, 2),
+        words="lost_seconds x accelerators, in hours; null without --accelerators",
+        nullable=True,
+        title="accelerator h",
+    ),
+    Column(
+        "cost",
+        "number",
+        values=lambda part: part.priced(Price.money),
+        people_values=lambda part: part.priced(Price.money, 2),
+        words="accelerator_hours x price; null without --price-per-hour",
+        nullable=True,
+        title="cost",
+    ),
+    name="priced_disruption",
+    words="a disruption and what it cost",
+    before=f"evidence_{EVIDENCE_COLUMNS[0].name}",
+    people=(*_PEOPLE, "accelerator h", "cost", "regained", "queued", "ranks"),
+)
+"""The same with what each cost: the table of `goodput disruptions`."""
 _COLUMNS = tuple(field.name for field in fields(Disruption) if field.name != "evidence")
 _EVIDENCE = tuple(field.name for field in fields(Evidence))
 _AT_ONCE = 1024

@@ -1,30 +1,154 @@
-"""Disruptions as a `Sheet`: one row each, the totals above, the lines that show it below."""
+"""Disruptions as a `Sheet` and as an answer: a row each, or a row a cause; totals above, the lines behind it below."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Literal, get_args
 
-from goodput_cli.analysis.disruptions.cost import cost_columns, people_cost_columns
-from goodput_cli.analysis.disruptions.rows import (
-    AT_LEAST,
-    COLUMNS,
-    EVIDENCE_COLUMNS,
-    FIRST,
-    PEOPLE_COLUMNS,
-    Disruption,
-    DisruptionColumns,
-    Disruptions,
-)
+from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.disruptions.reliability import Reliability
+from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.table import ordered, seen_by, table_rows
+from goodput_cli.analysis.table import FilledTable, Table, each
+from goodput_cli.analysis.written import Both, Nulls, Seconds, written
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
-if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
+By = Literal["cause", "group", "host"]
+BY: tuple[By, ...] = get_args(By)
+UNKNOWN_HOST = "unknown host"
+_MOST_RANKS = 5
+
+
+@written("by_cause")
+@dataclass(frozen=True)
+class ByCause:
+    """Disruptions of one cause."""
+
+    code: str
+    """the cause; unknown: nobody says"""
+    group: str
+    """of the cause"""
+    count: int
+    """disruptions"""
+    ns: Annotated[int, Both()]
+    """what they lost together"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the table: some disruptions."""
+
+    name: str
+    group: CauseGroup
+    count: int
+    lost_ns: int
+    of_ns: int
+    """What all lost."""
+    why: tuple[Why, ...]
+
+    @property
+    def first_at(self) -> str | None:
+        """Where they were first: the host of most, else the ranks."""
+        hosts = Counter(one.host for one in self.why if one.host)
+        if hosts:
+            host, count = max(hosts.items(), key=lambda pair: (pair[1], pair[0]))
+            return f"{host} ({count} of {self.count})"
+        ranks = [one.rank for one in self.why if one.rank is not None]
+        more = ", …" if len(ranks) > _MOST_RANKS else ""
+        return f"rank {', '.join(map(str, ranks[:_MOST_RANKS]))}{more}" if ranks else None
+
+
+_COLUMNS = (
+    Column("count", "count", values=each(lambda one: one.count), title="how many"),
+    Column("lost", "duration", Audience.TABLES, each(lambda one: one.lost_ns)),
+    Column("lost time", "text", Audience.PEOPLE, each(lambda one: duration(one.lost_ns))),
+    Column("share", "text", Audience.PEOPLE, each(lambda one: percent(_share(one)))),
+    Column("first_at", "text", values=each(lambda one: one.first_at), title="first at"),
+)
+TABLES = {
+    by: Table(
+        f"by_{by}",
+        "some of the disruptions",
+        (Column(by, "text", values=each(lambda one: one.name), title="why" if by != "host" else "host"), *_COLUMNS),
+    )
+    for by in BY
+}
+
+
+def lines(rows: Disruptions, by: By) -> list[Line]:
+    """The disruptions that count, added up: what lost most comes first, and what nobody knows last."""
+    unplanned = rows.unplanned
+    lost = [int(ns) for ns in unplanned.column("lost_ns").tolist()]
+    names: dict[str, list[int]] = {}
+    for at, why in enumerate(unplanned.why):
+        names.setdefault(_name(why, by), []).append(at)
+    if by == "cause":
+        names.setdefault(UNKNOWN_CAUSE, [])
+    total = sum(lost)
+    found = [
+        Line(
+            name,
+            group_of(name) if by == "cause" else unplanned.why[places[0]].group if places else "unknown",
+            len(places),
+            sum(lost[at] for at in places),
+            total,
+            tuple(unplanned.why[at] for at in places),
+        )
+        for name, places in names.items()
+    ]
+    return sorted(found, key=lambda one: (one.name in (UNKNOWN_CAUSE, UNKNOWN_HOST), -one.lost_ns, one.name))
+
+
+def by_cause(rows: Disruptions) -> tuple[ByCause, ...]:
+    """As JSON has them."""
+    return tuple(ByCause(one.name, one.group, one.count, one.lost_ns) for one in lines(rows, "cause"))
+
+
+def by_sheet(analysis: Analysis, by: By) -> Sheet:
+    """One table in the place of the list."""
+    found = lines(analysis.disruptions, by)
+    columns = TABLES[by].sheet_columns()
+    total = sum(one.count for one in found)
+    known = sum(why.known for one in found for why in one.why)
+    lost = sum(one.lost_ns for one in found)
+    shown = [*found, Line("total", "unknown", total, lost, lost, ())] if len(found) > 1 else found
+    return Sheet(
+        title=f"Disruptions of {analysis.job.name} by {by}: {total}, of which {known} say why",
+        columns=columns,
+        rows=TABLES[by].of_rows(found).cells(columns),
+        grouped_rows=tuple(TABLES[by].of_rows(shown).cells(columns)),
+        answer=lambda: _answer(analysis),
+        notes=_notes(found),
+    )
+
+
+def _notes(found: Sequence[Line]) -> tuple[str, ...]:
+    if not any(why.certainty == "likely" for one in found for why in one.why):
+        return ()
+    likely = sum(why.certainty == "likely" for one in found for why in one.why)
+    return (f"{plural(likely, 'cause')} of these only likely; `goodput disruptions` shows which",)
+
+
+def _answer(analysis: Analysis) -> object:
+
+    return disruptions_answer(analysis, None)
+
+
+def _name(why: Why, by: By) -> str:
+    if by == "host":
+        return why.host or UNKNOWN_HOST
+    return why.code if by == "cause" else why.group
+
+
+def _share(one: Line) -> float:
+    return 100 * one.lost_ns / one.of_ns if one.of_ns else 0.0
+
 
 _SHOWN_EVIDENCE = {
     "last_step": "last step",
@@ -39,56 +163,34 @@ _MOST_EVIDENCE = 10
 def disruptions_sheet(analysis: Analysis, price: Price | None) -> Sheet:
     """The disruptions of the window, and what they cost where the price is known."""
     rows = analysis.disruptions
-    columns = (*_people_columns(rows, price), *_table_columns(price))
+    columns = PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
     return Sheet(
         title=f"Disruptions of {analysis.job.name}",
         summary=tuple(_summary(analysis, price)),
         columns=columns,
-        rows=table_rows(columns, len(rows), rows.parts),
-        notes=tuple(_notes(analysis, rows)),
-        answer=lambda: _answer(analysis, price),
+        rows=rows.as_priced_table(price).cells(columns),
+        notes=tuple(_notes_sheet(analysis, rows)),
+        answer=lambda: _answer_sheet(analysis, price),
     )
 
 
-def _answer(analysis: Analysis, price: Price | None) -> Answer:
-    from goodput_cli.analysis.disruptions.answer import disruptions_answer  # msgspec: only where JSON is written
+def _answer_sheet(analysis: Analysis, price: Price | None) -> object:
 
     return disruptions_answer(analysis, price)
 
 
-def _people_columns(rows: Disruptions, price: Price | None) -> Iterator[Column]:
-    """What people see, in the order of what they can least do without: the last ones are left out where there is no
-    room."""
-    shown = PEOPLE_COLUMNS if price is None else PEOPLE_COLUMNS | people_cost_columns(price)
-    hidden = {"ended"} if price is not None else set()
+def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
+    """Headings of columns in which people would see nothing, or for which there is no room."""
+    hidden = {"accelerator h", "cost"} if price is None else {"ended"}
+    if price is None or price.per_hour is None:
+        hidden.add("cost")
+    if not any(one.certainty for one in rows.why):
+        hidden.add("why")
     if not rows.column("queued_ns").any():
         hidden.add("queued")
-    columns = (shown[place] for place in sorted(shown) if shown[place].name not in hidden)
-    yield from (replace(one, values=_lost) if one.name == "steps lost" else one for one in columns)
-    if len(rows.column("ranks_before")) or len(rows.column("ranks_after")):
-        yield Column("ranks", "text", Audience.PEOPLE, _ranks)
-
-
-def _table_columns(price: Price | None) -> tuple[Column, ...]:
-    """What CSV and Parquet have."""
-    evidence = (replace(one, name=f"evidence_{one.name}") for one in EVIDENCE_COLUMNS)
-    columns = (*COLUMNS, *cost_columns(price), *evidence)
-    return ordered(seen_by(Audience.TABLES, columns), *FIRST)
-
-
-def _lost(part: DisruptionColumns) -> list[int | str | None]:
-    """How many steps were lost, `>=12` where there may have been more."""
-    pairs = zip(part.values("steps_lost"), part.values("steps_lost_is"), strict=True)
-    return [f">={steps}" if bound == "at_least" else steps for steps, bound in pairs]
-
-
-def _ranks(part: DisruptionColumns) -> list[str | None]:
-    pairs = zip(part.values("ranks_before"), part.values("ranks_after"), strict=True)
-    return [None if before is after is None else f"{_count(before)} > {_count(after)}" for before, after in pairs]
-
-
-def _count(ranks: int | None) -> str:
-    return "?" if ranks is None else str(ranks)
+    if not (len(rows.column("ranks_before")) or len(rows.column("ranks_after"))):
+        hidden.add("ranks")
+    return hidden
 
 
 def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
@@ -98,7 +200,7 @@ def _summary(analysis: Analysis, price: Price | None) -> Iterator[str]:
     low, high = reliability.mtbf_ci95_seconds
     planned = len(rows) - len(rows.unplanned)
     beside = f" and {plural(planned, 'planned scale-up')}" if planned else ""
-    up = f"{plural(len(rows) - planned, 'disruption')}{beside} in {duration(reliability.exposure_ns)} of being up"
+    up = f"{plural(len(rows) - planned, 'disruption')}{beside} in {duration(reliability.exposure_ns)} of up time"
     if reliability.mtbf_seconds is None:
         yield up + ("" if low is None else f": MTBF at least {duration_of_seconds(low)} (95 %)")
     else:
@@ -130,24 +232,56 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
     return f"{words} x {exact(price.per_hour)} = {price.hours(lost) * price.per_hour:,.2f}"
 
 
-def _notes(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
+def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
     if rows:
         yield "steps lost: those that had to be trained again; wasted: the time they had taken"
         if (rows.column("steps_lost_is") == AT_LEAST).any():
             yield ">=: at least so many, because the last lines of a silent death may be missing"
-        yield "regained: from the last sign of life until training was past the old last step again"
+        yield "regained: from the last sign of life until training was as far as before"
     if rows.column("undetermined_ns").any():
         yield (
             "downtime holds time that may have been training: these attempts died at an unlogged moment between their "
             "last checkpoint and the next start (died_between in the JSON)"
         )
     one_source = len(analysis.table.sources) == 1
+    if any(one.certainty for one in rows.why):
+        yield from (cause_note(row.number, why) for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False))
+        yield "why: `?` where it is only likely; nothing where no line says it (docs/causes.md)"
     for row in rows[:_MOST_EVIDENCE]:
         yield f"no. {row.number}, attempt {row.attempt}{_steps(row)}; {_evidence(row, one_source)}"
     if len(rows) > _MOST_EVIDENCE:
         yield f"the lines behind the other {len(rows) - _MOST_EVIDENCE} are in JSON and CSV"
     if rows and one_source:
         yield f"evidence: lines of {analysis.table.sources[0]}"
+
+
+def cause_note(number: int, why: Why) -> str:
+    """Why the attempt before a disruption died, with the line that says so."""
+    if why.planned:
+        return f"no. {number}: planned"
+    if why.certainty is None:
+        return f"no. {number}: no line says why"
+    places = [
+        "" if why.rank is None else f"rank {why.rank}",
+        why.host,
+        "" if not why.device else why.device if ":" in why.device else f"GPU {why.device}",
+    ]
+    place = "".join(f", {one}" for one in places if one)
+    words = f"`{why.text}` " if why.text else ""
+    where = f"({why.where})" if why.where else ""
+    likely = "; only likely" if why.certainty == "likely" else ""
+    also = f"; also seen: {', '.join(why.also)}" if why.also else ""
+    return f"no. {number}{place}, {why.code}: {words}{where}{likely}{also}{_waits(why)}"
+
+
+def _waits(why: Why) -> str:
+    waited = max((len(one.ranks) for one in why.echoes if one.code == "collective_timeout"), default=0)
+    text = f"; {plural(waited, 'rank')} waited in vain" if waited and why.code != "collective_timeout" else ""
+    if why.silent_ranks:
+        text += f"; no line of rank {', '.join(map(str, why.silent_ranks))}"
+    if why.suspects and why.rank is None:
+        text += f"; waited for rank {', '.join(map(str, why.suspects))}"
+    return text
 
 
 def _steps(row: Disruption) -> str:
@@ -167,3 +301,56 @@ def _evidence(row: Disruption, one_source: bool) -> str:
             line = place.rpartition(":")[2]
             shown.append(f"{words} {line if one_source and line.isdigit() else place}")
     return f"{'lines' if one_source else 'evidence'}: {', '.join(shown)}"
+
+
+@written("disruption_cost", "of all of them; null without --accelerators")
+@dataclass(frozen=True)
+class DisruptionCost:
+    """What all disruptions cost."""
+
+    accelerators: float
+    """held by the job"""
+    price_per_hour: float | None
+    """of one accelerator"""
+    lost_ns: Annotated[int, Seconds()]
+    """of all disruptions"""
+    accelerator_hours: float
+    """lost"""
+    cost: float | None
+    """null without --price-per-hour"""
+
+
+@written(
+    "disruptions_answer",
+    "goodput disruptions --format json: every disruption of the window and what they add up to",
+    kind="disruptions",
+)
+@dataclass(frozen=True)
+class DisruptionsAnswer:
+    """Every disruption of the window and what they add up to."""
+
+    job: NamedJob
+    window: MeasuredWindow
+    disruptions: Annotated[FilledTable, PRICED_DISRUPTIONS]
+    by_cause: tuple[ByCause, ...]
+    """the same added up: what lost most comes first, what nobody knows last"""
+    reliability: Annotated[Reliability | None, Nulls()]
+    cost: DisruptionCost | None
+
+
+def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAnswer:
+    """The disruptions of the window, and what they cost where the price is known."""
+    rows = analysis.disruptions
+    return DisruptionsAnswer(
+        job=named_job(analysis),
+        window=measured_window(analysis),
+        disruptions=rows.as_priced_table(price),
+        by_cause=by_cause(rows),
+        reliability=analysis.reliability,
+        cost=None if price is None else _cost(rows, price),
+    )
+
+
+def _cost(rows: Disruptions, price: Price) -> DisruptionCost:
+    lost = int(rows.column("lost_ns").sum())
+    return DisruptionCost(price.accelerators, price.per_hour, lost, price.hours(lost), price.money(lost))

@@ -1,4 +1,7 @@
-"""What looked wrong or was assumed in one job's events: diagnostics of the accounting (docs/diagnostics.md)."""
+"""What looked wrong or was assumed in one job's events: diagnostics of the accounting (docs/diagnostics.md).
+
+And what a log could not have shown: a category without evidence is "not recorded", which is not zero.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,30 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import of_kind, search
+from goodput_cli.accounting.columns import codes_in, distinct, of_kind, search
+from goodput_cli.accounting.training.last_steps import gaps_of_means
 from goodput_cli.accounting.training.lineage import ALL_KEPT
-from goodput_cli.accounting.training.step_ends import gaps_of_means
-from goodput_cli.analysis.row_diagnostics import diagnostic_at
-from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import NONE
+from goodput_cli.arrays import Rows
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
+from goodput_cli.events.schema import NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import rough_duration
 from goodput_cli.vocabulary.units import NS_PER_SECOND
+
+
+def diagnostic_at(
+    code: str, table: EventTable, rows: Rows, message: str, count: int | None = None, *, mild: bool = False
+) -> Diagnostic:
+    """A diagnostic at some rows of a table, its places sorted by source and line.
+
+    count: how often, where it is not once a row. mild: a mild case of its code. Raises ValueError for a code without a
+    row in the table of codes.
+    """
+    named = distinct(rows)[:MAX_PLACES].tolist() if len(rows) else []  # as a rule there is nothing to say
+    places = sorted({(table.sources[table.source[row]], int(table.line[row]), table.where(row)) for row in named})
+    number = len(rows) if count is None else count
+    return Diagnostic.of(code, message, number, tuple(place for _, _, place in places), mild=mild)
+
 
 _AT_ONCE_NS = 10 * NS_PER_SECOND
 """Starts without a rank that follow each other within this time may be one start of several hosts."""
@@ -32,10 +50,24 @@ def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:
     """Everything the accounting noticed, in a fixed order."""
     return tuple(
         diagnostic
-        for check in (_identity, _attempts, _intervals, _progress, _reference, _loading)
+        for check in (_identity, _attempts, _intervals, _progress, _reference, _loading, _evidence)
         for diagnostic in check(timeline)
         if diagnostic.count
     )
+
+
+def _evidence(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Lines about deaths that were used for nothing (docs/causes.md)."""
+    causes = timeline.causes
+    for code, rows, message in (
+        ("evidence_of_other_hosts", causes.other_hosts, "lines of hosts on which the job did not run"),
+        ("hosts_unknown", causes.unknown_hosts, "no line says on which hosts the job ran"),
+        ("evidence_without_clock", causes.without_clock, "nobody knows in which attempt these lines were said"),
+    ):
+        if rows:
+            yield Diagnostic.of(code, message, sum(one.count for one in rows), tuple(one.where for one in rows[:20]))
+    for source, count in timeline.table.observed.dropped.items():
+        yield Diagnostic.of("too_many_observations", "observations that were too many; left out", count, (source,))
 
 
 def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
@@ -273,3 +305,52 @@ def union_length(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
     start, reach = start[order], np.maximum.accumulate(end[order])
     gaps = np.maximum(start[1:] - reach[:-1], 0)
     return int(reach[-1] - start[0] - gaps.sum())
+
+
+_EVIDENCE = {category: frozenset(Kind[name] for name in category.row.evidence) for category in Category}
+"""Kinds of events of which a log must hold one; empty where a category needs no line of its own."""
+
+
+def not_recorded(timeline: Timeline) -> tuple[str, ...]:
+    """Names of the categories that the job's events hold no evidence for, in the order of `Category`.
+
+    A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
+    step time, stalls where they are not looked for, slowdown without a reference.
+    """
+    kinds = {Kind(value) for value in codes_in(timeline.table.kind)} - _points(timeline)
+    missing = {category for category, evidence in _EVIDENCE.items() if evidence and not kinds & evidence}
+    missing -= _checkpointed(timeline)
+    missing |= _not_measured(timeline)
+    occurring = {category for category, _ in timeline.ledger.keys}
+    return tuple(category.id for category in sorted(missing - occurring))
+
+
+def _points(timeline: Timeline) -> set[Kind]:
+    """Saves and restores of which no line says how long they took."""
+    table = timeline.table
+    return {kind for kind in (Kind.SAVE, Kind.RESTORE) if not np.any(table.edge[table.kind == kind] == Edge.INTERVAL)}
+
+
+def _checkpointed(timeline: Timeline) -> set[Category]:
+    """What checkpoint logs show without a line of its own: a save between a step's end and the line that says it is
+    saved, a restore before a load."""
+    progress = timeline.progress
+    if progress is None:
+        return set()
+    shown = {Category.SAVE} if len(progress.saves) else set()
+    return shown | ({Category.RESTORE} if np.any(progress.load_row >= 0) else set())
+
+
+def _not_measured(timeline: Timeline) -> set[Category]:
+    """What follows from the usual step time or a reference, where there is none."""
+    missing: set[Category] = set()
+    progress = timeline.progress
+    asynchronous = progress is not None and progress.asynchronous
+    if np.all(np.isnan(timeline.usual_step.median)) or asynchronous:
+        missing.add(Category.PROGRAM_STARTUP)
+    measured = timeline.records is not None and timeline.reference_ns is None and timeline.rules.method.stall_factor > 0
+    if not measured or np.all(np.isnan(timeline.usual_step.median)):
+        missing.add(Category.STALL)
+    if timeline.reference_ns is None:
+        missing.add(Category.SLOWDOWN)
+    return missing

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
-from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 from goodput_cli.analysis.threshold import Threshold, Verdict
-from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category
-from goodput_cli.vocabulary.category_names import title
+from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 
 _FEW = 10
 """Steps: of fewer tenths are shown."""
@@ -37,20 +39,7 @@ Limits = dict[tuple[str, str | None], list[float]]
 """By category and label: limits in percent."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """One category as people read it. name: with the label. share: percent of the window, for a bar; never below 0."""
-
-    category: str
-    name: str
-    title: str
-    ns: int
-    percent: str
-    share: float
-    is_goodput: bool = False
-
-
-def category_rows(analysis: Analysis) -> list[Row]:
+def category_rows(analysis: Analysis) -> list[LedgerRow]:
     """Every category that is not zero, goodput among them, by time, the largest first."""
     amounts = sorted((analysis.goodput, *analysis.badput), key=lambda row: -row.ns)
     limits = _limits(analysis)
@@ -264,10 +253,12 @@ def _restores_are_inferred(analysis: Analysis) -> bool:
     return not recorded and any(one.restores_are_inferred for one in formats)
 
 
-def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> Row:
+def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> LedgerRow:
     share = max(finite(amount.percent) or 0.0, 0.0)
     text = _percent(amount, limits)
-    return Row(amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput)
+    return LedgerRow(
+        amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput
+    )
 
 
 def _percent(amount: CategoryTime, limits: Limits) -> str:

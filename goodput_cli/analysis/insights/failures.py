@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions.find import disruptions_inside
+from goodput_cli.accounting.attempts.why import Why
+from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.analysis.disruptions.passages import how_ended
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.passages import DisruptionCosts, Older
 from goodput_cli.analysis.insights.saves import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
-from goodput_cli.vocabulary.endings import ENDED
+from goodput_cli.vocabulary.categories import ENDED
+from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import clock, duration, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
 
 _SHORT_NS = 60 * 10**9
 _AGAIN = 3
@@ -25,6 +30,12 @@ _FAR_LONGER = 3
 _MOST_NAMED = 3
 _MOST_ROWS = 5
 _MOST_ABOUT = 100
+_OF_STEPS = frozenset({"python_error", "device_error", "not_finite", "native_crash", "device_oom", "data_loader"})
+"""Causes that something in a step can have."""
+_QUICK_NS = 300 * 10**9
+"""A job that is up again after so long on average restarts quickly."""
+_RESTARTS = "detect failures sooner, and restart automatically"
+_FIRST = "see what ended them: restarts are quick already"
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,8 @@ class Failures:
     """Training that a newer checkpoint would have kept."""
     wasted: I64
     """Other training that was taken back."""
+    unfinished: I64
+    """Training that saves which never completed would have kept."""
 
     @property
     def down(self) -> I64:
@@ -52,18 +65,23 @@ class Failures:
         return np.where(self.passages.unplanned, self.wasted + self.down, 0)
 
 
-def find_failures(failures: Failures) -> Iterator[Candidate]:
-    """All kinds, each second in the first that explains it."""
+def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate]:
+    """All kinds, each second in the first that explains it. slow_saves: time in saves (ns) that another insight has."""
     between = _between_runs(failures)
     if between.any():
         yield _runs(failures, between)
         failures = _without(failures, between)
     yield from _older_checkpoints(failures)
+    yield from _failed_saves(failures)
     rest = failures.passages.unplanned.copy()
     starts = _failing_starts(failures)
     if np.count_nonzero(starts) >= _AGAIN:
         yield _starts_that_die(failures, starts)
         rest &= ~starts
+    same = _same_step(failures, rest)
+    if same is not None:
+        yield _dies_in_one_step(failures, same)
+        rest[same] = False
     policy = save_policy(failures.analysis, int(np.count_nonzero(rest & _inside(failures.analysis, len(rest)))))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
@@ -71,7 +89,7 @@ def find_failures(failures: Failures) -> Iterator[Candidate]:
         yield rare_saves(failures.analysis, policy, int(wasted.sum()), len(undone), _about(failures, undone))
         wasted = np.zeros_like(wasted)
     elif policy is not None and policy.too_frequent:
-        yield frequent_saves(failures.analysis, policy)
+        yield frequent_saves(failures.analysis, policy, slow_saves)
     outage = _long_outage(failures, rest)
     if outage is not None:
         yield _outage(failures, outage, int(wasted[outage]))
@@ -85,13 +103,13 @@ def _between_runs(failures: Failures) -> Mask:
     first = np.searchsorted(timeline.attempts.begin_row, timeline.runs[1:])
     last = np.zeros(len(failures.wasted), dtype=bool)
     last[first - 1] = True
-    return np.asarray(last & failures.passages.unplanned & (failures.lost + failures.older > 0))
+    return np.asarray(last & failures.passages.unplanned & (failures.lost + failures.older + failures.unfinished > 0))
 
 
 def _runs(failures: Failures, between: Mask) -> Candidate:
     timeline, which = failures.analysis.timeline, np.flatnonzero(between)
     down = int(failures.down[which].sum())
-    lost = int((failures.wasted + failures.older)[which].sum())
+    lost = int((failures.wasted + failures.older + failures.unfinished)[which].sum())
     parts = [f"{duration(down)} between them"] * (down > 0) + [f"{duration(lost)} trained in earlier ones"] * (lost > 0)
     text = f"the log holds {plural(len(timeline.runs), 'run')} of this name: {', '.join(parts)}"
     return Candidate(
@@ -106,7 +124,13 @@ def _without(failures: Failures, taken: Mask) -> Failures:
     passages, left = failures.passages, ~taken
     olders = tuple(one for one in passages.olders if left[one.ended])
     passages = replace(passages, unplanned=passages.unplanned & left, down=passages.down * left, olders=olders)
-    return replace(failures, passages=passages, older=failures.older * left, wasted=failures.wasted * left)
+    return replace(
+        failures,
+        passages=passages,
+        older=failures.older * left,
+        wasted=failures.wasted * left,
+        unfinished=failures.unfinished * left,
+    )
 
 
 def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
@@ -125,6 +149,28 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
         int(begin[costly[-1].resumed]), len(costly), _older_rows(failures, worst),
         About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
         command="timeline", options=("--around", f"disruption:{_number(analysis, worst.ended)}"),
+    )  # fmt: skip
+
+
+def _failed_saves(failures: Failures) -> Iterator[Candidate]:
+    analysis = failures.analysis
+    costly = [one for one in failures.passages.failed if failures.unfinished[one.ended] > 0]
+    if not costly:
+        return
+    worst = max(costly, key=lambda one: int(failures.unfinished[one.ended]))
+    count = sum(len(one.newer) for one in costly)
+    if len(worst.newer) == 1:
+        text = f"the save of step {worst.newer[0]} was not complete when the job died: it went on from {worst.began}"
+    else:
+        text = f"{len(worst.newer)} saves after step {worst.began - 1} began and were never complete"
+    text += f"; {plural(count - len(worst.newer), 'more such save')}" if count > len(worst.newer) else ""
+    begin, number = analysis.timeline.attempts.begin, _number(analysis, worst.ended)
+    yield Candidate(
+        "failed_saves", int(failures.unfinished.sum()), text, int(begin[costly[0].resumed]),
+        int(begin[costly[-1].resumed]), count, _older_rows(failures, worst),
+        About(tuple(_number(analysis, one.ended) for one in costly[:_MOST_ABOUT])),
+        command="timeline", options=("--around", f"disruption:{number}"),
+        advice="nothing newer was there to restore; finish a save before the next one" if count == 1 else None,
     )  # fmt: skip
 
 
@@ -178,6 +224,48 @@ def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
         "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
         _ending_rows(failures, which[:_MOST_ROWS]), _about(failures, which), command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
+    )  # fmt: skip
+
+
+def _same_step(failures: Failures, rest: Mask) -> Rows | None:
+    """Attempts, three at least, that died in the same step behind others of their own, not at a save, and for no reason
+    that has nothing to do with a step."""
+    timeline = failures.analysis.timeline
+    if timeline.records is None:
+        return None
+    began, last = first_and_last_steps(timeline)
+    which = np.flatnonzero(rest & (last[:-1] != NO_STEP) & (last[:-1] > began[:-1] + 1))
+    why = timeline.causes.why
+    which = np.array([at for at in which.tolist() if not why[at].known or why[at].code in _OF_STEPS], dtype=np.intp)
+    if len(which) < _AGAIN:
+        return None
+    steps, counts = np.unique(last[which], return_counts=True)
+    if counts.max() < _AGAIN:
+        return None
+    dead = which[last[which] == steps[counts.argmax()]]
+    table = timeline.table
+    saves = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
+    rows = timeline.records.rows
+    last_row = np.array([rows[timeline.records.owner == at].max() for at in dead.tolist()])
+    saving = [
+        bool(np.any((saves > row) & (timeline.attempts.of_row[saves] == at)))
+        for at, row in zip(dead, last_row, strict=True)
+    ]
+    dead = dead[~np.array(saving)]
+    return dead if len(dead) >= _AGAIN else None
+
+
+def _dies_in_one_step(failures: Failures, dead: Rows) -> Candidate:
+    analysis, timeline = failures.analysis, failures.analysis.timeline
+    step = int(first_and_last_steps(timeline)[1][dead[0]]) + int(timeline.attempts.step_ends)
+    down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
+    codes = {timeline.causes.why[at].code for at in dead.tolist() if timeline.causes.why[at].known}
+    named = f" ({', '.join(sorted(codes))})" if codes else ""
+    text = f"{len(dead)} attempts died in step {step}{named}: {duration(down)} down, {duration(wasted)} lost"
+    return Candidate(
+        "same_step", down + wasted, text, int(timeline.sign_of_life[dead[0]]), int(timeline.attempts.up[dead[-1] + 1]),
+        len(dead), _ending_rows(failures, dead[:_MOST_ROWS]), _about(failures, dead), command="timeline",
+        options=("--around", f"disruption:{_number(analysis, int(dead[0]))}", "--events"),
     )  # fmt: skip
 
 
@@ -235,12 +323,42 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     text = _which(analysis, which, others=bool(np.any(failures.passages.unplanned & ~rest)))
     if lost:
         text += ": " + ", ".join([f"{duration(down)} down"] * (down > 0) + [f"{duration(lost)} lost"])
-    advice = "detect failures sooner, and restart automatically" if down > lost else lost_training(analysis, policy)
+    quick = down <= _QUICK_NS * len(which)
+    advice = _RESTARTS if down > lost and not quick else _FIRST if down > lost else lost_training(analysis, policy)
+    command: str | None = None if down > lost else "advise"
+    options: tuple[str, ...] = ()
+    cause = _costliest_cause(analysis, which, amounts)
+    if cause is not None:
+        advice, command, options = CAUSES[cause].advice, "disruptions", ("--by", "cause")
     yield Candidate(
         "disruptions", int(amounts.sum()), text, int(timeline.sign_of_life[which[0]]),
         int(timeline.attempts.up[which[-1] + 1]), len(which), _ending_rows(failures, np.array([worst])),
-        _about(failures, which), advice=advice, command=None if down > lost else "advise",
+        _about(failures, which), advice=advice, command=command, options=options,
     )  # fmt: skip
+
+
+def _why(analysis: Analysis, which: Rows) -> list[Why]:
+    """Why some attempts died (docs/causes.md)."""
+    return [analysis.timeline.causes.why[attempt] for attempt in which.tolist()]
+
+
+def _words_of_causes(why: list[Why]) -> Iterator[str]:
+    """Each cause with how often it was, and its host where that is always the same; what nobody knows last."""
+    codes = Counter(one.code for one in why)
+    for code, count in sorted(codes.items(), key=lambda pair: (pair[0] == UNKNOWN_CAUSE, -pair[1], pair[0])):
+        hosts = {one.host for one in why if one.code == code}
+        place = f" on {next(iter(hosts))}" if len(hosts) == 1 and "" not in hosts else ""
+        words = "nobody says why" if code == UNKNOWN_CAUSE else f"{code}{place}"
+        yield f"{count} {words}" if len(why) > 1 else words
+
+
+def _costliest_cause(analysis: Analysis, which: Rows, amounts: I64) -> str | None:
+    """The cause that lost most; None where nobody says any."""
+    lost: Counter[str] = Counter()
+    for one, ns in zip(_why(analysis, which), amounts.tolist(), strict=True):
+        if one.certainty is not None:
+            lost[one.code] += ns
+    return max(sorted(lost), key=lambda code: lost[code]) if lost else None
 
 
 def _inside(analysis: Analysis, attempts: int) -> Mask:
@@ -263,7 +381,10 @@ def _which(analysis: Analysis, which: Rows, *, others: bool) -> str:
 
 
 def _causes(analysis: Analysis, which: Rows) -> str:
-    """`3 silent, 1 crashed`."""
+    """`3 silent, 1 crashed`; where lines say why, `3 gpu_memory on node-07, 1 nobody says why`."""
+    why = _why(analysis, which)
+    if any(one.certainty for one in why):
+        return ", ".join(_words_of_causes(why))
     codes = np.bincount(how_ended(analysis.timeline)[0][which], minlength=len(ENDED)).tolist()
     counts = sorted(((count, how) for count, how in zip(codes, ENDED, strict=True) if count), reverse=True)
     return ", ".join(f"{count} {how}" if len(which) > 1 else how for count, how in counts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,11 +12,27 @@ from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs
 from goodput_cli.analysis.insights.insight import Candidate, Insight
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, InsightKind
 from goodput_cli.analysis.insights.passages import find_passages
+from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, periodic_insight
 from goodput_cli.analysis.insights.shares import find_shares, find_unexplained
-from goodput_cli.analysis.insights.training import find_given_up, find_hang, find_input_bound, find_slow_steps
+from goodput_cli.analysis.insights.training import (
+    find_given_up,
+    find_hang,
+    find_hung_now,
+    find_input_bound,
+    find_slow_steps,
+)
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+
+_OF_SHORT_JOBS = frozenset({
+    "several_runs", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage", "disruptions",
+    "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic", "undetermined", "unexplained",
+    "restores",
+})  # fmt: skip
+"""What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
 
 
 def find_insights(analysis: Analysis) -> tuple[Insight, ...]:
@@ -34,22 +51,39 @@ def is_judged(kind: InsightKind, analysis: Analysis) -> bool:
 def _all(analysis: Analysis) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
+    periodic = find_periodic(analysis)
     hangs = find_hangs(timeline, within)
+    if periodic is not None:
+        hangs = hangs.without(periodic.holds(hangs.attempt, hangs.step))
     passages = find_passages(analysis)
-    in_hangs, avoidable = lost_in_hangs(timeline, hangs, passages.olders)
-    older = np.where(passages.unplanned, np.maximum(passages.older - avoidable, 0), 0)
-    wasted = np.maximum(passages.wasted - in_hangs - older, 0)
-    taken_back = int(np.where(passages.unplanned, older + wasted, 0).sum()) + int(hangs.lost.sum())
-    yield from find_failures(Failures(analysis, passages, older, wasted))
-    yield from find_hang(hangs)
-    yield from find_slow_steps(analysis)
-    yield from find_input_bound(analysis)
+    kept_by = (*passages.olders, *passages.failed)
+    in_hangs, avoidable = lost_in_hangs(timeline, hangs, kept_by)
+    newer = np.where(passages.unplanned, np.maximum(passages.older + passages.unfinished - avoidable, 0), 0)
+    older = np.minimum(newer, passages.older)
+    wasted = np.maximum(passages.wasted - in_hangs - newer, 0)
+    taken_back = int(np.where(passages.unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum())
+    slow_saves = find_slow_saves(analysis)
+    yield from find_failures(
+        Failures(analysis, passages, older, wasted, newer - older), 0 if slow_saves is None else slow_saves.ns
+    )
+    yield from find_hang(hangs, timeline)
+    hung_now = list(find_hung_now(analysis))
+    yield from hung_now
+    periodic_candidates = [] if periodic is None else [periodic_insight(analysis, periodic)]
+    yield from periodic_candidates
+    slow = list(find_slow_steps(analysis))
+    yield from slow
+    if slow_saves is not None:
+        yield slow_saves.candidate
+    yield from find_input_bound(analysis, sum(one.in_goodput_ns for one in (*periodic_candidates, *slow)))
     yield from find_given_up(analysis, taken_back)
     yield from find_shares(analysis)
-    yield from find_unexplained(analysis)
+    yield from find_unexplained(analysis, sum(one.ns for one in hung_now))
 
 
 def _matters(analysis: Analysis, candidate: Candidate) -> bool:
+    if analysis.too_short and candidate.code not in _OF_SHORT_JOBS:
+        return False
     least = BY_CODE[candidate.code].least_percent
     return candidate.ns >= LEAST_NS and 100 * candidate.ns >= least * analysis.window.counted_ns
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.losses import taken_back_by
 from goodput_cli.analysis.insights.passages import Older
@@ -13,6 +15,7 @@ from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
+_RAN_FOR = re.compile(r"(?:[Ww]atchdog|timeout).{0,200}? ran for \d+ milliseconds", re.DOTALL)
 _KEPT = (Category.PRODUCTIVE, Category.STALL)
 
 
@@ -37,18 +40,29 @@ class Hangs:
     """The part of that which the ledger holds as wasted."""
     usual: I64
     """ns of a usual step, times the steps that one record stands for."""
+    upto: I64
+    """The last of the steps that one record stands for, as the engine counts."""
 
     def __len__(self) -> int:
         return len(self.ns)
+
+    def without(self, some: Mask) -> Hangs:
+        """The others."""
+        return Hangs(*(getattr(self, name)[~some] for name in Hangs.__dataclass_fields__))
+
+
+_NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in range(10)))
 
 
 def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     """Of the step times inside a window (ns). Without --stall-factor none is looked for."""
     factor, usual, records = timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.records
     place = _long_steps(timeline, within) if factor > 0 else np.zeros(0, dtype=np.intp)
-    if records is None or len(place) == 0:
-        none = np.zeros(0, dtype=np.int64)
-        return Hangs(none, none, none, none, none, none, none, none, none)
+    if records is None or factor <= 0:
+        return _NONE
+    in_flight = _in_flight(timeline, within)
+    if len(place) == 0:
+        return in_flight
     attempt, number, start, end = (
         records.owner[place],
         records.number[place],
@@ -67,9 +81,63 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     beyond = (kept + wasted - expected)[hung]
     lost = np.minimum(wasted[hung], beyond)
     number = number[hung].astype(np.int64)
-    return Hangs(
-        attempt[hung], number, number + ends, start[hung], end[hung], named[hung], beyond, lost, expected[hung]
-    )
+    during = Hangs(
+        attempt[hung], number, number + ends, start[hung], end[hung], named[hung], beyond, lost, expected[hung],
+        records.number[place[hung] + 1].astype(np.int64) - 1,
+    )  # fmt: skip
+    return _both(during, in_flight) if len(in_flight) else during
+
+
+def _both(one: Hangs, other: Hangs) -> Hangs:
+    """In time order."""
+    columns = [np.concatenate((getattr(one, name), getattr(other, name))) for name in Hangs.__dataclass_fields__]
+    order = np.argsort(columns[list(Hangs.__dataclass_fields__).index("start")], kind="stable")
+    return Hangs(*(column[order] for column in columns))
+
+
+def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
+    """Steps in flight when attempts died that another one follows, where heartbeats went on or a watchdog says that it
+    waited: without either nobody knows when the attempt died. What is lost of them."""
+    records, factor, usual = timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median
+    waited = _heard_until(timeline)
+    if records is None or not waited.any() or len(records.rows) == 0:
+        return _NONE
+    last = np.append(np.flatnonzero(np.diff(records.owner)), len(records.rows) - 1)
+    attempt = records.owner[last]
+    some = attempt < len(timeline.attempts) - 1
+    last, attempt = last[some], attempt[some]
+    start, end = records.time[last], waited[attempt]
+    expected = np.rint(np.nan_to_num(usual[attempt])).astype(np.int64)
+    some = (end - start > factor * expected) & (expected > 0) & (start >= within[0]) & (end <= within[1])
+    last, attempt, start, end, expected = (one[some] for one in (last, attempt, start, end, expected))
+    wasted = timeline.ledger.between(start, end, (Category.WASTED,)).get((Category.WASTED, -1), expected * 0)
+    beyond = np.maximum(wasted - _explained(timeline, start, end) - expected, 0)
+    some = beyond > factor * expected
+    number, ends = records.number[last].astype(np.int64), int(timeline.attempts.step_ends)
+    columns = (
+        attempt, number, number + ends, start, end, records.rows[last], beyond, beyond, expected, number
+    )  # fmt: skip
+    return Hangs(*(column[some] for column in columns))
+
+
+def ran_out_of_time(why: Why) -> bool:
+    """Whether a line says that an attempt ended when a wait ran out of time."""
+    seen = [one for one in (*why.used, why.evidence) if one is not None]
+    return any(one.waited_ns or _RAN_FOR.search(one.text) for one in seen)
+
+
+def _heard_until(timeline: Timeline) -> I64:
+    """By attempt, when (ns) it was last known to be alive in its step: at its last heartbeat, and at its end where a
+    watchdog says how long it had waited; 0 without."""
+    table, owner = timeline.table, timeline.attempts.of_row
+    rows = np.flatnonzero((table.kind == Kind.HEARTBEAT) & (owner >= 0))
+    heard = np.zeros(len(timeline.attempts), dtype=np.int64)
+    np.maximum.at(heard, owner[rows], table.time[rows])
+    heard[heard > 0] = np.minimum(heard, timeline.sign_of_life)[heard > 0]
+    for attempt, why in enumerate(timeline.causes.why if table.observed.rows else ()):
+        if ran_out_of_time(why):
+            heard[attempt] = timeline.sign_of_life[attempt]
+    return heard
 
 
 def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
@@ -128,7 +196,7 @@ def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -
     for one in olders:
         newest[one.ended] = one.below
     step = hangs.number
-    ended = taken_back_by(timeline, hangs.attempt, step)
+    ended = taken_back_by(timeline, hangs.attempt, hangs.upto)  # of a record of several steps the last are lost
     some = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
     np.add.at(lost, ended[some], hangs.lost[some])
     avoidable = some[step[some] < newest[ended[some]]]

@@ -47,11 +47,24 @@ KINDS = (
         "restore the newest complete checkpoint", "disruptions", 0.5, _STATED, ("saves.count",),
     ),
     InsightKind(
+        "failed_saves", "saves that were never complete",
+        "Saves began and were not complete when their attempt died (where lines say when a save is complete): the lost "
+        "training that the newest of them would have kept.",
+        "see why these saves do not complete, before saving more often", "timeline", 0.5, _STATED, ("saves.count",),
+    ),
+    InsightKind(
         "failing_starts", "starts that die again and again",
         "Three attempts or more died within a minute of their start, or before a first step: what they lost, and the "
         "time until the next start.",
         "see what the first of them died of before starting again", "disruptions", 0.5,
         "ours: three in a row are no accident, and a minute is less than any start-up takes",
+    ),
+    InsightKind(
+        "same_step", "deaths in the same step",
+        "Three attempts or more died in the same step, not at a save, and none for a reason that no step can have: "
+        "what their deaths cost.",
+        "look at what this step does: its data, its batch, an evaluation; saving more often does not help",
+        "disruptions", 0.5, "ours: three in the same step are no accident", ("steps.count",),
     ),
     InsightKind(
         "long_outage", "nothing ran for long",
@@ -67,26 +80,54 @@ KINDS = (
     InsightKind(
         "rare_saves", "saves too rare",
         "Training between the newest save and a failure, where saves are twice as far apart as Young's formula says.",
-        "save more often", "advise", 1,
+        "see whether to save more often", "advise", 1,
         "Young (1974): sqrt(2 x cost of a save x MTBF); half or twice that costs 25 % more than the best interval",
         ("saves.time",),
     ),
     InsightKind(
         "frequent_saves", "saves too frequent",
         "Time in saves, where they are less than half as far apart as Young's formula says.",
-        "save less often, or in the background", "advise", 1, "as rare_saves", ("saves.time",),
+        "see whether to save less often, or in the background", "advise", 1, "as rare_saves", ("saves.time",),
     ),
     InsightKind(
         "hang", "steps that hang",
         "Steps that took more than --stall-factor usual ones without a line that says why: what is beyond a usual "
-        "step, be the step kept or lost.",
+        "step, be the step kept or lost; of the step in flight at a death too, where heartbeats went on.",
         "see what the ranks did then, and set a watchdog", "timeline", 0.5, "accounting §5: --stall-factor",
         ("steps.count",),
     ),
     InsightKind(
+        "hung_now", "a step hangs now",
+        "No end was logged, heartbeats go on, and no step began for longer than --stall-factor usual ones: the time "
+        "since the last line that was none.",
+        "see what the ranks do now, before it is stopped: stacks of all processes, and the network", "timeline", 0.5,
+        "accounting §5: --stall-factor", ("steps.count",),
+    ),
+    InsightKind(
+        "periodic", "long steps at equal distances",
+        "Eight steps or more that lie the same number of steps apart, at least five, take a quarter longer than a "
+        "usual step: what is beyond it. Every step must be recorded.",
+        "see what the program does in these steps: garbage collection, logs, evaluations, a new epoch", "timeline", 1,
+        "ours: eight periods in the same phase are no accident", ("steps.count",),
+    ),
+    InsightKind(
+        "drift", "steps that become slower all the time",
+        "Of 200 step times and 5 h, a line that rises by 5 % fits better than levels do: what kept steps took beyond "
+        "its beginning.",
+        "see what grows: memory, caches, logs, the temperature", "steps", 1,
+        "accounting §8; a second is of a drift or of slow steps, never both", ("steps.count",),
+    ),
+    InsightKind(
+        "slow_saves", "slow saves",
+        "Of eight saves or more, the last third takes 1.5 x as long as the first (what is beyond that), or single ones "
+        "take 5 x the median and a minute more (what is beyond it).",
+        "see what the storage did then", "timeline", 1, "ours: what a well-kept run stays below", ("saves.time",),
+    ),
+    InsightKind(
         "slow_steps", "slow steps",
         "Kept steps that were slower than usual for long (with a reference step time: training_slowdown).",
-        "compare hosts and data of these steps with those before", "steps", 1,
+        "compare hosts and data of these steps with those before, if it was not meant (sequence length, batch)",
+        "steps", 1,
         "accounting §8: levels that differ by 5 % and stay", ("steps.count", "training_slowdown"),
     ),
     InsightKind(
@@ -115,9 +156,14 @@ KINDS = (
     InsightKind(
         "input_bound", "waiting for data",
         "Loading data while no step is in flight, beyond a twentieth of the window; and loading beside steps during "
-        "more than half of the step time, of which nobody knows how much training waits for.",
-        "prefetch more, or read from nearer storage", "timeline", 5, "diagnostic input_bound: half of the step time",
+        "more than a tenth of the step time, of which nobody knows how much training waits for.",
+        "prefetch more, or read from nearer storage", "timeline", 5, _BUDGET,
         ("data_loading_sync", "data_loading_async"),
+    ),
+    InsightKind(
+        "planned_stops", "planned stops",
+        "The job was ended, and started again later: the time between.",
+        "planned: nothing to mend; this is the job without them", "analyze", 1, "accounting §5: stopped",
     ),
     InsightKind(
         "queued", "waiting in the queue", "Time in the queue beyond a twentieth of the window.",

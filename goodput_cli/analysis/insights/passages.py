@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.find import downtimes
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
-from goodput_cli.analysis.disruptions.passages import downtimes
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
 
 _DOWN = (Category.RECOVERY, Category.UNDETERMINED)
 _TOP = np.iinfo(np.int64).max
@@ -56,21 +61,34 @@ class DisruptionCosts:
     unplanned: Mask
     """Whether it was a disruption that counts."""
     olders: tuple[Older, ...]
+    unfinished: I64
+    """The part of `wasted`, beyond `older`, that saves which never completed would have kept."""
+    failed: tuple[Older, ...]
+    """Restores that had to leave such saves aside; `newer` are these."""
 
 
 def find_passages(analysis: Analysis) -> DisruptionCosts:
     """What disruptions took from the window of an analysis."""
     timeline, within = analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns)
-    olders = tuple(older_restores(timeline))
+    saves = find_saves(timeline)
+    olders, failed = tuple(older_restores(timeline, saves)), tuple(unfinished_saves(timeline, saves))
     wasted, down, undetermined = _amounts(analysis, within)
-    older = np.zeros(len(wasted), dtype=np.int64)
-    if olders:
-        below = np.full(len(wasted) + 1, -_TOP)
-        below[[one.ended for one in olders]] = [one.below for one in olders]
-        older = lost_time(timeline, within, below)[:-1]
+    older = _kept_by(timeline, within, olders)
+    unfinished = np.maximum(_kept_by(timeline, within, failed) - older, 0)
     unplanned = np.zeros(len(wasted), dtype=bool)
     unplanned[timeline.disruptions] = True
-    return DisruptionCosts(wasted, older, down, undetermined, unplanned & ~timeline.planned[:-1], olders)
+    unplanned &= ~timeline.planned[:-1]
+    return DisruptionCosts(wasted, older, down, undetermined, unplanned, olders, unfinished, failed)
+
+
+def _kept_by(timeline: Timeline, within: tuple[int, int], passed_over: Sequence[Older]) -> I64:
+    """Lost training (ns) that the newest of the saves which each restore left aside would have kept."""
+    count = max(len(timeline.attempts) - 1, 0)
+    if not passed_over:
+        return np.zeros(count, dtype=np.int64)
+    below = np.full(count + 1, -_TOP)
+    below[[one.ended for one in passed_over]] = [one.below for one in passed_over]
+    return lost_time(timeline, within, below)[:-1]
 
 
 def _amounts(analysis: Analysis, within: tuple[int, int]) -> tuple[I64, I64, I64]:
@@ -91,12 +109,24 @@ def _amounts(analysis: Analysis, within: tuple[int, int]) -> tuple[I64, I64, I64
     return lost_time(timeline, within)[:-1], down, undetermined
 
 
-def older_restores(timeline: Timeline) -> list[Older]:
+@dataclass(frozen=True)
+class SavesOfAttempts:
+    """Saves by attempt and then by step."""
+
+    owner: Rows
+    step: I64
+    begun_owner: Rows
+    """Saves that began and were never complete; of logs that do not say when saves are complete, none."""
+    begun: I64
+
+
+def older_restores(timeline: Timeline, saves: SavesOfAttempts | None = None) -> list[Older]:
     """Attempts that began below the newest checkpoint that was complete when they started, and was not given up before.
     A log that shows no saves has none."""
     began, _ = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
-    owner, step = _saves(timeline)
+    saves = saves or find_saves(timeline)
+    owner, step = saves.owner, saves.step
     if not _may_be_older(began[stepping], stepping, owner, step):
         return []
     bounds, steps = np.searchsorted(owner, stepping).tolist(), step.tolist()
@@ -115,21 +145,46 @@ def older_restores(timeline: Timeline) -> list[Older]:
     return older
 
 
+def unfinished_saves(timeline: Timeline, saves: SavesOfAttempts) -> Iterator[Older]:
+    """Attempts that began below saves of the attempt before them which were never complete."""
+    if len(saves.begun) == 0:
+        return
+    began, _ = first_and_last_steps(timeline)
+    stepping = np.flatnonzero(began != NO_STEP)
+    for before, attempt in pairwise(stepping.tolist()):
+        first = int(began[attempt])
+        newer = np.unique(saves.begun[(saves.begun_owner == before) & (saves.begun > first)])
+        if len(newer):
+            complete = saves.step[(saves.owner <= before) & (saves.step <= first)]
+            restored = int(complete.max()) if len(complete) else None
+            yield Older(before, attempt, first, restored, tuple(newer.tolist()))
+
+
 def _may_be_older(began: I64, stepping: Rows, owner: Rows, step: I64) -> bool:
     """Whether any attempt began below a save of an earlier one, given up or not: nearly always none did."""
     newest = np.maximum.accumulate(np.append(NO_STEP, step))
     return bool(np.any(newest[np.searchsorted(owner, stepping)] > began))
 
 
-def _saves(timeline: Timeline) -> tuple[Rows, I64]:
-    """Attempt and step of the complete saves, by attempt and then by step. One that the end of the window cuts is not
-    complete; one that ended behind the next attempt's start was not there for it."""
+def find_saves(timeline: Timeline) -> SavesOfAttempts:
+    """The complete saves, and those that never were. One that the end of the window cuts is not complete; one that
+    ended behind the next attempt's start was not there for it. Where a line says when the save of a step is complete
+    (`checkpoint_saved` beside Orbax lines), the line of its blocking part only says that it began."""
     table, attempts = timeline.table, timeline.attempts
     rows = np.flatnonzero((table.kind == Kind.SAVE) | (table.kind == Kind.SAVED))
     owner = attempts.of_row[rows]
-    until = np.append(attempts.begin[1:], _TOP)[owner]
+    rows = rows[(owner >= 0) & (table.step[rows] != NO_STEP)]
+    said = rows[table.kind[rows] == Kind.SAVED]
+    begun = rows[(table.kind[rows] == Kind.SAVE) & (table.edge[rows] == Edge.INTERVAL)]
+    unfinished = np.zeros(0, dtype=np.intp)
+    if len(said) and np.isin(table.step[begun], table.step[said]).any():
+        unfinished = begun[~np.isin(table.step[begun], table.step[said])]
+        rows = said
+    until = np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]
     cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)
-    rows = rows[(owner >= 0) & (table.step[rows] != NO_STEP) & ~cut & (table.end[rows] <= until)]
+    rows = rows[~cut & (table.end[rows] <= until)]
     owner = attempts.of_row[rows]
     order = np.lexsort((table.step[rows], owner))
-    return owner[order], table.step[rows][order]
+    return SavesOfAttempts(
+        owner[order], table.step[rows][order], attempts.of_row[unfinished], table.step[unfinished].astype(np.int64)
+    )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.analysis.advice.formulas import young
+from goodput_cli.analysis.advice.results import young
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.summary import summary_of
+from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration_of_seconds, number, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
 
 _FAR = 2.0
 """Intervals of saves that differ from the best one by this factor are too long or too short."""
@@ -96,17 +100,31 @@ def rare_saves(analysis: Analysis, policy: SavePolicy, wasted: int, failures: in
     window = analysis.window
     text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.apart)} apart"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about,
-                     advice=policy.advice)  # fmt: skip
+                     advice=policy.advice if _is_sure(analysis) else None)  # fmt: skip
 
 
-def frequent_saves(analysis: Analysis, policy: SavePolicy) -> Candidate:
-    """What all saves took."""
+def _is_sure(analysis: Analysis) -> bool:
+    """Whether `advise` would have the interval changed: no insight names one that it would not."""
+    from goodput_cli.analysis.advice.curve import exposure_of  # only where saves are too rare
+    from goodput_cli.analysis.advice.from_timeline.record import record_of
+    from goodput_cli.analysis.advice.interval import interval_advice
+
+    try:
+        record = record_of(analysis.timeline, analysis.job.name)
+    except GoodputError:
+        return False
+    return interval_advice(record, exposure_of(record, None)).advice.verdict == "change"
+
+
+def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candidate:
+    """What all saves took but `slow` (ns), which another insight has."""
     window = analysis.window
-    ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id)
+    ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id) - slow
     each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.apart)
     text = f"{plural(policy.count, 'save')} of {each}, {apart} apart"
     return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, policy.count,
-                     about=About(categories=(Category.SAVE.id,)), advice=policy.advice)  # fmt: skip
+                     about=About(categories=(Category.SAVE.id,)),
+                     advice=policy.advice if _is_sure(analysis) else None)  # fmt: skip
 
 
 def lost_training(analysis: Analysis, policy: SavePolicy | None) -> str:
@@ -116,5 +134,5 @@ def lost_training(analysis: Analysis, policy: SavePolicy | None) -> str:
     if policy is None:
         return "see whether saving more often would pay"
     if policy.apart > _FAR * policy.best:
-        return f"save more often: they are {duration_of_seconds(policy.apart)} apart"
+        return f"see whether to save more often: saves are {duration_of_seconds(policy.apart)} apart"
     return "saves are frequent enough; see what would gain most"

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.columns import among, of_kind
 from goodput_cli.analysis.insights.insight import About, Candidate
-from goodput_cli.analysis.results import Analysis, CategoryTime
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.codes import CODES
 from goodput_cli.vocabulary.categories import BY_NAME, Category, is_eval
 from goodput_cli.vocabulary.text import duration, number, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis, CategoryTime
 
 _MOST_ROWS = 5
 _DEAD_NS = 600 * 10**9
 _SHARES: dict[str, tuple[Category, ...]] = {
     "startups": (Category.PROGRAM_STARTUP, Category.TPU_INITIALIZATION, Category.TRAINING_PREP),
     "restores": (Category.RESTORE,),
+    "planned_stops": (Category.STOPPED,),
     "queued": (Category.QUEUED,),
     "elastic": (Category.ELASTIC_DOWN, Category.ELASTIC_UP, Category.ELASTIC_REINIT),
     "undetermined": (Category.UNDETERMINED,),
@@ -27,10 +31,12 @@ _SHARES: dict[str, tuple[Category, ...]] = {
 _WORDS = {
     "startups": "start-up{s}{each}: initialisation, preparation and first steps",
     "restores": "checkpoint restore{s}{each}",
+    "planned_stops": "planned stop{s}{each}",
     "queued": "wait{s} in the queue{each}",
     "elastic": "wait{s} for slices{each}",
     "undetermined": "disruption{s} that no line dates: lost training or downtime",
 }
+_OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("--exclude-stopped",)}
 _ONCE_AN_ATTEMPT = ("startups", "elastic")
 
 
@@ -51,7 +57,7 @@ def _share(analysis: Analysis, code: str, rows: list[CategoryTime]) -> Candidate
     count = _how_many(analysis, segments, by_attempt=code in _ONCE_AN_ATTEMPT)
     ns = sum(row.ns for row in rows)
     text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
-    options = () if code == "undetermined" else ("--category", max(rows, key=lambda row: row.ns).category)
+    options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
     found = _found(analysis, code, ns, text + inferred * ", start-up included",
                    segments, rows, options, count)  # fmt: skip
     return replace(found, advice=_to_date_ends(analysis)) if code == "undetermined" else found
@@ -75,11 +81,11 @@ def _custom(analysis: Analysis, row: CategoryTime) -> Candidate:
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
 
 
-def find_unexplained(analysis: Analysis) -> Iterator[Candidate]:
+def find_unexplained(analysis: Analysis, explained: int) -> Iterator[Candidate]:
     """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
-    there."""
+    there. explained: time in `other` (ns) of which another insight tells."""
     timeline, window = analysis.timeline, analysis.window
-    other = sum(row.ns for row in analysis.badput if row.category == Category.OTHER.id)
+    other = sum(row.ns for row in analysis.badput if row.category == Category.OTHER.id) - explained
     silence = _silence(analysis)
     dead = int(_lengths(analysis, silence).sum())
     if dead:

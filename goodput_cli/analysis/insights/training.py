@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.insights.hangs import Hangs
+from goodput_cli.analysis.insights.hangs import Hangs, ran_out_of_time
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.kinds import BY_CODE
-from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.steps.lost_in_regimes import lost_in_regimes
-from goodput_cli.analysis.steps.slow_regimes import Regime, changes_level, slow_regimes
+from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
+from goodput_cli.analysis.steps.slow_regimes import Regime, changes_level, lost_in_regimes, slow_regimes
 from goodput_cli.analysis.steps.timed import step_time_parts, timed_steps
 from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.vocabulary.categories import OVERLAPPED, Category
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, percent, plural
 
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+
 _MOST_ROWS = 5
 _HALF = 0.5
-_WITHIN = ", counted as goodput"
-"""What is said of a cost that is no badput, since the training was kept."""
+_TENTH = 0.1
+_WITHIN = WITHIN
+_TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
+_SINCE_START = "compare hosts and data of these steps with those behind, if it was not meant (a warm-up, the batch)"
 
 
-def find_hang(hangs: Hangs) -> Iterator[Candidate]:
+def find_hung_now(analysis: Analysis) -> Iterator[Candidate]:
+    """The step in flight at the end of the window."""
+    timeline, window = analysis.timeline, analysis.window
+    hung = hangs_now(timeline)
+    if hung is None or hung[2] > window.end_ns:
+        return
+    step, begun, heard = hung
+    amounts = timeline.ledger.between(np.array([begun]), np.array([heard]), (Category.OTHER,))
+    ns = int(amounts.get((Category.OTHER, -1), np.zeros(1))[0])
+    text = f"step {step} hangs now: no step for {duration(heard - begun)}, and heartbeats go on"
+    rows = np.flatnonzero(timeline.table.time == heard)
+    yield Candidate("hung_now", ns, text, begun, heard, 1, tuple(rows[:1].tolist()), About(steps=(step,)),
+                    options=("--around", f"{STEP_PREFIX}{step}", "--events"))  # fmt: skip
+
+
+def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
     """Steps that hung."""
     count = len(hangs)
     if count == 0:
@@ -40,7 +60,13 @@ def find_hang(hangs: Hangs) -> Iterator[Candidate]:
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
         tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.step[largest].tolist())),
         options=("--around", f"{STEP_PREFIX}{step}", "--events"),
+        advice=_TIMEOUT if _waits_for_a_watchdog(timeline, int(hangs.attempt[worst])) else None,
     )  # fmt: skip
+
+
+def _waits_for_a_watchdog(timeline: Timeline, attempt: int) -> bool:
+    """Whether a line says that an attempt ended when a wait ran out of time."""
+    return bool(timeline.table.observed.rows) and ran_out_of_time(timeline.causes.why[attempt])
 
 
 def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
@@ -55,9 +81,15 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         yield Candidate("slow_steps", slow, text, window.start_ns, window.end_ns, command=command,
                     about=About(categories=(Category.SLOWDOWN.id,)))  # fmt: skip
         return
-    if not changes_level(step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count):
+    if analysis.steps.count < LEAST_STEP_TIMES or not changes_level(
+        step_time_parts(timeline, window.start_ns, window.end_ns), analysis.steps.count
+    ):
         return  # nearly always: spare the columns of all steps
     steps = timed_steps(timeline, window.start_ns, window.end_ns)
+    drift = list(find_drift(analysis, steps))
+    if drift:
+        yield from drift
+        return
     regimes = slow_regimes(timeline, steps)
     if not regimes:
         return
@@ -68,6 +100,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         text = f"{text}, and {plural(len(regimes) - 1, 'more slow span')}"
     rows = [int(np.searchsorted(steps.time, regime.start_ns)) for regime in regimes]
     lost = lost_in_regimes(timeline, steps, regimes)
+    first = int(steps.number[0])
     loading = _more_loading(timeline, regimes)
     waits = loading > _HALF * lost
     text += _WITHIN + (f"; data was loaded for {duration(loading)} more than usual" if waits else "")
@@ -75,7 +108,7 @@ def find_slow_steps(analysis: Analysis) -> Iterator[Candidate]:
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
         len(regimes), tuple(int(steps.row[row]) for row in rows[:_MOST_ROWS]),
         About(steps=tuple(regime.first_step for regime in regimes[:_MOST_ROWS])), in_goodput_ns=lost,
-        advice=BY_CODE["input_bound"].advice if waits else None,
+        advice=BY_CODE["input_bound"].advice if waits else _SINCE_START if worst.first_step == first else None,
     )  # fmt: skip
 
 
@@ -92,13 +125,14 @@ def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
     return loaded - (elsewhere * (timeline.end - timeline.start - long) // long if long > 0 else 0)
 
 
-def find_input_bound(analysis: Analysis) -> Iterator[Candidate]:
-    """Waiting for data: outside steps for certain, inside them perhaps."""
+def find_input_bound(analysis: Analysis, explained: int) -> Iterator[Candidate]:
+    """Waiting for data: outside steps for certain, inside them perhaps. explained: loading (ns) of which another
+    insight tells."""
     window = analysis.window
     outside = sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
-    inside = sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED)
+    inside = max(sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED) - explained, 0)
     training = analysis.goodput.ns
-    if training and inside > _HALF * training:
+    if training and inside > _TENTH * training:
         share = percent(100 * inside / training, 0)
         text = f"data was loaded during {share} of training, which may wait for it{_WITHIN}"
         yield Candidate("input_bound", outside + inside, text, window.start_ns, window.end_ns,
@@ -117,6 +151,8 @@ def find_given_up(analysis: Analysis, taken_back: int) -> Iterator[Candidate]:
     ns = sum(row.ns for row in analysis.badput if row.category == Category.WASTED.id) - taken_back
     runs = len(timeline.runs)
     text = "training was given up without a disruption"
+    if any(row.category == Category.STOPPED.id for row in analysis.badput):
+        text = "training that no save held was given up at a planned stop"
     if runs > 1:
         text = f"the job name was used for {runs} runs: what the earlier ones trained does not count"
     options = ("--category", Category.WASTED.id)

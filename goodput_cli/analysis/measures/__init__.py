@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from goodput_cli.analysis.measures.measure import Dimension, Measure, amount_ns, percent_of, seconds_of
-from goodput_cli.analysis.measures.rows import CUSTOM, FACTS, MEASURES, PREFIXES
+from goodput_cli.analysis.measures.rows import (
+    CUSTOM,
+    FACTS,
+    MEASURES,
+    PREFIXES,
+    Measure,
+    amount_ns,
+    percent_of,
+    seconds_of,
+)
 from goodput_cli.analysis.summary import Summary
-from goodput_cli.vocabulary.endings import ENDED
+from goodput_cli.vocabulary.categories import ENDED
 
 __all__ = [
     "CUSTOM",
@@ -20,7 +28,6 @@ __all__ = [
     "FACTS",
     "MEASURES",
     "PREFIXES",
-    "Dimension",
     "Measure",
     "amount_ns",
     "percent_of",
@@ -42,7 +49,7 @@ def value_of(summary: Summary, name: str, label: str | None, unit: str) -> Fract
     return 100 * value * 10**9 / counted
 
 
-def published_value(summary: Summary, measure: Measure) -> Fraction | None:
+def published_value(summary: Summary, measure: Measure[Summary]) -> Fraction | None:
     """A measure as metrics hold it: shares and ratios from 0 to 1, times in seconds."""
     if measure.dimension in ("share", "ratio"):
         percent = value_of(summary, measure.name, None, "%")

@@ -1,23 +1,167 @@
-"""The measures: a row each. Which group one is in decides where a comparison shows it."""
+"""The measures: a row each. Which group one is in decides where a comparison shows it.
+
+What a measure is, and the amounts of time that measures are made of.
+
+How the values of measures are read from a summary: by the path of a field, or by what follows from several.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Generic, Literal, TypeVar
 
-from goodput_cli.analysis.measures.measure import Measure, seconds_of
-from goodput_cli.analysis.measures.reading import (
-    ended,
-    has_saves,
-    has_timed_saves,
-    mean,
-    number,
-    percent,
-    save_time,
-    time_in,
-    undisrupted,
-)
-from goodput_cli.vocabulary.categories import OVERLAPPED, Category
-from goodput_cli.vocabulary.endings import ENDED
+from goodput_cli.analysis.summary import DisruptionSummary, Summary
+from goodput_cli.analysis.threshold import Dimension, Named
+from goodput_cli.vocabulary.categories import ENDED, OVERLAPPED, Category
+
+Source = TypeVar("Source")
+"""What a measure is read from: the summary of an analysis, or the totals of a fleet."""
+Value = Callable[[Summary], Fraction | None]
+
+
+@dataclass(frozen=True)
+class Measure(Generic[Source]):
+    """One number of an analysis, or of a fleet."""
+
+    name: str
+    """As a person writes it in a threshold."""
+    dimension: Dimension
+    """Decides the units in which it may be asked for."""
+    meaning: str
+    """What it is, in a sentence."""
+    of: Callable[[Source], Fraction | None]
+    """`share` and `time` in seconds, `ratio` in percent, `count` as it is."""
+    is_empty: Callable[[Source], bool] = lambda _: False
+    """Where there is no value: whether there was nothing to average, and not nothing recorded."""
+    better: Literal["more", "less"] | None = None
+    """Of two values, the better one; None where more is as good as less, or a category says it."""
+    zero_is_unknown: bool = False
+    """Whether a comparison takes 0 for "not recorded"."""
+    metric: str | None = None
+    """The name under which it is published: a ratio from 0 to 1, times in seconds. None: it is not."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What tells it from other measures of the same metric."""
+
+    is_floor: bool = False
+    """Whether people set a least percentage for it: a limit below 1 or above 100 is probably a mistake."""
+    is_part: bool = True
+    """Whether a percentage of it lies between 0 and 100."""
+
+    def named(self, label: str | None = None) -> Named:
+        """What a threshold says about it, or about one label of it."""
+        return Named(self.name, self.dimension, label, self.is_floor, self.is_part)
+
+    def compared(self, value: Fraction | None) -> Fraction | None:
+        """The value as a comparison takes it."""
+        return None if value == 0 and self.zero_is_unknown else value
+
+    def improved(self, change: Fraction) -> bool | None:
+        """Whether a change is for the better; None where there is none, or more is as good as less."""
+        return None if change == 0 or self.better is None else (change > 0) == (self.better == "more")
+
+
+def amount_ns(summary: Summary, category: str, label: str | None = None) -> int | None:
+    """Time (ns) in a category, or in one label of custom events; None where it is not recorded. A label that never
+    shows is not recorded."""
+    if category == Category.PRODUCTIVE.id:
+        return summary.goodput_ns
+    if category == Category.EXCLUDED.id:
+        return summary.window.excluded_ns
+    if category == OVERLAPPED:
+        return summary.overlapped_ns
+    if category in summary.not_recorded:
+        return None
+    if label is not None:
+        return summary.badput.get((category, label))
+    return sum(ns for (name, _), ns in summary.badput.items() if name == category)
+
+
+def percent_of(summary: Summary, ns: int) -> Fraction:
+    """Percent of the window without what is excluded."""
+    return Fraction(100 * ns, summary.window.counted_ns)
+
+
+def seconds_of(ns: int | None) -> Fraction | None:
+    """Seconds of an amount of time (ns)."""
+    return None if ns is None else Fraction(ns, 10**9)
+
+
+def decimal(value: float | None) -> Fraction | None:
+    """The decimal that people see (`repr`), so that 'steps.mean==0.1' can hold; None for NaN and infinities too."""
+    return None if value is None or not math.isfinite(value) else Fraction(repr(value))
+
+
+def time_in(name: str) -> Value:
+    """Time in a category."""
+    return lambda summary: seconds_of(amount_ns(summary, name))
+
+
+def number(path: str) -> Value:
+    """A number of the summary, by the names of the fields that lead to it."""
+
+    def read(summary: Summary) -> Fraction | None:
+        value: Any = summary
+        for name in path.split("."):
+            value = None if value is None else getattr(value, name)
+        return decimal(value)
+
+    return read
+
+
+def percent(path: str) -> Value:
+    """A share of 0 to 1, as `number` reads it."""
+    share = number(path)
+
+    def read(summary: Summary) -> Fraction | None:
+        value = share(summary)
+        return None if value is None else 100 * value
+
+    return read
+
+
+def ended(how: str) -> Value:
+    def count(summary: Summary) -> Fraction | None:
+        each_disruption = summary.each_disruption
+        return (
+            None
+            if each_disruption is None
+            else Fraction(sum(disruption.ended == how for disruption in each_disruption))
+        )
+
+    return count
+
+
+def mean(amount: Callable[[DisruptionSummary], float | None]) -> Value:
+    """Over all disruptions; None where one of them does not say."""
+
+    def read(summary: Summary) -> Fraction | None:
+        amounts = [decimal(amount(disruption)) for disruption in summary.each_disruption or ()]
+        known = [value for value in amounts if value is not None]
+        return sum(known, Fraction(0)) / len(known) if known and len(known) == len(amounts) else None
+
+    return read
+
+
+def save_time(summary: Summary) -> Fraction | None:
+    """What a save blocks, on average."""
+    seconds, saves = seconds_of(amount_ns(summary, Category.SAVE.id)), summary.saves
+    return None if saves is None or saves.count == 0 or seconds is None else seconds / saves.count
+
+
+def undisrupted(summary: Summary) -> bool:
+    return summary.disruptions == 0
+
+
+def has_saves(summary: Summary) -> bool:
+    return summary.saves is not None
+
+
+def has_timed_saves(summary: Summary) -> bool:
+    return has_saves(summary) and Category.SAVE.id not in summary.not_recorded
+
 
 GOODPUT = "goodput"
 CUSTOM = Category.CUSTOM.id
@@ -26,6 +170,13 @@ PREFIXES: Mapping[str, str] = {"custom": CUSTOM, CUSTOM: CUSTOM}
 STEP_STATISTICS = ("ideal", "mean", "median", "p90", "p99")
 """How attempts end before a disruption."""
 
+
+def work_seconds(summary: Summary) -> Fraction | None:
+    """What a kept step took, all in; None where none was kept."""
+    steps = summary.kept_steps
+    return Fraction(summary.window.counted_ns, 10**9) / Fraction(steps) if steps else None
+
+
 _SHARES = (
     Measure(
         GOODPUT,
@@ -33,11 +184,21 @@ _SHARES = (
         "Productive share of the window, 0 to 1.",
         time_in(Category.PRODUCTIVE.id),
         metric="goodput_ratio",
+        is_floor=True,
     ),
-    *(Measure(category.id, "share", category.row.meaning, time_in(category.id)) for category in Category),
+    *(
+        Measure(
+            category.id,
+            "share",
+            category.row.meaning,
+            time_in(category.id),
+            is_part=category is not Category.EXCLUDED,  # the whole is the window without it
+        )
+        for category in Category
+    ),
     Measure(OVERLAPPED, "share", "Data loading inside a step.", time_in(OVERLAPPED)),
 )
-_OF_JOB = (
+_OF_JOB: tuple[Measure[Summary], ...] = (
     Measure(
         "window",
         "time",
@@ -55,6 +216,15 @@ _OF_JOB = (
         metric="goodput_kept_steps",
     ),
 )
+_OF_WORK = (
+    Measure(
+        "work_time",
+        "time",
+        "Window over kept steps: what one of them took, all in.",
+        work_seconds,
+        better="less",
+    ),
+)
 _OF_DISRUPTIONS = (
     Measure(
         "disruptions",
@@ -62,6 +232,13 @@ _OF_DISRUPTIONS = (
         "Disruptions in the window.",
         number("disruptions"),
         metric="goodput_disruptions",
+        better="less",
+    ),
+    Measure(
+        "failures",
+        "count",
+        "Disruptions in the window, and the crash of the last attempt, which nothing followed.",
+        number("failures"),
         better="less",
     ),
     *(
@@ -190,10 +367,11 @@ _OF_SLICES = (
         "Goodput times the slices that were stepping.",
         number("slices.goodput_percent"),
         better="more",
+        is_floor=True,
     ),
 )
 
-FACTS = (*_OF_JOB, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
+FACTS = (*_OF_JOB, *_OF_WORK, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
 """What a comparison shows beside the categories, in this order."""
-MEASURES: Mapping[str, Measure] = {measure.name: measure for measure in (*_SHARES, *FACTS)}
+MEASURES: Mapping[str, Measure[Summary]] = {measure.name: measure for measure in (*_SHARES, *FACTS)}
 """Every measure by name."""

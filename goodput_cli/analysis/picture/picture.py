@@ -2,6 +2,14 @@
 
 They are thinned out to what some hundred columns of dots can show (see `downsampling`): extremes stay, so that no slow
 step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some thousand.
+
+Bands: what the time went to, as a picture can show it, without losing a nanosecond.
+
+Every run of alike segments that a column of dots or more is long stays as it is. What is shorter and lies side by side
+in one bucket becomes one group that holds the time of each category, so that the amounts of all bands still add up to
+the ledger exactly.
+
+What the program measured (MFU, TFLOP/s, throughput) against the clock, thinned out for a picture.
 """
 
 from __future__ import annotations
@@ -10,20 +18,148 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, run_heads, union
-from goodput_cli.analysis.picture.bands import Bands, bands
-from goodput_cli.analysis.picture.downsampling import Buckets, extremes, first_of_each
-from goodput_cli.analysis.picture.metric_lines import MetricLine, metric_lines
-from goodput_cli.analysis.picture.step_curve import StepCurve, thinned, whole_curve
+from goodput_cli.analysis.picture.step_curve import Buckets, StepCurve, extremes, first_of_each, thinned, whole_curve
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.analysis.rolling.results import Rolling
-from goodput_cli.analysis.rolling.windows import default_window, rolling
+from goodput_cli.analysis.rolling import Rolling, default_window, rolling
 from goodput_cli.analysis.steps.timed import TimedSteps, timed_steps
 from goodput_cli.arrays import F64, I64, Rows
 from goodput_cli.events.schema import Edge, Kind
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.categories import CATEGORIES, Category
+
+_KINDS = len(CATEGORIES)
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Time by category in intervals that touch, in time order: columns of one row an interval and category."""
+
+    start: I64
+    """Start of the interval (ns)."""
+    end: I64
+    """End of the interval (ns)."""
+    category: NDArray[np.int8]
+    """`Category`."""
+    label: NDArray[np.int32]
+    """Code of the label where the interval is of one alone, else -1."""
+    ns: I64
+    """Time of the category in the interval, all of it where the interval is of one segment; `training_slowdown`, which
+    has no place in time, may be negative."""
+    most: NDArray[np.bool_]
+    """Whether the category has the most time of its interval, before slowdown is taken from it; true of one row of
+    every interval."""
+    grouped: bool
+    """Whether any interval is of several segments."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Runs of alike segments, cut to the window."""
+
+    start: I64
+    end: I64
+    category: NDArray[np.int8]
+    label: NDArray[np.int32]
+
+
+def bands(timeline: Timeline, buckets: Buckets) -> Bands:
+    """The bands of the window of `buckets`; at most some four times as many intervals as buckets."""
+    runs = _runs(timeline, buckets.start, buckets.end)
+    long = (runs.end - runs.start >= buckets.width) | (len(runs.start) <= buckets.count)
+    cells, run = _cells(runs, long, buckets)
+    heads = np.flatnonzero(run_heads(np.where(long[run], -1 - run, buckets.of(cells))))
+    length = np.diff(np.append(cells, buckets.end))
+    group = np.repeat(np.arange(len(heads)), np.diff(np.append(heads, len(cells))))
+    amount = np.zeros((len(heads), _KINDS), dtype=np.int64)
+    np.add.at(amount, (group, runs.category[run]), length)
+    start = cells[heads]
+    end = np.append(start[1:], buckets.end)
+    most = amount.argmax(axis=1)
+    if timeline.ledger.has_slowdown:
+        slow = timeline.ledger.slowdown_upto(end) - timeline.ledger.slowdown_upto(start)
+        amount[:, Category.SLOWDOWN] += slow
+        amount[:, Category.PRODUCTIVE] -= slow
+    shown = amount != 0
+    shown[np.arange(len(heads)), most] = True
+    interval, category = np.nonzero(shown)
+    label = np.where(long[run[heads]], runs.label[run[heads]], -1)
+    return Bands(
+        start=start[interval],
+        end=end[interval],
+        category=category.astype(np.int8),
+        label=np.where(category == Category.CUSTOM, label[interval], -1).astype(np.int32),
+        ns=amount[interval, category],
+        most=category == most[interval],
+        grouped=not long.all(),
+    )
+
+
+def _runs(timeline: Timeline, start: int, end: int) -> _Runs:
+    segments = timeline.segments
+    first = int(np.searchsorted(segments.end, start, side="right"))
+    last = int(np.searchsorted(segments.start, end, side="left"))
+    category = segments.category[first:last]
+    label = np.full(len(category), -1, dtype=np.int32)
+    custom = np.flatnonzero(category == Category.CUSTOM)
+    if len(custom):
+        label[custom] = segments.label(first + custom)
+    heads = np.flatnonzero(run_heads(category) | run_heads(label))
+    begins = np.maximum(segments.start[first:last][heads], start)
+    return _Runs(begins, np.append(begins[1:], end), category[heads], label[heads])
+
+
+def _cells(runs: _Runs, long: NDArray[np.bool_], buckets: Buckets) -> tuple[I64, NDArray[np.intp]]:
+    """Where pieces of runs begin, short ones cut where a bucket ends, and the run of each."""
+    edges = buckets.edges[:-1]
+    inside = np.searchsorted(runs.start, edges, side="right") - 1
+    cells = union(runs.start, edges[~long[inside]])
+    return cells, np.searchsorted(runs.start, cells, side="right") - 1
+
+
+DRAWN = {"mfu": "MFU", "tflops": "TFLOP/s", "throughput": "throughput"}
+"""Metrics that are drawn, from the top, and their titles; the table names all."""
+
+
+@dataclass(frozen=True)
+class MetricLine:
+    """One metric in the window, in order of time."""
+
+    name: str
+    """One of `DRAWN`."""
+    time: I64
+    """ns."""
+    value: F64
+    """As it was written."""
+
+
+def metric_lines(analysis: Analysis, buckets: Buckets) -> tuple[MetricLine, ...]:
+    """The metrics of the job that are drawn, and have two values in the window."""
+    lines = [
+        _thinned(metric.name, metric.time, metric.value, buckets)
+        for metric in sorted(analysis.table.metrics, key=lambda metric: list(DRAWN).index(metric.name)
+                             if metric.name in DRAWN else len(DRAWN))
+        if metric.job == analysis.job.name and metric.name in DRAWN
+    ]  # fmt: skip
+    return tuple(line for line in lines if len(line.time) > 1)
+
+
+def _thinned(name: str, time: I64, value: F64, buckets: Buckets) -> MetricLine:
+    inside = (time >= buckets.start) & (time <= buckets.end) & np.isfinite(value)
+    time, value = time[inside], value[inside]
+    if len(time) > buckets.count:
+        kept = extremes(run_heads(buckets.of(time)), value)
+        time, value = time[kept], value[kept]
+    return MetricLine(name, time, value)
+
+
+NUMBERED, WORST = 25, 12
+"""How many disruptions a chart numbers all; and of more than these, how many that cost most."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +172,8 @@ class Marks:
     """Which of all instants that is, from 1."""
     count: I64
     """How many there are."""
+    worst: I64 | None = None
+    """Where there are too many to number all: of those that cost most the place by cost, from 1; 0 for the others."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -164,7 +302,21 @@ def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
     """The last signs of life of the disruptions inside the window."""
     found = analysis.disruptions
     times = np.clip(found.column("last_sign_of_life_ns"), buckets.start, buckets.end)
-    return _marks(times, buckets, found.column("number"))
+    number = found.column("number")
+    marks = _marks(times, buckets, number)
+    if len(found) <= NUMBERED:
+        return marks
+    return _with_the_worst(marks, times, number, buckets, np.argsort(-found.column("lost_ns"), kind="stable")[:WORST])
+
+
+def _with_the_worst(marks: Marks, times: I64, number: I64, buckets: Buckets, order: Rows) -> Marks:
+    """The marks with those that cost most, `order`; of several in one bucket the worst, by its own number and time."""
+    place = np.searchsorted(buckets.of(marks.time), buckets.of(times[order]))
+    worst, time, numbers = np.zeros(len(marks), dtype=np.int64), marks.time.copy(), marks.number.copy()
+    rows = order[::-1]  # so that of one bucket the worst comes last
+    worst[place[::-1]] = np.arange(len(order), 0, -1)
+    time[place[::-1]], numbers[place[::-1]] = times[rows], number[rows]
+    return replace(marks, time=time, number=numbers, worst=worst)
 
 
 def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES
 
 
@@ -31,10 +32,12 @@ def strip_of(ledger: Ledger, disruptions: Sequence[Disruption], start: int, end:
     """The window [start, end) (ns) in at most `cells` cells; fewer where it has fewer nanoseconds."""
     cells = min(cells, end - start)
     bounds = _bounds(start, end, cells)
-    amounts = ledger.between(bounds[:-1], bounds[1:])
+    amounts: dict[int, I64] = {}
+    for (category, _), amount in ledger.between(bounds[:-1], bounds[1:]).items():  # a user's labels are one category
+        amounts[category] = amounts[category] + amount if category in amounts else amount
     keys = list(amounts)
     largest = np.argmax(np.array([amounts[key] for key in keys]), axis=0)
-    names = tuple(CATEGORIES[keys[row][0]] for row in largest.tolist())
+    names = tuple(CATEGORIES[keys[row]] for row in largest.tolist())
     marks = np.array([one.last_sign_of_life_ns for one in disruptions], dtype=np.int64)
     inside = marks[(marks >= start) & (marks <= end)]
     places = np.minimum(np.searchsorted(bounds, inside, side="right") - 1, cells - 1)

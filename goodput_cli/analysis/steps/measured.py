@@ -12,7 +12,7 @@ import numpy as np
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import Regime
-from goodput_cli.analysis.table import column
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.events.schema import NO_STEP
 
 SERIES = 1000
@@ -28,19 +28,20 @@ _LEAST_VALUES = 3
 class Measured:
     """One metric in the window: its fields are the columns of the table of metrics."""
 
-    name: str = column(
-        "text", "what was measured; step_time is the one that the program reported", people=(0, "metric")
-    )
-    unit: str = column("text", "as it was written; empty where it was not", people=(1, "unit"))
-    samples: int = column("count", "values in the window", least=1, people=(2, "samples"))
+    name: str = column("text", "what was measured; step_time is the one that the program reported", heading="metric")
+    unit: str = column("text", "as it was written; empty where it was not", heading="unit")
+    samples: int = column("count", "values in the window", least=1, heading="samples")
     first_step: int | None = column("count", "the first step of which there is a value; null if none names one")
     last_step: int | None = column("count", "the last one")
-    mean: float = column("number", "mean of the values", people=(3, "mean"))
-    median: float = column("number", "their median", people=(4, "median"))
-    p10: float = column("number", "10th percentile", people=(5, "p10"))
-    p90: float = column("number", "90th percentile", people=(6, "p90"))
+    mean: float = column("number", "mean of the values", heading="mean")
+    median: float = column("number", "their median", heading="median")
+    p10: float = column("number", "10th percentile", heading="p10")
+    p90: float = column("number", "90th percentile", heading="p90")
     series: tuple[tuple[int, float], ...] = field(default=(), metadata={})
     """(step, value) in order of time, of the values that name a step."""
+
+
+METRICS = Table("metric", "one metric in the window", columns_of(Measured, attribute))
 
 
 def measured(analysis: Analysis) -> list[Measured]:

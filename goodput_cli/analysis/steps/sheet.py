@@ -1,23 +1,21 @@
-"""Step times as a `Sheet`: statistics above, the slowest steps as rows, slow regimes and the histogram below."""
+"""Step times as a `Sheet` and as an answer: statistics above, the slowest steps as rows, then regimes and histogram."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass
+from typing import Annotated
 
+from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.measured import Measured, falls_of_mfu, measured, shown
-from goodput_cli.analysis.steps.slow_regimes import Regime
-from goodput_cli.analysis.steps.statistics import SlowStep, StepReport
-from goodput_cli.analysis.table import attribute, columns_of, each, people_columns, table_rows
+from goodput_cli.analysis.steps.measured import METRICS, Measured, falls_of_mfu, measured, shown
+from goodput_cli.analysis.steps.slow_regimes import SLOW_REGIMES, Regime
+from goodput_cli.analysis.steps.statistics import BINS, SLOW_STEPS, StepReport
+from goodput_cli.analysis.table import FilledTable, attribute, each, table_rows
+from goodput_cli.analysis.written import Amount, FromOne, written
 from goodput_cli.vocabulary.text import clock, duration, duration_of_seconds, period, plural
 
-if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
-
-SLOWEST = columns_of(SlowStep, attribute)
-"""What programs see of a slow step."""
 REGIMES = "Slow regimes"
 
 
@@ -25,12 +23,12 @@ def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = 
     """Everything about the step times of the window, and what the program measured."""
     one_source = len(analysis.table.sources) == 1
     metrics = measured(analysis) if with_metrics else []
-    columns = (*_people_columns(report, one_source), *SLOWEST)
+    columns = (*_people_columns(report, one_source), *SLOW_STEPS.table_columns())
     return Sheet(
         title=f"Step times of {analysis.job.name}",
         summary=tuple(_summary(analysis, report)),
         columns=columns,
-        rows=table_rows(columns, len(report.slowest), lambda: [report.slowest]),
+        rows=SLOW_STEPS.of_rows(report.slowest).cells(columns),
         notes=tuple(_notes(analysis, report, one_source)),
         sections=(
             *([_regime_sheet(report, one_source)] if report.regimes else []),
@@ -41,8 +39,7 @@ def steps_sheet(analysis: Analysis, report: StepReport, *, with_metrics: bool = 
     )
 
 
-def _answer(analysis: Analysis, report: StepReport) -> Answer:
-    from goodput_cli.analysis.steps.answer import steps_answer  # msgspec: only where JSON is written
+def _answer(analysis: Analysis, report: StepReport) -> object:
 
     return steps_answer(analysis, report)
 
@@ -50,7 +47,7 @@ def _answer(analysis: Analysis, report: StepReport) -> Answer:
 def _people_columns(report: StepReport, one_source: bool) -> Iterator[Column]:
     ideal = report.statistics.ideal_seconds
     yield Column("steps", "count", Audience.PEOPLE, each(lambda slow: _steps(slow.step, slow.step + slow.count - 1)))
-    yield from (one for _, one in sorted(people_columns(SlowStep, attribute).items()))
+    yield from SLOW_STEPS.people_columns()
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
@@ -106,7 +103,7 @@ def _notes(analysis: Analysis, report: StepReport, one_source: bool) -> Iterator
 def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
     columns = (
         Column("steps", "count", Audience.PEOPLE, each(lambda regime: _steps(regime.first_step, regime.last_step))),
-        *(one for _, one in sorted(people_columns(Regime, attribute).items())),
+        *SLOW_REGIMES.people_columns(),
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
         Column("lost", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
@@ -118,7 +115,7 @@ def _regime_sheet(report: StepReport, one_source: bool) -> Sheet:
 
 def metric_sheet(metrics: Sequence[Measured], falls: Sequence[str] = ()) -> Sheet:
     """What the program measured. falls: sentences about where it fell."""
-    columns = tuple(one for _, one in sorted(people_columns(Measured, attribute).items()))
+    columns = METRICS.people_columns()
     return Sheet(
         title="Metrics that the program recorded",
         summary=tuple(falls),
@@ -141,3 +138,91 @@ def _histogram_sheet(report: StepReport) -> Sheet:
 
 def _ns(seconds: float) -> int:
     return round(seconds * 1e9)
+
+
+@written("step_times", "statistics (accounting, section 8)")
+@dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """Statistics of step times."""
+
+    count: FromOne
+    """step times"""
+    ideal_seconds: Amount | None
+    """mean of the step times up to median + 3 x MAD"""
+    mean_seconds: Amount | None
+    """mean"""
+    median_seconds: Amount | None
+    """median"""
+    p90_seconds: Amount | None
+    """90th percentile"""
+    p99_seconds: Amount | None
+    """99th percentile"""
+    mean_deviation_seconds: Amount
+    """mean of |step time - ideal|"""
+    max_deviation_seconds: Amount
+    """maximum of |step time - ideal|"""
+
+
+@written("metric_values", "what a program recorded of one metric in the window; it feeds no figure of the ledger")
+@dataclass(frozen=True, kw_only=True)
+class MetricValues:
+    """What a program recorded of one metric."""
+
+    unit: str
+    """as it was written; empty where it was not"""
+    samples: FromOne
+    """values in the window: programs record one step in many"""
+    first_step: int | None
+    """the first step of which there is a value; null if none names one"""
+    last_step: int | None
+    """the last one"""
+    mean: float
+    """mean of the values"""
+    median: float
+    """their median"""
+    p10: float
+    """10th percentile"""
+    p90: float
+    """90th percentile"""
+    series: Sequence[tuple[int, float]]
+    """step and value, in order of time; of more than 1000 every k-th"""
+
+
+@written("steps_answer", "goodput steps --format json: step times of the window", kind="steps")
+@dataclass(frozen=True, kw_only=True)
+class StepsAnswer:
+    """goodput steps --format json: step times of the window"""
+
+    job: NamedJob
+    window: MeasuredWindow
+    steps: StepTimes
+    slowest: Annotated[FilledTable, SLOW_STEPS]
+    """the slowest first"""
+    slow_regimes: Annotated[FilledTable, SLOW_REGIMES]
+    """where the level of the step time moved up and stayed, in time order"""
+    metrics: dict[str, MetricValues]
+    """by name: mfu, tflops, throughput, latency, and step_time as the program reports it"""
+    histogram: Annotated[FilledTable, BINS]
+
+
+def _values(row: Measured) -> MetricValues:
+    values = asdict(row)
+    del values["name"]
+    return MetricValues(**values)
+
+
+def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
+    """The step times of the window."""
+    return StepsAnswer(
+        job=named_job(analysis),
+        window=measured_window(analysis),
+        steps=StepTimes(
+            **asdict(report.statistics),
+            mean_deviation_seconds=report.deviation.mean_seconds,
+            max_deviation_seconds=report.deviation.max_seconds,
+        ),
+        slowest=SLOW_STEPS.of_rows(report.slowest),
+        slow_regimes=SLOW_REGIMES.of_rows(report.regimes),
+        metrics={row.name: _values(row) for row in measured(analysis)},
+        histogram=BINS.of_rows(report.histogram),
+    )

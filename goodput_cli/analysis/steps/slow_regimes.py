@@ -1,38 +1,55 @@
 """Slow regimes (accounting §8): where the level of the step time moved and stayed.
 
-The method, in four moves, each one over whole columns:
-1. Blocks. The step times are cut into at most 2 000 blocks of 8 steps or more, in time order over all attempts, and
-   each block is represented by the logarithm of its median: up to half of a block's steps may be evaluations, saves
-   or stalls without moving it. A running median of three then drops what lasted for one block only.
-2. Changes. Binary segmentation: a run of blocks is cut where the sums of its two sides differ most from their common
-   mean (CUSUM). The cut counts if it stands out from the blocks' own scatter (6 x, the scatter taken from
-   differences of neighbours, which a change of level does not inflate), if the medians of both sides differ by more
-   than 5 %, and if both sides have 3 blocks. The sides are cut further in the same way.
-3. Place. Each change is moved to the step at which the absolute deviations from the levels on its two sides are least.
-4. Levels. The usual level is the lowest one that holds a tenth of all steps. What lies above it by more than 5 % is
-   slow; slow neighbours that differ by less are one regime.
+The method, each move over whole columns:
+1. Blocks. The step times, in time order over all attempts, are cut into at most 2 000 blocks of 4 steps or more. Of
+   every 24 steps (or of a block, if that is longer) the longest and the shortest quarter count as the next ones do
+   (winsorised), so that evaluations, saves and stalls do not move a level; a block is the mean of the logarithms.
+2. Changes. The best partition: the one of least squares plus a penalty for each change. The penalty is c x variance x
+   ln n (c = 3). The variance is the long-run one, from how successive means of 24 and of 48 steps scatter, so that
+   neighbours that are alike (load that comes and goes) are no change. No part has less than 24 steps.
+3. Neighbours that differ by less than 5 % are one part: by the median of what their quartiles moved by, so that a few
+   odd steps are no part. A level is the winsorised mean of a part, so that one in which fast and slow steps take
+   turns has the level of both together.
+4. Place. Each change is moved to the step at which the squares of the distances from the levels on its two sides are
+   least.
+5. The usual level is the lowest one that holds a tenth of all steps. What lies above it by more than 5 % is slow; slow
+   neighbours that differ by less are one regime.
+
+What it finds, and how often it is wrong, is measured in tests/simulation/test_power.py.
+
+What slow regimes cost the job (accounting §8).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.steps.timed import TimedSteps
-from goodput_cli.analysis.table import column
-from goodput_cli.arrays import BLOCK, F64, I64, blocks
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.arrays import BLOCK, F64, blocks
 
-_LEAST_BLOCK = 8
+_LEAST_BLOCK = 4
 _MOST_BLOCKS = 2000
-_LEAST_BLOCKS = 3
-_STANDS_OUT = 6.0
-_LEAST_SCATTER = 1e-6
+LEAST_STEPS = 24
+"""A regime has at least so many step times, and so has what is beside it."""
+PACE_STEPS, PACE_BLOCKS = 50, 64
+_TRIMMED = 4
+"""One of so many steps is cut to the next one, at either end."""
+_PENALTY = 3.0
+_LEAST_MOVE = 12
+"""So many steps and two blocks a cut may be moved."""
+_FEW_STEPS = 700
+"""Of fewer the variance is known from few means, and the penalty rises as they become less."""
+_LEAST_VARIANCE = 1e-8
 _LEAST_CHANGE = 0.05
+_MOVED = float(np.log1p(_LEAST_CHANGE))
 _USUAL_SHARE = 0.1
 _MAD_TO_SIGMA = 1.4826
 
@@ -45,15 +62,23 @@ class Regime:
     last_step: int = column("count", "last slow step", name="to_step")
     first_attempt: int = column("count", "from 1", name="from_attempt", least=1)
     last_attempt: int = column("count", "from 1", name="to_attempt", least=1)
-    start_ns: int = column("instant", "since when", people=(1, "start"))
+    start_ns: int = column("instant", "since when", heading="start")
     end_ns: int = column("instant", "until when")
     ongoing: bool = column("text", "it lasts to the last step time of the window", json={"type": "boolean"})
     steps: int = column("count", "steps in it", least=1)
-    seconds: float = column("number", "median step time in it", name="step_seconds", least=0)
+    seconds: float = column(
+        "number",
+        "step time in it: the mean of its steps, the longest and shortest quarter cut to the next ones",
+        name="step_seconds",
+        least=0,
+    )
     usual_seconds: float = column("number", "the usual level outside", name="usual_step_seconds", least=0)
     factor: float = column("number", "step_seconds / usual_step_seconds", least=1)
     lost_seconds: float = column("number", "(step_seconds - usual_step_seconds) x steps", least=0)
     where: str = column("text", "file:line or insertId of its first step", name="evidence")
+
+
+SLOW_REGIMES = Table("slow_regime", "a slow regime", columns_of(Regime, attribute))
 
 
 def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
@@ -69,7 +94,7 @@ def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
         return ()
     regimes = []
     for begin, stop in _slow_runs(levels, usual, bounds):
-        level, many = float(np.median(seconds[begin:stop])), int(count[begin:stop].sum())
+        level, many = winsorised_mean(seconds[begin:stop]), int(count[begin:stop].sum())
         regimes.append(
             Regime(
                 first_step=int(steps.number[begin]),
@@ -92,30 +117,59 @@ def slow_regimes(timeline: Timeline, steps: TimedSteps) -> tuple[Regime, ...]:
 
 def level_changes(seconds: F64) -> NDArray[np.intp]:
     """Positions at which the level of a column of step times (s) changes and stays, sorted; see above."""
-    size = _block_size(len(seconds))
     coarse = _changes_of_blocks([seconds], len(seconds))
-    if not coarse:
-        return np.zeros(0, dtype=np.intp)
+    size = block_size(len(seconds))
     bounds = [0, *(block * size for block in coarse), len(seconds)]
-    placed = [
-        _place(seconds, before, cut, after)
-        for before, cut, after in zip(bounds[:-2], bounds[1:-1], bounds[2:], strict=True)
-    ]
-    cuts = np.array(sorted(set(placed)), dtype=np.intp)
-    if len(cuts) == 0:
-        return cuts
-    levels = _levels(seconds, cuts)
-    moved = np.abs(np.log(np.maximum(levels[1:], 1e-300) / np.maximum(levels[:-1], 1e-300)))
-    kept: NDArray[np.intp] = cuts[moved > np.log1p(_LEAST_CHANGE)]
-    return kept
+    for _ in range(2):  # the second time from levels that no block of two levels blurs
+        bounds = _unlike(seconds, bounds)
+        inner = zip(bounds[:-2], bounds[1:-1], bounds[2:], strict=True)
+        bounds = [0, *sorted({_place(seconds, *three) for three in inner}), len(seconds)]
+    return np.array(_unlike(seconds, bounds)[1:-1], dtype=np.intp)
+
+
+def winsorised_mean(values: F64) -> float:
+    """The mean, where the largest and the smallest quarter count as the next value does."""
+    ordered = np.sort(values)
+    cut = len(ordered) // _TRIMMED
+    return float(np.clip(ordered, ordered[cut], ordered[len(ordered) - 1 - cut]).mean())
+
+
+def pace_blocks(seconds: F64) -> tuple[float, ...]:
+    """Levels (s) of stretches of 50 step times or more, 64 at most: how a pace varies within a run."""
+    count = min(len(seconds) // PACE_STEPS, PACE_BLOCKS)
+    return tuple(winsorised_mean(part) for part in np.array_split(seconds, count)) if count else ()
+
+
+def _unlike(seconds: F64, bounds: list[int]) -> list[int]:
+    """The bounds of parts without those between levels that differ by less than 5 %, the least first, and those beside
+    parts that are too short."""
+    parts = [_quartiles(seconds[begin:stop]) for begin, stop in pairwise(bounds)]
+    bounds = list(bounds)
+    while len(parts) > 1:
+        moved = np.abs(np.median(np.diff(parts, axis=0), axis=1))
+        short = np.diff(bounds) < LEAST_STEPS
+        beside = short[1:] | short[:-1]
+        moved = np.where(beside, moved - 1e3, moved)
+        least = int(np.argmin(moved))
+        if moved[least] > _MOVED:
+            break
+        del bounds[least + 1]
+        parts[least : least + 2] = [_quartiles(seconds[bounds[least] : bounds[least + 1]])]
+    return bounds
+
+
+def _quartiles(seconds: F64) -> F64:
+    """As logarithms."""
+    return np.asarray(np.log(np.maximum(np.percentile(seconds, (25, 50, 75)), 1e-9)))
 
 
 def _levels(seconds: F64, cuts: NDArray[np.intp]) -> F64:
-    """Median step time (s) of each part."""
-    return np.array([np.median(part) for part in np.split(seconds, cuts)])
+    """Level (s) of each part."""
+    return np.array([winsorised_mean(part) for part in np.split(seconds, cuts)])
 
 
-def _block_size(count: int) -> int:
+def block_size(count: int) -> int:
+    """Steps in a block, of so many step times."""
     return max(_LEAST_BLOCK, -(-count // _MOST_BLOCKS))
 
 
@@ -125,87 +179,118 @@ def changes_level(parts: Iterable[F64], count: int) -> bool:
 
 
 def _changes_of_blocks(parts: Iterable[F64], count: int) -> list[int]:
-    """The blocks at which the level changes; see above."""
-    levels = _block_levels(parts, count)
-    return _segment(_smoothed(levels), _scatter(levels)) if len(levels) else []
+    """The blocks before which the level changes; see above."""
+    blocks_of_logs = block_means(parts, count)
+    return best_partition(blocks_of_logs, block_size(count)) if len(blocks_of_logs) else []
 
 
-def _block_levels(parts: Iterable[F64], count: int) -> F64:
-    """Logarithm of the median of each whole block; none if there are too few for a change."""
-    size = _block_size(count)
-    if count // size < 2 * _LEAST_BLOCKS:
+def block_means(parts: Iterable[F64], count: int) -> F64:
+    """Mean logarithm of the winsorised times of each block; none if there are too few for a change."""
+    size = block_size(count)
+    if count < 2 * LEAST_STEPS:
         return np.zeros(0)
-    found: list[F64] = []
-    rest = np.zeros(0)
+    group = size * -(-LEAST_STEPS // size)
+    means: list[F64] = []
+    rest = last = np.zeros(0)
     for part in parts:
         seconds = np.concatenate((rest, part)) if len(rest) else part
-        whole = len(seconds) // size
-        rows, rest = seconds[: whole * size].reshape(whole, size), seconds[whole * size :]
-        for start, stop in blocks(whole, max(BLOCK // size, 1)):  # a median copies what it looks at
-            found.append(np.median(rows[start:stop], axis=1))
-    medians = np.concatenate(found)
-    least = float(medians[medians > 0].min()) if np.any(medians > 0) else 1.0
-    return np.asarray(np.log(np.maximum(medians, least)))
+        whole = len(seconds) // group
+        rows, rest = seconds[: whole * group].reshape(whole, group), seconds[whole * group :]
+        for start, stop in blocks(whole, max(BLOCK // group, 1)):  # to sort is to copy
+            means.append(_means(rows[start:stop], size))
+        if whole:
+            last = rows[-1]
+    whole = len(rest) // size
+    if whole:  # too few to tell which of them are odd: with those before them
+        end = _winsorised(np.concatenate((last, rest))[None, -group:])[0, -len(rest) :][: whole * size]
+        means.append(np.log(end).reshape(whole, size).mean(axis=1))
+    return np.concatenate(means)
 
 
-def _scatter(levels: F64) -> float:
-    """Standard deviation of the blocks around their level, from differences of neighbours; never 0."""
-    return max(float(np.median(np.abs(np.diff(levels)))) * _MAD_TO_SIGMA / math.sqrt(2), _LEAST_SCATTER)
+def _means(rows: F64, size: int) -> F64:
+    """Of groups of steps, one a row: winsorised, as logarithms, block by block."""
+    return np.asarray(np.log(_winsorised(rows)).reshape(-1, size).mean(axis=1))
 
 
-def _smoothed(levels: F64) -> F64:
-    """The running median of three blocks."""
-    padded = np.concatenate((levels[:1], levels, levels[-1:]))
-    return np.asarray(np.median(np.stack((padded[:-2], padded[1:-1], padded[2:])), axis=0))
+def _winsorised(rows: F64) -> F64:
+    """Groups of steps, one a row, each with its longest and shortest quarter cut to the next ones; above 0."""
+    ordered = np.sort(rows, axis=1)
+    cut = rows.shape[1] // _TRIMMED
+    least, most = ordered[:, cut, None], ordered[:, rows.shape[1] - 1 - cut, None]
+    return np.maximum(np.clip(rows, least, most), 1e-9)
 
 
-def _segment(blocks: F64, scatter: float) -> list[int]:
-    """Blocks before which the level changes, by binary segmentation."""
+def long_run_variance(means: F64, size: int) -> float:
+    """Variance a step (of logarithms) that means over many steps have, from how successive ones differ; never 0.
+
+    Differences of neighbours do not see a change of level, but for the one across it. means: of blocks of `size` steps.
+    """
+    widths = {max(round(steps / size), 1) for steps in (LEAST_STEPS, 2 * LEAST_STEPS)}
+    few = max(len(means) // 16, 1)
+    variances = [_LEAST_VARIANCE]
+    for width in {min(width, few) for width in widths}:
+        whole = len(means) // width
+        successive = means[: whole * width].reshape(whole, width).mean(axis=1)
+        scatter = _MAD_TO_SIGMA * float(np.median(np.abs(np.diff(successive)))) if whole > 1 else 0.0
+        variances.append(width * size * scatter**2 / 2)
+    return max(variances)
+
+
+def best_partition(means: F64, size: int) -> list[int]:
+    """Blocks before which a new part begins, where squares and penalties together are least."""
+    count, least = len(means), -(-LEAST_STEPS // size)
+    few = max(_FEW_STEPS / (count * size), 1.0)
+    penalty = few * _PENALTY * long_run_variance(means, size) * math.log(count * size) / size
+    centred = means - means.mean()
+    total, squares = np.append(0.0, np.cumsum(centred)), np.append(0.0, np.cumsum(centred**2))
+    best = np.full(count + 1, np.inf)
+    best[0] = -penalty
+    before = np.zeros(count + 1, dtype=np.intp)
+    places = np.arange(count + 1)
+    for stop in range(least, count + 1):
+        begin = places[: stop - least + 1]
+        costs = best[begin] + penalty + squares[stop] - squares[begin]
+        costs -= (total[stop] - total[begin]) ** 2 / (stop - begin)
+        before[stop] = np.argmin(costs)
+        best[stop] = costs[before[stop]]
     cuts: list[int] = []
-    waiting = [(0, len(blocks))]
-    while waiting:
-        start, stop = waiting.pop()
-        cut = _best_cut(blocks[start:stop], scatter)
-        if cut is not None:
-            cuts.append(start + cut)
-            waiting += [(start, start + cut), (start + cut, stop)]
-    return sorted(cuts)
+    stop = count
+    while before[stop] > 0:
+        stop = int(before[stop])
+        cuts.append(stop)
+    return cuts[::-1]
 
 
-def _best_cut(blocks: F64, scatter: float) -> int | None:
-    """Where a run of blocks is best cut in two; None where no cut stands out."""
-    count = len(blocks)
-    if count < 2 * _LEAST_BLOCKS:
+def drifts(means: F64, size: int) -> tuple[float, float] | None:
+    """The step time (s) at the two ends of a line that rises and fits better than levels do; None where none does.
+    means: of blocks of `size` steps, as logarithms."""
+    count = len(means)
+    if count == 0:
         return None
-    left = np.arange(_LEAST_BLOCKS, count - _LEAST_BLOCKS + 1)
-    total = np.cumsum(blocks - blocks.mean())
-    contrast = np.abs(total[left - 1]) * np.sqrt(count / (left * (count - left)))
-    best = int(np.argmax(contrast))
-    if contrast[best] <= _STANDS_OUT * scatter:
+    place = np.arange(count) - (count - 1) / 2
+    slope = float((place * means).sum() / (place**2).sum())
+    middle, half = float(means.mean()), slope * (count - 1) / 2
+    variance = long_run_variance(means, size)
+    penalty = _PENALTY * variance * math.log(count * size) / size
+    bounds = [0, *best_partition(means, size), count]
+    squares = [float(((means[begin:stop] - means[begin:stop].mean()) ** 2).sum()) for begin, stop in pairwise(bounds)]
+    of_levels = sum(squares) + penalty * (len(bounds) - 2)
+    of_line = float(((means - middle - slope * place) ** 2).sum()) + penalty
+    if slope <= 0 or of_line >= of_levels:
         return None
-    cut = int(left[best])
-    moved = abs(float(np.median(blocks[cut:]) - np.median(blocks[:cut])))
-    return cut if moved > np.log1p(_LEAST_CHANGE) else _inner_cut(blocks, scatter, contrast, left)
-
-
-def _inner_cut(blocks: F64, scatter: float, contrast: F64, left: I64) -> int | None:
-    """A level that moves and comes back in the middle leaves the medians of two halves alike: then a cut counts if the
-    three blocks on either side of it differ."""
-    for best in np.argsort(-contrast)[:8].tolist():
-        cut = int(left[best])
-        near = abs(float(np.median(blocks[cut : cut + _LEAST_BLOCKS]) - np.median(blocks[cut - _LEAST_BLOCKS : cut])))
-        if contrast[best] > _STANDS_OUT * scatter and near > max(np.log1p(_LEAST_CHANGE), _STANDS_OUT * scatter):
-            return cut
-    return None
+    return math.exp(middle - half), math.exp(middle + half)
 
 
 def _place(seconds: F64, before: int, cut: int, after: int) -> int:
-    """The position between two blocks' reach of the cut at which the deviations from both sides' medians are least."""
-    size = _block_size(len(seconds))
-    low, high = np.median(seconds[before:cut]), np.median(seconds[cut:after])
-    start, stop = max(before + 1, cut - 2 * size), min(after - 1, cut + 2 * size)
-    window = seconds[start:stop]
-    gain = np.abs(window - low) - np.abs(window - high)
+    """The position near a cut between two blocks at which the squares of the distances from both sides' levels are
+    least; what lies beyond both sides' middle halves counts as their ends."""
+    size = block_size(len(seconds))
+    left, right = seconds[before:cut], seconds[cut:after]
+    low, high = winsorised_mean(left), winsorised_mean(right)
+    middle = np.percentile(left, (25, 75)), np.percentile(right, (25, 75))
+    start, stop = max(before + 1, cut - _LEAST_MOVE - 2 * size), min(after - 1, cut + _LEAST_MOVE + 2 * size)
+    window = np.clip(seconds[start:stop], np.min(middle), np.max(middle))
+    gain = (window - low) ** 2 - (window - high) ** 2
     return start + int(np.argmin(np.concatenate(([0.0], np.cumsum(gain)))))
 
 
@@ -230,3 +315,13 @@ def _slow_runs(levels: F64, usual: float, bounds: NDArray[np.intp]) -> list[tupl
             runs.append((begin, stop))
         before = level if slow else None
     return runs
+
+
+def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
+    """Time (ns) that slow regimes took beyond the usual step, in kept steps: what was lost is lost anyway."""
+    kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
+    lost = 0.0
+    for regime in regimes:
+        inside = (steps.time >= regime.start_ns) & (steps.end <= regime.end_ns)
+        lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
+    return round(lost * 1e9)

@@ -11,11 +11,13 @@ from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.results import Analysis, StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
 from goodput_cli.analysis.steps.timed import TimedSteps, step_times, timed_steps
-from goodput_cli.analysis.table import column
-from goodput_cli.arrays import F64, blocks
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 
+_TRAINING = (Category.PRODUCTIVE, Category.SLOWDOWN, Category.STALL, Category.WASTED, Category.OTHER)
 _BINS = 12
 _LOG_BINS = 24
 _LOG_SPREAD = 4.0
@@ -36,9 +38,16 @@ class SlowStep:
         name="steps",
         least=1,
     )
-    attempt: int = column("count", "from 1", least=1, people=(1, "attempt"), spare=True)
-    time_ns: int = column("instant", "when it began", name="start", people=(2, "start"), spare=True)
+    attempt: int = column("count", "from 1", least=1, heading="attempt", spare=True)
+    time_ns: int = column("instant", "when it began", name="start", heading="start", spare=True)
     seconds: float = column("number", "per step", least=0)
+    holds: str | None = column(
+        "text",
+        "what most of its time was, where that was no training: a category, or custom_badput_events:LABEL; null: "
+        "nothing that the log names",
+        heading="holds",
+        brief=brief_name,
+    )
     where: str = column("text", "file:line or insertId of its start", name="evidence")
 
 
@@ -70,6 +79,10 @@ class StepReport:
     regimes: tuple[Regime, ...]
     """In time order."""
     histogram: tuple[Bin, ...]
+
+
+SLOW_STEPS = Table("slow_step", "a slow step", columns_of(SlowStep, attribute))
+BINS = Table("bin", "a bin; the last one holds its upper end", columns_of(Bin, attribute))
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
@@ -150,6 +163,7 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
     limit = np.partition(steps.seconds, len(steps) - most)[len(steps) - most]
     slow = np.flatnonzero(steps.seconds >= limit)
     order = slow[np.argsort(-steps.seconds[slow], kind="stable")][:most]
+    held = _held(timeline, steps.time[order], steps.end[order])
     return tuple(
         SlowStep(
             step=int(steps.number[place]),
@@ -157,10 +171,25 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
             attempt=int(steps.attempt[place]) + 1,
             time_ns=int(steps.time[place]),
             seconds=float(steps.seconds[place]),
+            holds=holds,
             where=timeline.table.where(int(steps.row[place])),
         )
-        for place in order.tolist()
+        for place, holds in zip(order.tolist(), held, strict=True)
     )
+
+
+def _held(timeline: Timeline, start: I64, end: I64) -> list[str | None]:
+    """By step, the category that has more of it than training has, and is none of training; None without one."""
+    amounts = timeline.ledger.between(start, end)
+    nothing = np.zeros(len(start), dtype=np.int64)
+    trained = sum((ns for (category, _), ns in amounts.items() if category in _TRAINING), nothing)
+    others = {
+        CATEGORIES[category] if label < 0 else f"{CATEGORIES[category]}:{timeline.table.labels[label]}": ns
+        for (category, label), ns in amounts.items()
+        if category not in _TRAINING
+    }
+    names, columns = list(others), np.array([trained, *others.values()])
+    return [None if row == 0 else names[row - 1] for row in columns.argmax(axis=0).tolist()]
 
 
 def _why_none(timeline: Timeline, start: int, end: int) -> str:

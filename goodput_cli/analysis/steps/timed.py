@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.arrays import F64, I64, Rows, blocks
 
 
@@ -16,7 +17,7 @@ class TimedSteps:
     """Step times in time order: from one record to the next of the same attempt, never across attempts."""
 
     seconds: F64
-    """Seconds per step."""
+    """Seconds per step, without what a clock that was set forward adds."""
     number: I64
     """Step of the record that begins it."""
     count: I64
@@ -42,7 +43,8 @@ def timed_steps(timeline: Timeline, start: int, end: int) -> TimedSteps:
     same = (records.owner[1:] == records.owner[:-1]) & (records.time[:-1] >= start) & (records.time[1:] <= end)
     here = np.flatnonzero(same)
     count = records.number[here + 1] - records.number[here]
-    seconds = (records.time[here + 1] - records.time[here]) / count / 1e9
+    begin, stop = records.time[here], records.time[here + 1]
+    seconds = (stop - begin - excluded_within(begin, stop, timeline.clock_steps)) / count / 1e9
     named = here + timeline.attempts.step_ends
     return TimedSteps(
         seconds,
@@ -72,7 +74,10 @@ def step_time_parts(timeline: Timeline, start: int, end: int) -> Iterator[F64]:
         assert records is not None
         owner, time, number = (column[first : stop + 1] for column in (records.owner, records.time, records.number))
         inside = (owner[1:] == owner[:-1]) & (time[:-1] >= start) & (time[1:] <= end)
-        yield np.diff(time)[inside] / np.diff(number)[inside] / 1e9
+        took = np.diff(time)[inside]
+        if timeline.clock_steps:
+            took -= excluded_within(time[:-1][inside], time[1:][inside], timeline.clock_steps)
+        yield took / np.diff(number)[inside] / 1e9
 
 
 def _most_times(timeline: Timeline) -> int:

@@ -11,8 +11,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.text import plural
-from goodput_cli.vocabulary.when import Anchors, When, parse_when
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.when import Anchors, When, load_zone, parse_when
 
 DISRUPTION_PREFIX = "disruption:"
 STEP_PREFIX = "step:"

@@ -1,29 +1,36 @@
-"""The segments of a window as a `Sheet`, with the raw events between them where they are asked for."""
+"""The segments of a window as a `Sheet` and as an answer, with the raw events between them where they are asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import merge
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
+from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Lazy, Sheet
-from goodput_cli.analysis.table import seen_by, table_rows
-from goodput_cli.analysis.timeline.columns import KINDS, SEGMENT_COLUMNS, Segments, segment_parts
-from goodput_cli.analysis.timeline.rows import SegmentRows, folded
+from goodput_cli.analysis.table import FilledTable, seen_by
+from goodput_cli.analysis.timeline.rows import (
+    EVENTS,
+    KINDS,
+    SEGMENTS,
+    SegmentRows,
+    Segments,
+    event_table,
+    folded,
+    segment_table,
+)
+from goodput_cli.analysis.written import Count, Instant, Optional, written, written_after
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
-from goodput_cli.vocabulary.category_names import brief_name, full_name
+from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, period, plural
-
-if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
 
 TimedRow = tuple[int, tuple[Cell, ...]]
 _EDGE_WORDS = {Edge.POINT: "", Edge.BEGIN: " begins", Edge.END: " ends", Edge.INTERVAL: ""}
@@ -58,8 +65,7 @@ def timeline_sheet(
     )
 
 
-def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> Answer:
-    from goodput_cli.analysis.timeline.answer import timeline_answer  # msgspec: only where JSON is written
+def _answer(analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None) -> object:
 
     return timeline_answer(analysis, rows, window, events)
 
@@ -82,7 +88,7 @@ def _exact_rows(
 
 
 def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRows) -> Iterator[TimedRow]:
-    cells = table_rows(columns, len(rows), lambda: segment_parts(timeline, rows))
+    cells = segment_table(timeline, rows).cells(columns)
     return zip(rows.start.tolist(), cells, strict=True)
 
 
@@ -97,7 +103,7 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
         "lines": Column("evidence", "text", people, lambda part: map(_short_places, part.places)),
     }
     slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
-    tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENT_COLUMNS)}
+    tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENTS.columns)}
     tables["slowdown"] = replace(tables["slowdown"], audience=slow)
     order = (
         "start", "end", "time", "category", "label", "event", "what", "number", "attempt", "steps", "first_step",
@@ -198,3 +204,45 @@ def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
 def _interleaved(segments: Iterable[TimedRow], events: Iterable[TimedRow]) -> list[tuple[Cell, ...]]:
     """Both in time order; of what begins together, the segment first."""
     return [cells for _, cells in merge(segments, events, key=lambda row: row[0])]
+
+
+@written("timeline_window")
+@dataclass(frozen=True)
+class TimelineWindow:
+    """The window that is shown."""
+
+    start_ns: Instant
+    """start of the window"""
+    end_ns: Instant
+    """end of the window"""
+
+    @property
+    @written_after("end_ns")
+    def ns(self) -> Count:
+        """its length"""
+        return self.end_ns - self.start_ns
+
+
+@written("timeline_answer", "goodput timeline --format json", kind="timeline")
+@dataclass(frozen=True, kw_only=True)
+class TimelineAnswer:
+    """The segments of a window, and the events where they were asked for."""
+
+    job: NamedJob
+    window: TimelineWindow
+    segments: Annotated[FilledTable, SEGMENTS]
+    """segments touch, do not overlap and cover the window, unless some were filtered out"""
+    events: Annotated[FilledTable | None, EVENTS, Optional()] = None
+    """with --events only"""
+
+
+def timeline_answer(
+    analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None
+) -> TimelineAnswer:
+    """The segments of the window [start, end) (ns), and the events where they were asked for."""
+    return TimelineAnswer(
+        job=named_job(analysis),
+        window=TimelineWindow(*window),
+        segments=segment_table(analysis.timeline, rows),
+        events=None if events is None else event_table(analysis.table, events),
+    )

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from goodput_cli.analysis.advice.thresholds import AdviceExpression, parse_advice
-from goodput_cli.cli.cost_options import cost_options
-from goodput_cli.cli.options import LENGTH, CommandLine, shared_options, threshold_options
+from goodput_cli.analysis.advice.thresholds import parse_advice
+from goodput_cli.analysis.threshold import Expression
+from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.report.messages import threshold_lines
@@ -73,15 +73,14 @@ def advise(
     death: str,
     spare_seconds: int,
     price: Price | None,
-    thresholds: tuple[AdviceExpression, ...],
+    thresholds: tuple[Expression, ...],
 ) -> int:
     """Say how often to save, and what would buy most goodput.
 
     The job's own log is replayed under other policies, and the answer says how sure it is. SOURCE is as for analyze.
     """
     session = open_sheet_session(line, offers=("chart", "published"))
-    from goodput_cli.analysis.advice.advise import Options
-    from goodput_cli.analysis.advice.job import advise_analysis
+    from goodput_cli.analysis.advice.advise import Options, advise_analysis
     from goodput_cli.analysis.advice.sheet import advice_sheet
     from goodput_cli.analysis.advice.what_if import parse_plan
 

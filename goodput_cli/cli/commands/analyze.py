@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, read_threshold
-from goodput_cli.cli.cost_options import cost_options
-from goodput_cli.cli.options import CommandLine, shared_options, threshold_options, window_options
-from goodput_cli.cli.parameters import GroupedCommand
-from goodput_cli.cli.session import open_session
-from goodput_cli.report.base import load_renderer
+from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
+from goodput_cli.analysis.threshold import Expression
+from goodput_cli.cli.options import CommandLine, cost_options, shared_options, threshold_options, window_options
+from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.session import is_brief, open_session
+from goodput_cli.report.base import Page, load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 
 @click.command(
@@ -39,23 +42,37 @@ if TYPE_CHECKING:
 @window_options
 @cost_options
 @threshold_options(read_threshold, parse_fail_under)
+@option("Out", "--full", is_flag=True, help="On a terminal all of it, not the first screen.")
 def analyze(
     line: CommandLine,
     window: tuple[int, ...],
     every: int | None,
     price: Price | None,
-    thresholds: tuple[ThresholdExpression, ...],
+    thresholds: tuple[Expression, ...],
+    full: bool,
 ) -> int:
     """Put every second of a training job in exactly one category.
 
     SOURCE is a file, a glob, a folder, or - for standard input; .gz is read as it is. Several are merged.
     """
-    session = open_session(line, load_renderer, charts=True)
+    brief = is_brief(line, full=full)
+    session = open_session(line, load_renderer, charts=True, screen=_first_screen if brief else None)
     analysis = session.analyze(thresholds=thresholds, window=window, every=every, price=price)
     return session.finish(
         analysis,
-        analysis.diagnostics,
+        _grave(analysis.diagnostics) if brief else analysis.diagnostics,
         thresholds=analysis.thresholds,
         threshold_lines=lambda with_passes: threshold_lines(analysis.thresholds, with_passes=with_passes),
         cautions=reference_caution(analysis),
     )
+
+
+def _first_screen(analysis: Analysis, page: Page) -> str:
+    from goodput_cli.report.first_screen import first_screen
+
+    return first_screen(analysis, page)
+
+
+def _grave(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Errors: the first screen only says how many others there are."""
+    return [one for one in diagnostics if one.severity == "error"]

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.console import write_output
+from goodput_cli.cli.console import jobs_progress, write_output
+from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, shared_options
-from goodput_cli.cli.outputs import writable
+from goodput_cli.cli.outputs import replaces, writable
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.progress import jobs_progress
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.whole_file import write_whole
@@ -60,20 +59,14 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     SOURCE is as for analyze. Checks every job in the logs, unless --job-name picks one.
     """
     if suggest or explain is not None:
-        files = [writable(Path(name), line.sources, line.output.force) for name in line.output.output]
-        text = _help_with_mappings(line, explain)
-        for file in files:
-            write_whole(file, text, force=line.output.force)
-        if not files:
-            write_output(text)
-        return 0
+        return _help_with_mappings(line, explain)
     session = open_sheet_session(line)
     rejects_file = None if rejects is None else _rejects_file(line, rejects)
-    from goodput_cli.analysis.check.sheet import check_sheet
+    from goodput_cli.analysis.check.check import check_sheet
     from goodput_cli.analysis.pick import no_events
     from goodput_cli.api.check import check as check_logs
     from goodput_cli.api.mapping import REJECTS
-    from goodput_cli.report.formats.csv import csv_text
+    from goodput_cli.report.csv import csv_text
 
     with ExitStack() as stack:
         stdin = stack.enter_context(_kept(session.stdin)) if session.stdin and line.library.get("mapping") else None
@@ -90,12 +83,12 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     if mapped is not None:
         sheet = replace(sheet, sections=(*sheet.sections, *mapped.sheets))
         if rejects_file is not None:
-            write_whole(rejects_file, csv_text(REJECTS, mapped.rejects), force=line.output.force)
+            write_whole(rejects_file, csv_text(REJECTS, mapped.rejects), force=replaces(line.output.force))
     session.finish(sheet)
     if mapped is not None and not mapped.finds_steps:
         raise ProblemsFound(f"{' and '.join(map(safe, line.mappings))}: no rule found a step in these logs")
     if report.jobs == 0:
-        raise no_events(report.findings)
+        raise no_events(report.findings, report.observations)
     failed = bool(report.findings) if line.strict else report.has_problems
     return ProblemsFound.exit_code if failed else 0
 
@@ -130,16 +123,30 @@ def _rejects_file(line: CommandLine, name: str) -> Path:
     """Where refused lines are written, checked before anything is read."""
     if not line.library.get("mapping"):
         raise UsageError("--rejects writes what the rules of a mapping refuse; name one with --mapping")
-    return writable(Path(name), line.sources, line.output.force)
+    return writable(Path(name), line.sources, replaces(line.output.force))
 
 
-def _help_with_mappings(line: CommandLine, place: str | None) -> str:
-    """A drafted mapping, or everything about one line."""
-    from goodput_cli.api.mapping import explain_line, suggest_mapping
+def _help_with_mappings(line: CommandLine, explain: str | None) -> int:
+    """Write a drafted mapping, or everything about one line; 5 if the draft cannot be used."""
+    files = [writable(Path(name), line.sources, replaces(line.output.force)) for name in line.output.output]
+    text, refused = _text_about_mappings(line, explain)
+    for file in files:
+        write_whole(file, text, force=replaces(line.output.force))
+    if not files:
+        write_output(text)
+    for reason in refused:
+        click.echo(f"Error: no draft that can be used: {safe(reason)}", err=True)
+    return 5 if refused else 0
+
+
+def _text_about_mappings(line: CommandLine, place: str | None) -> tuple[str, tuple[str, ...]]:
+    """A drafted mapping and why it cannot be used, or everything about one line."""
+    from goodput_cli.api.mapping import draft_mapping, explain_line
     from goodput_cli.vocabulary.text import safe_lines
 
     if place is not None:
-        return safe_lines(explain_line(place, line.library.get("mapping") or ()))
+        return safe_lines(explain_line(place, line.library.get("mapping") or ())), ()
     if len(line.sources) != 1:
         raise UsageError("--suggest drafts a mapping of one SOURCE; name one text")
-    return suggest_mapping(line.sources[0])
+    draft = draft_mapping(line.sources[0])
+    return draft.text, draft.refused

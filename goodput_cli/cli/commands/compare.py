@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.compare.thresholds import ChangeExpression, parse_change
-from goodput_cli.api.options import SharedOptions
-from goodput_cli.cli.completion import FILE
+from goodput_cli.analysis.compare.thresholds import parse_change
+from goodput_cli.analysis.threshold import Expression
+from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, shared_options, threshold_options
 from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
+
+if TYPE_CHECKING:
+    from goodput_cli.api.keywords import SharedOptions
 
 
 @click.command(
@@ -32,7 +36,10 @@ from goodput_cli.cli.session import open_sheet_session
     one for --job-name and --run.
     EXPR is NAME:CHANGE[UNIT]: goodput:-2pp (fell by more than 2 points),
     steps.p99:+10% (rose by more than a tenth), mean_downtime:+5m, disruptions:+2;
-    each is judged for every side against the baseline.""",
+    each is judged for every side against the baseline. work_time is the window over the
+    kept steps; a difference below 2 %, or inside the range that step times vary by within
+    the runs, is none and passes work_time:+3%; other gates say so, and fail. What differs
+    from night to night is in no range of two runs.""",
 )
 @shared_options(
     several={
@@ -48,12 +55,13 @@ def compare(
     line: CommandLine,
     job_name: tuple[str, ...],
     run: tuple[str, ...],
-    thresholds: tuple[ChangeExpression, ...],
+    thresholds: tuple[Expression, ...],
     baseline: str | None,
 ) -> int:
     """Show runs side by side, and what made the difference.
 
-    The first SOURCE is the baseline. Goodput's rise or fall is told category by category, in points that add up.
+    The first SOURCE is the baseline. What the same work took comes first, then goodput's rise or fall, category by
+    category, in points that add up.
     """
     named = line.sources if baseline is None or baseline in line.sources else (*line.sources, baseline)
     session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart",))

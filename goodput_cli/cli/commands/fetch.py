@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from goodput_cli.cli.console import print_message, print_messages, print_safely
+from goodput_cli.cli.console import print_message, print_messages, print_safely, reading_progress
 from goodput_cli.cli.options import CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.progress import reading_progress
-from goodput_cli.cli.remarks import Verbosity, remarks
-from goodput_cli.cli.session import CLOUD_LOGGING
+from goodput_cli.cli.session import CLOUD_LOGGING, Verbosity, remarks
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound
 from goodput_cli.vocabulary.text import plural, safe
+
+if TYPE_CHECKING:
+    from goodput_cli.api.keywords import FetchOptions
 
 _OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name")
 """Options that say how lines are understood: a snapshot keeps them as they are."""
@@ -42,10 +43,9 @@ def fetch(line: CommandLine, output: str, update: bool, force: bool, quiet: bool
     SOURCE is anything that analyze reads; with none, the job's log in Cloud Logging. A manifest beside the file says
     what it holds. Analysing it gives the same answer as its sources.
     """
-    from goodput_cli.api.fetch import FetchOptions
     from goodput_cli.api.fetch import fetch as fetch_logs
 
-    options = cast(FetchOptions, dict(line.library))
+    options = cast("FetchOptions", dict(line.library))
     sources = _sources(list(line.sources), options.get("job_name"), update=update)
     with reading_progress(wanted=not (quiet or no_progress), then="writing") as progress:
         options |= {"progress": progress, "notice": None if quiet else print_safely}

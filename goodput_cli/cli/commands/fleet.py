@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from goodput_cli.cli.completion import FILE
-from goodput_cli.cli.console import write_output
+from goodput_cli.analysis.threshold import Expression
+from goodput_cli.cli.console import print_messages, waiting, write_output
+from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
-from goodput_cli.cli.outputs import DEFAULT_FORMAT
+from goodput_cli.cli.outputs import DEFAULT_FORMAT, start_to_draw
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.session import open_session
+from goodput_cli.cli.session import Session, open_session
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.fleet.grouping import RUN, Grouping
 from goodput_cli.fleet.passes.engine import Workers
-from goodput_cli.fleet.question import Tables
-from goodput_cli.fleet.totals.thresholds import FleetThreshold, parse_fleet_fail_under, parse_fleet_threshold
+from goodput_cli.fleet.question import RUN, Grouping, Tables
+from goodput_cli.fleet.totals.thresholds import parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 from goodput_cli.report.messages import threshold_lines
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+    from goodput_cli.analysis.sheet import Sheet
+    from goodput_cli.fleet.report.rows import RunLine
+    from goodput_cli.fleet.report.sheet import FleetSheet
 
 
 @click.command(
@@ -31,12 +38,14 @@ from goodput_cli.report.messages import threshold_lines
       goodput fleet logs/ --labels labels.csv --by team --by cluster,week
       goodput fleet logs/ --accelerators 256 --price-per-hour 2.50 --last 28d
       goodput fleet logs/ --store results/ --workers 8 -o fleet.html
+      goodput fleet logs/ --store results/ -o site/
       goodput fleet logs/ --labels labels.csv --fail-if 'any(team):goodput<70'
 
     \b
     Goodput is by chip time: accelerators x time. Where nobody says how many a run
     holds, it is by time alone, and the report says so. Times are absolute: they
-    hold for all jobs. docs/fleet.md defines every number.""",
+    hold for all jobs. -o with a / at its end writes a site: a page for all, and one
+    a run. docs/fleet.md defines every number.""",
 )
 @shared_options(
     leave_out=("run",),
@@ -53,7 +62,7 @@ def fleet(
     job_name: tuple[str, ...],
     grouping: Grouping,
     tables: Tables,
-    thresholds: tuple[FleetThreshold, ...],
+    thresholds: tuple[Expression, ...],
     workers: Workers,
     store: str | None,
     plan: bool,
@@ -64,7 +73,8 @@ def fleet(
     """
     if plan and (line.output.output or line.output.format_ not in (None, DEFAULT_FORMAT)):
         raise UsageError("--plan reads nothing and has sentences for a person alone: leave out --output and --format")
-    session = open_session(line, load_fleet_renderer, charts=True)
+    sites = tuple(one for one in line.output.output if one.endswith("/"))
+    session = _open(line, sites)
     from goodput_cli.api.options import split
     from goodput_cli.fleet.question import FleetQuestion
     from goodput_cli.fleet.run import fleet_plan, report_on
@@ -79,8 +89,11 @@ def fleet(
         question = FleetQuestion(_with_groups_of(grouping, thresholds), *split(options), job_name)
         report = report_on(question, session.sources, tables, workers, None if store is None else Path(store))
     judged = evaluate_fleet(thresholds, report)
+    sheet = fleet_sheet(report, judged)
+    for site in sites:
+        _write_site(Path(site), sheet, session, grouping)
     code = session.finish(
-        fleet_sheet(report, judged),
+        sheet,
         report.diagnostics,
         thresholds=judged,
         threshold_lines=lambda with_passes: threshold_lines(judged, with_passes=with_passes),
@@ -88,6 +101,47 @@ def fleet(
     return code or (ProblemsFound.exit_code if line.strict and not report.complete else 0)
 
 
-def _with_groups_of(grouping: Grouping, thresholds: Sequence[FleetThreshold]) -> Grouping:
+def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
+    """The session, with what goes into files; a site alone leaves standard output empty, as any file does."""
+    files = tuple(one for one in line.output.output if one not in sites)
+    session = open_session(replace(line, output=replace(line.output, output=files)), load_fleet_renderer, charts=True)
+    if not sites:
+        return session
+    from goodput_cli.report.html.site import check_folder
+
+    for site in sites:
+        check_folder(Path(site))
+    start_to_draw()
+    silent = line.output.format_ is None
+    return replace(session, outputs=replace(session.outputs, stdout=None)) if silent else session
+
+
+def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], grouping: Grouping) -> None:
+    """The pages of the fleet and of its runs; what was done is said."""
+    from goodput_cli.api.analyze import analyze
+    from goodput_cli.fleet.store.results import code_version
+    from goodput_cli.report.html.site import write_site
+    from goodput_cli.sources.base import ReadContext, list_documents
+
+    of_runs = {name: value for name, value in session.options.items() if name not in ("start", "end", "stdin")}
+    price = None if grouping.price_per_hour is None else float(grouping.price_per_hour)
+
+    def analysis_of(row: RunLine) -> Analysis:
+        held = row.accelerators
+        options: dict[str, Any] = {**of_runs, "job_name": row.job, "run": row.run if row.run and row.runs > 1 else None}
+        if held is not None:
+            options |= {"accelerators": held, "price_per_hour": price}
+        return analyze(row.documents, **options)
+
+    listed = list_documents(session.sources, ReadContext(lambda _: None))
+    versions = {one.uri: one.version for document in listed for one in (document, *document.parts)}
+    made_by = f"{code_version()} {price} {sorted((name, str(value)) for name, value in of_runs.items())}"
+    with waiting("pages of runs are drawn", wanted=session.shows_progress):
+        written = write_site(folder, sheet, analysis_of, versions, made_by)
+    if not session.volume.quiet:
+        print_messages([f"{folder}/: {written}", *written.failed])
+
+
+def _with_groups_of(grouping: Grouping, thresholds: Sequence[Expression]) -> Grouping:
     """With the tables whose groups are judged."""
-    return replace(grouping, by=tuple(dict.fromkeys((*grouping.by, *(one.dims for one in thresholds if one.dims)))))
+    return replace(grouping, by=tuple(dict.fromkeys((*grouping.by, *(one.each for one in thresholds if one.each)))))

@@ -11,7 +11,7 @@ from goodput_cli.cli.parameters import GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.jobs.summarise import SortKey
+    from goodput_cli.analysis.jobs import SortKey
 
 _SORT_KEYS = ("start", "name", "goodput", "events", "length")
 
@@ -46,7 +46,7 @@ def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
     SOURCE is as for analyze; a folder may hold thousands of jobs.
     """
     session = open_sheet_session(line)
-    from goodput_cli.analysis.jobs.sheet import jobs_sheet
+    from goodput_cli.analysis.jobs import jobs_sheet
     from goodput_cli.fleet.jobs import jobs as list_jobs
 
     with session.reading(then="") as options:

@@ -11,23 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.analysis.goodput.thresholds import ThresholdExpression, parse_fail_under, read_threshold
-from goodput_cli.cli.console import print_messages, print_safely
-from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
+from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
+from goodput_cli.analysis.threshold import Expression
+from goodput_cli.cli.console import print_messages, print_safely, raise_again, raise_what_was_lost
 from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.remarks import Once, Verbosity, remarks
-from goodput_cli.cli.session import sources_of
+from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.monitor.plan import MONITOR, Plan
 from goodput_cli.report.messages import threshold_lines
 
 if TYPE_CHECKING:
-    from goodput_cli.api.options import JobOptions
-    from goodput_cli.monitor.health import Health
-    from goodput_cli.monitor.target_workers import TargetWorker
-    from goodput_cli.monitor.targets.base import Address
+    from goodput_cli.api.keywords import JobOptions
+    from goodput_cli.monitor.targets.base import Address, Health
+    from goodput_cli.monitor.workers import TargetWorker
 
 
 def _target(text: str) -> Address:
@@ -77,7 +75,7 @@ def monitor(
     nice: int,
     parent: int | None,
     history: tuple[str, ...],
-    thresholds: tuple[ThresholdExpression, ...],
+    thresholds: tuple[Expression, ...],
     gcm_location: str | None,
     gcm_accelerator: str | None,
     gcm_replica: str,
@@ -96,9 +94,8 @@ def monitor(
     with suppress(OSError):
         os.nice(nice)
     from goodput_cli.api.watch import Watched
-    from goodput_cli.monitor.health import Health
-    from goodput_cli.monitor.run import Monitor
-    from goodput_cli.monitor.stop import Stop
+    from goodput_cli.monitor.run import Monitor, Stop
+    from goodput_cli.monitor.targets.base import Health
 
     plan = replace(plan, thresholds=thresholds)
     options: JobOptions = {**line.library, "notice": print_safely, "as_of": "now"}
@@ -140,9 +137,9 @@ def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
 ) -> list[TargetWorker]:
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
-    from goodput_cli.monitor.target_workers import TargetWorker
     from goodput_cli.monitor.targets.base import MonitorContext, open_target
+    from goodput_cli.monitor.workers import TargetWorker
 
     place = MonitorContext(health, interval, job_name, labels, print_safely)
-    opened = [(address.text, open_target(address, place)) for address in targets]
+    opened = [(address.shown, open_target(address, place)) for address in targets]
     return [TargetWorker(name, target, health, print_safely) for name, target in opened]

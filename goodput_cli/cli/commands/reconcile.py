@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import click
 
-from goodput_cli.cli.console import print_safely
+from goodput_cli.cli.console import print_safely, waiting
 from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
 from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.progress import waiting
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
@@ -46,10 +45,10 @@ def reconcile(line: CommandLine, timeout: int) -> int:
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.reconcile.checkpoints_sheet import reconcile_checkpoints_sheet
-    from goodput_cli.analysis.reconcile.reconcile import Reconciliation
-    from goodput_cli.analysis.reconcile.run import SLOW_EVENTS, is_checkpoint_log, reconcile_job
-    from goodput_cli.analysis.reconcile.sheet import reconcile_sheet
+    from goodput_cli.compat.api import SLOW_EVENTS, is_checkpoint_log, reconcile_job
+    from goodput_cli.compat.checkpoints import reconcile_checkpoints_sheet
+    from goodput_cli.compat.reconcile import Reconciliation
+    from goodput_cli.compat.sheet import reconcile_sheet
 
     events = len(analysis.timeline.ordered.original)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.volume.quiet:

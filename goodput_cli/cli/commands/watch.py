@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.console import page_of_terminal, print_messages, print_safely, write_output
-from goodput_cli.cli.interrupts import raise_again, raise_what_was_lost
+from goodput_cli.cli.console import (
+    page_of_terminal,
+    print_messages,
+    print_safely,
+    raise_again,
+    raise_what_was_lost,
+    write_output,
+)
 from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
-from goodput_cli.cli.remarks import Once, Verbosity, remarks
-from goodput_cli.cli.session import sources_of
+from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
@@ -26,7 +31,7 @@ from goodput_cli.vocabulary.amounts import bounded
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 if TYPE_CHECKING:
-    from goodput_cli.api.options import JobOptions
+    from goodput_cli.api.keywords import JobOptions
     from goodput_cli.api.watch import Update
 
 _ENTER, _LEAVE, _HOME, _CLEAR_LINE, _CLEAR_REST = "\x1b[?1049h", "\x1b[?1049l", "\x1b[H", "\x1b[K", "\x1b[J"
@@ -121,15 +126,14 @@ def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
 @contextmanager
 def _screen(notices: Iterable[str], named: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     """Updates in place, on the other screen of the terminal; the last one stays when it is left."""
-    from goodput_cli.report.formats.table import render
-
+    render = load_renderer("table")
     last, below = "", f"watching {safe(named)}; Ctrl-C ends"
 
     def show(update: Update) -> bool:
         nonlocal last
         page = page_of_terminal()
         analysis = update.analysis
-        last = render(analysis, page) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
+        last = str(render(analysis, page)) if analysis is not None else f"Waiting: {safe_lines(update.waiting)}\n"
         findings = [] if quiet or analysis is None else list(diagnostic_lines(analysis.diagnostics))
         write_output(_frame(f"{last}\n" + "\n".join(findings), "\n".join([*map(safe_lines, notices), below])))
         return True

@@ -27,9 +27,15 @@ READING: dict[str, Code] = {
     ),
     "damaged_store_part": Code(
         "warning",
-        "A part of the store of `goodput fleet` cannot be read.",
+        "A file of the store of `goodput fleet` is not as it was written, or cannot be read.",
         "None: what it held is read and accounted for again.",
-        "Look at the disk; the part may be deleted.",
+        "Look at the disk; the file is put away, and nothing else is to be done.",
+    ),
+    "empty_logs": Code(
+        "info",
+        "Logs in which no line stands, beside others that `goodput jobs` lists.",
+        "None: they hold no job that could be listed.",
+        "See whether their jobs have started, and whether they write where you look.",
     ),
     "unused_label_rows": Code(
         "info",
@@ -48,6 +54,12 @@ READING: dict[str, Code] = {
         "A packed file ends or breaks before its end.",
         "Everything before the break counts, what came after is lost: the job may seem to end too early.",
         "Fetch the file again, or wait until its writer has closed it.",
+    ),
+    "line_too_long": Code(
+        "error",
+        "A line is longer than --longest-line says (16 MiB).",
+        "What the line has beyond that is left out, and it is most likely no record any more.",
+        "Look at what was written there; if it is a log, say --longest-line.",
     ),
     "object_replaced": Code(
         "warning",
@@ -114,7 +126,8 @@ READING: dict[str, Code] = {
     "clock_step": Code(
         "warning",
         "The recorder says that the clock of its machine was set while the job ran.",
-        "None within the attempt, whose stamps do not go back; the time to the next attempt may be off by the step.",
+        "What a clock set forward skipped is `excluded`. One set back changes nothing within the attempt, whose stamps "
+        "do not go back; the time to the next attempt may be off by the step.",
         "Let the machine set its clock before jobs start; compare the downtime beside it with another host's.",
     ),
     "format_plugin_failed": Code(

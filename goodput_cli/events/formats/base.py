@@ -13,15 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
-from goodput_cli.diagnostics.collector import DiagnosticCollector
-from goodput_cli.diagnostics.diagnostic import MAX_PLACES
-from goodput_cli.events.columnar.columns import Columns
-from goodput_cli.events.columnar.numbers import Numerals
-from goodput_cli.events.details import Details
+from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
+from goodput_cli.events.columnar.columns import Columns, Numerals
+from goodput_cli.events.details import Details, Interner
 from goodput_cli.events.growing import constant
-from goodput_cli.events.interner import Interner
-from goodput_cli.events.measured import Measurements
-from goodput_cli.events.rows import Origin, RowBuilder
+from goodput_cli.events.rows import Measurements, Origin, RowBuilder
 from goodput_cli.events.text.parts import Collector
 from goodput_cli.events.timestamps.entry_zones import EntryZones
 from goodput_cli.events.timestamps.iso import TimestampReader
@@ -199,3 +195,12 @@ class Traits:
             return self.job_of(records)
         same = records.same(self.job_key)
         return same if isinstance(same, str) and same else [one.get(self.job_key, "") for one in records.records]
+
+
+def labels_of(entry: Entry) -> Mapping[str, Any]:
+    """The labels of the resource of an entry of metrics; none of any other."""
+    resource = entry.get("resource")
+    if not isinstance(resource, dict) or resource.get("type") != "generic_node":
+        return {}
+    labels = resource.get("labels")
+    return labels if isinstance(labels, dict) else {}

@@ -10,17 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from goodput_cli.arrays import Mask
-from goodput_cli.events.formats.base import Entry, Output, Records
-
-NAME = "mldiagnostics"
-VALUES, STEP, CONFIGS = "values", "step_index", "userConfigs"
-UNIT, PROCESS, HOST = "unit", "process_index", "hostname"
+from goodput_cli.events.formats.base import Entry, Output, Records, labels_of
+from goodput_cli.events.formats.fields import CONFIGS, HOST, PROCESS, RUNS, STEP, UNIT, VALUES
 
 
 class MlDiagnostics:
     """Reads metrics of google-cloud-mldiagnostics from entries of Cloud Logging."""
 
-    name = NAME
+    name = RUNS
     keys = frozenset({VALUES, STEP, CONFIGS, UNIT, PROCESS, HOST, "accelerator_type", "accelerator_labels"})
 
     def __init__(self) -> None:
@@ -41,19 +38,10 @@ class MlDiagnostics:
 
     def job_of(self, _records: Records) -> str:
         """Told by the runs of the whole log."""
-        return NAME
+        return RUNS
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Marks of the runs, and what was measured."""
-        from goodput_cli.events.text.programs.metric_entries import collect  # few logs hold any
+        from goodput_cli.events.text.entries import collect_metrics  # few logs hold any
 
-        return collect(records, output, self._alive)
-
-
-def labels_of(entry: Entry) -> Mapping[str, Any]:
-    """The labels of the resource of an entry of metrics; none of any other."""
-    resource = entry.get("resource")
-    if not isinstance(resource, dict) or resource.get("type") != "generic_node":
-        return {}
-    labels = resource.get("labels")
-    return labels if isinstance(labels, dict) else {}
+        return collect_metrics(records, output, self._alive)

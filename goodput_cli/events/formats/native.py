@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask, Rows
-from goodput_cli.events.formats import named_events
+from goodput_cli.events.formats import resiliency as named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
+from goodput_cli.events.schema import CLOCK_STEP, NO_STEP, NONE, PREEMPTED, Edge, Kind
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, RUN_ID, STEP, TIME
 from goodput_cli.vocabulary.text import safe
@@ -23,6 +23,10 @@ _KINDS |= {"heartbeat": Kind.HEARTBEAT, _NOTICE: Kind.HEARTBEAT}
 _SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
 """Events that are known and make no row."""
 _DROPPED, _CLOCK_STEP, _METRICS = "dropped", "clock_step", "metrics"
+_LONGEST_STEP = 1e9
+"""s; what is longer is no time that a clock was set by."""
+_HOST = "host"
+_DEATHS = ("crashed", "terminated")
 _NO_METRICS = {JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK}
 
 
@@ -44,6 +48,10 @@ class Native:
         """A row per record that says when something happened to the job."""
         kind = named_events.codes(records, EVENT, _KINDS)
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
+        for record in records.records if _HOST in records.keys else ():
+            output.texts.nodes[records.origin.source, whole_number(record.get(RANK))] = str(record[_HOST] or "")
+        forward = _forward_steps(records)
+        kind[list(forward)] = Kind.HEARTBEAT
         known = kind != named_events.UNKNOWN
         named_events.report_unknown(records, EVENT, ~known & ~silent, output)
         for at in np.flatnonzero(silent).tolist():
@@ -63,8 +71,41 @@ class Native:
         rank = named_events.ranks(records, RANK, output)
         notice = named_events.codes(records, EVENT, {_NOTICE: 0}) == 0
         detail = np.where(notice, output.details.code(PREEMPTED) if notice.any() else NONE, NONE).astype(np.int32)
+        for at, ns in forward.items():
+            detail[at] = output.details.code(((CLOCK_STEP, ns),))
         output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
+        _say_why(records, time, output)
         return records.every()
+
+
+def _say_why(records: Records, time: I64, output: Output) -> None:
+    """What the recorder says of a death beside that it came: a reason, of a rank on a host."""
+    if REASON not in records.keys:
+        return
+    from goodput_cli.events.recorded import recorded  # few logs tell of deaths
+    from goodput_cli.events.text.parts import TextPart
+
+    seen = []
+    for at, record in enumerate(records.records):
+        if record[EVENT] in _DEATHS and isinstance(record[REASON], str):
+            rank = whole_number(record.get(RANK))
+            host = output.texts.nodes.get((records.origin.source, rank), "")
+            job, line = str(record.get(JOB_NAME, "")), int(records.origin.line[at])
+            one = recorded(record[REASON], line, int(time[at]), rank, host, job)
+            seen += [one] if one is not None else []
+    if seen:
+        output.texts.add(records.origin.source, TextPart(seen=seen))
+
+
+def _forward_steps(records: Records) -> dict[int, int]:
+    """By how much (ns) the clock was set forward, by the positions of the records that say so. The clock of a process
+    that writes no steps is not that of the job."""
+    steps: dict[int, int] = {}
+    for at, record in enumerate(records.records if "seconds" in records.keys else ()):
+        seconds = number(record.get("seconds")) if record[EVENT] == _CLOCK_STEP else None
+        if seconds is not None and 0 < seconds < _LONGEST_STEP and not whole_number(record.get(RANK)):
+            steps[at] = round(seconds * 10**6) * 1000
+    return steps
 
 
 def _report(records: Records, at: int, output: Output) -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import REFERENCE_LIBRARY, Edge, Kind
+from goodput_cli.events.schema import BETWEEN_STEPS, NONE, REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.events.values import whole_number
 
 
@@ -47,6 +48,7 @@ _STEP, _STEP_TIME = "step_count", "step_start_time"
 _SLICES = ("active_slices", "total_slices", "available_slices")
 _SLICES_TIME = "elastic_slice_counts_timestamp"
 _SCALE_UP = "SCALE_UP"
+_BETWEEN = "between_steps"
 _TIME_KEYS = frozenset(fact.time_key for fact in _FACTS) | {_STEP_TIME, _SLICES_TIME}
 
 
@@ -55,7 +57,7 @@ class Recorder:
 
     name = "recorder"
     other_system = REFERENCE_LIBRARY
-    keys = _TIME_KEYS | {JOB_NAME, _STEP, _CUSTOM_TYPE, _ELASTIC_TYPE, *_SLICES}
+    keys = _TIME_KEYS | {JOB_NAME, _STEP, _CUSTOM_TYPE, _ELASTIC_TYPE, *_SLICES, _BETWEEN}
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """A record with at least one of the times."""
@@ -76,13 +78,21 @@ class Recorder:
 def _add_fact(fact: _Fact, records: Records, output: Output) -> None:
     time, good = output.times(records, fact.time_key)
     if fact.label_key is None:
-        output.rows.add(records.origin, good, fact.kind, fact.edge, time)
+        between = (fact.kind, fact.edge) == (Kind.DATA, Edge.BEGIN) and _BETWEEN in records.keys
+        detail = _between_steps(records, output) if between else None
+        output.rows.add(records.origin, good, fact.kind, fact.edge, time, detail=detail)
         return
     label, named = output.names(records, fact.label_key)
     kind: Kind | np.ndarray = fact.kind
     if fact.kind is Kind.ELASTIC_DOWN:
         kind = _elastic_kinds(records, fact.label_key)
     output.rows.add(records.origin, good & named, kind, fact.edge, time, label=label)
+
+
+def _between_steps(records: Records, output: Output) -> NDArray[np.int32]:
+    """The detail of each load: whether it kept training waiting between two steps."""
+    said = np.array([record.get(_BETWEEN) is True for record in records.records], dtype=bool)
+    return np.where(said, output.details.code(BETWEEN_STEPS) if said.any() else NONE, NONE).astype(np.int32)
 
 
 def _elastic_kinds(records: Records, key: str) -> np.ndarray:

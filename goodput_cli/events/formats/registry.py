@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import Format
 from goodput_cli.events.formats.mldiagnostics import MlDiagnostics
 from goodput_cli.events.formats.native import Native
@@ -15,9 +15,12 @@ from goodput_cli.events.formats.recorder import Recorder
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.events.formats.sacct import Sacct
 from goodput_cli.events.formats.timeless import Timeless
+from goodput_cli.events.formats.tracked import TRACKED
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
-BUILT_IN: tuple[Callable[[], Format], ...] = (Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Timeless)
+BUILT_IN: tuple[Callable[[], Format], ...] = (
+    Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Timeless, *TRACKED,
+)  # fmt: skip
 """A row each; of two that recognise a record, the first reads it."""
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.formats.fields import SACCT
 
-NAME = "sacct"
 HEADER = frozenset({"JobID", "State", "Start"})
 DELIMITERS = ("|", ",")
 
@@ -19,7 +19,7 @@ DELIMITERS = ("|", ",")
 class Sacct:
     """Reads the rows that Slurm's `sacct -P` prints."""
 
-    name = NAME
+    name = SACCT
     keys = HEADER
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
@@ -32,11 +32,11 @@ class Sacct:
 
     def job_of(self, _records: Records) -> str:
         """Told by files, as those of text are."""
-        return NAME
+        return SACCT
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Marks of allocations; steps of a job (`812.batch`) are parts of it."""
-        from goodput_cli.events.text.programs.allocations import collect  # few logs hold any
+        from goodput_cli.events.text.entries import collect_allocations  # few logs hold any
 
-        collect(records, output)
+        collect_allocations(records, output)
         return records.every()

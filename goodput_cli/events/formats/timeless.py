@@ -1,9 +1,10 @@
-"""Files of trainers that hold no times (`trainer_state.json`, metrics.csv, MaxText's metrics): recognised only to say
-which other file to use."""
+"""Files of trainers that hold no times (`trainer_state.json`, metrics.csv, results.csv of older Ultralytics, Keras'
+CSVLogger, MaxText's metrics): recognised only to say which other file to use."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from goodput_cli.arrays import Mask
@@ -12,12 +13,17 @@ from goodput_cli.events.formats.base import Output, Records
 COLUMNS = frozenset({"epoch", "step"})
 """Of Lightning's metrics.csv, beside the metrics."""
 _STATE = frozenset({"log_history", "global_step"})
+_ULTRALYTICS = frozenset({"epoch", "lr/pg0"})
+_KERAS = frozenset({"epoch", "loss"})
 _MAXTEXT = frozenset({"perf/step_time_seconds", "run_name"})
 _INSTEAD = {
     _STATE: "the state of Hugging Face's trainer holds no time; name its TensorBoard folder instead (runs/, with "
     "report_to='tensorboard'), or use the callback of goodput's recorder",
+    _ULTRALYTICS: "results.csv of this version of Ultralytics holds no time (newer ones have a column `time`); name "
+    "its TensorBoard folder instead, or its text",
     COLUMNS: "a metrics.csv of Lightning holds no time; name its TensorBoard folder instead (lightning_logs/), or use "
     "the callback of goodput's recorder",
+    _KERAS: "a table of Keras' CSVLogger holds no time; name the folder of its TensorBoard callback instead",
     _MAXTEXT: "MaxText's metrics file holds no time; name its stdout, its TensorBoard folder or its Cloud Logging "
     "instead",
 }
@@ -50,4 +56,17 @@ class Timeless:
 
 
 def _kind(record: Mapping[str, Any]) -> frozenset[str] | None:
-    return next((keys for keys in _INSTEAD if keys <= record.keys()), None)
+    return kind_of(record.keys())
+
+
+_TIMED = re.compile(r"time|elapsed|second|stamp|date|clock", re.IGNORECASE)
+_COUNTED = re.compile(r"step|iter|batch", re.IGNORECASE)
+
+
+def kind_of(names: Iterable[str]) -> frozenset[str] | None:
+    """The kind of a file whose records or columns have these names; None for no such kind."""
+    names = frozenset(names)
+    found = next((keys for keys in _INSTEAD if keys <= names), None)
+    if found in (COLUMNS, _ULTRALYTICS, _KERAS) and any(map(_TIMED.search, names)):
+        return None
+    return None if found == _KERAS and any(map(_COUNTED.search, names)) else found

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.mappings.clocks import ClockError, check_format
 from goodput_cli.events.mappings.declared import (
     AMOUNTS,
     FIELDS,
@@ -20,14 +19,15 @@ from goodput_cli.events.mappings.declared import (
     JobName,
     Time,
 )
+from goodput_cli.events.mappings.fields import ClockError, check_format
 from goodput_cli.events.mappings.places import Place, TomlFile
 from goodput_cli.events.mappings.tables import Table
 from goodput_cli.events.text.marks import What
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.when import load_zone
 
 EVENTS = tuple(what.value for what in What)
 _EDGES = ("point", "begin", "end")
-_TOP = ("name", "job", "zone", "steps", "time", "rule", "sample", "csv", "split")
+_TOP = ("name", "job", "zone", "steps", "time", "rule", "sample", "csv", "split", "assumed")
 _RULE = (
     "event", "line", "regex", "keys", "where", "step", "epoch", "each", "took", "elapsed", "time", "edge", "begins",
     "label", "also", "slow", "once",
@@ -93,6 +93,7 @@ def declared(table: Table) -> Declared:
         table.one_of("steps", STEPS),
         _delimiter(table),
         _split(table),
+        _assumed(table),
     )
 
 
@@ -111,6 +112,13 @@ def _split(table: Table) -> bool:
     if split is not None and split not in _CARRIAGE_RETURN:
         raise table.error("split", '`split` is "\\r": what a carriage return overwrote counts too')
     return split is not None
+
+
+def _assumed(table: Table) -> tuple[str, ...]:
+    assumed = table.content.get("assumed", [])
+    if not isinstance(assumed, list) or not all(isinstance(one, str) for one in assumed):
+        raise table.error("assumed", "`assumed` is a list of texts: what a draft did not know")
+    return tuple(assumed)
 
 
 def _zone(table: Table) -> str:
@@ -162,6 +170,8 @@ def _rule(content: Any, place: Place, time: Time) -> DeclaredRule:
         table.flag("also"),
         table.flag("slow"),
         table.flag("once"),
+        clock_begins=_clock_begins(table),
+        last=_is_of_last(table),
     )
 
 
@@ -207,10 +217,29 @@ def _epochs(table: Table) -> Epochs | None:
 
 def _unit(table: Table, key: str) -> float:
     value = table.content[key]
-    unit = value.get("unit") if isinstance(value, dict) and set(value) == {"unit"} else None
-    if not isinstance(unit, str) or unit not in UNITS:
+    more = {"elapsed": {"begins"}, "each": {"of"}}.get(key, set())
+    unit = value.get("unit", "s" if more & set(value) else None) if isinstance(value, dict) else None
+    if not isinstance(unit, str) or unit not in UNITS or set(value) - {"unit"} - more:
         raise table.error(key, f"`{key}` is a table {{ unit = … }} with one of {', '.join(UNITS)}")
     return UNITS[unit]
+
+
+def _is_of_last(table: Table) -> bool:
+    """Whether `each` is the time of the last step alone."""
+    each = table.content.get("each")
+    of = each.get("of", "mean") if isinstance(each, dict) else "mean"
+    if of not in ("mean", "last"):
+        raise table.error("each", '`of` of `each` is "mean", or "last": the time of the last step alone')
+    return bool(of == "last")
+
+
+def _clock_begins(table: Table) -> bool:
+    """Whether `elapsed` is said to count from when a process began."""
+    value = table.content.get("elapsed", {})
+    begins = value.get("begins", False)
+    if not isinstance(begins, bool):
+        raise table.error("elapsed", "`begins` of `elapsed` is true or false")
+    return begins
 
 
 def _time_of_all(table: Table) -> Time:

@@ -59,6 +59,10 @@ class DeclaredRule:
     also: bool = False
     slow: bool = False
     once: bool = False
+    last: bool = False
+    """Whether `each` is the time of the last step alone, and no mean."""
+    clock_begins: bool = False
+    """Whether `elapsed` is the time since a process began."""
 
     @property
     def of_records(self) -> bool:
@@ -109,3 +113,5 @@ class Declared:
     """Of the tables that it reads; "": none."""
     split: bool = False
     """Whether what a carriage return overwrote counts too."""
+    assumed: tuple[str, ...] = ()
+    """What whoever drafted it did not know: said under each answer."""

@@ -1,23 +1,41 @@
-"""What rules make of lines: each rule's matches over a log, what was refused, and everything about one line."""
+"""What rules make of lines: each rule's matches over a log, what was refused, and everything about one line.
+
+The lines of sources one by one, as text and as rows of tables: what helps to write a mapping looks at each.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import csv
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
-from goodput_cli.events.text.block import LONGEST
-from goodput_cli.events.text.prefixes import bare
-from goodput_cli.events.text.rules import BadValueError
-from goodput_cli.events.text.stamps import StampError, stamp_of
+from goodput_cli.events.tables import cells, delimiter_of
+from goodput_cli.events.text.marks import BadValueError
+from goodput_cli.events.text.observer import Line as Observed
+from goodput_cli.events.text.observer import Observer, Sighting
+from goodput_cli.events.text.scan import LONGEST
+from goodput_cli.events.text.stamps import StampError, bare, stamp_of
 from goodput_cli.events.wrapped_lines import json_in, wrapped_line
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
+from goodput_cli.vocabulary.text import seconds_text
 
+AROUND = 2_000
+"""So many lines before and behind a line are looked at for the block that it is part of."""
+_BACK = 20
+"""So many lines a row may look back."""
+_FIELDS = ("rank", "local_rank", "host", "device", "pid", "exit", "peer", "process", "identity")
+"""What a row may say beside its code."""
+_MOST_SUSPECTS = 20
+_NOT_READ = "read by: no rule"
+_OF_BLOCK = "evidence: no row of its own; it is part of a block, such as a traceback, that is read as a whole"
+_NO_EVIDENCE = "evidence: no row"
 _RESULTS = 3
 _SHAPE_DIGITS = str.maketrans("0123456789", "##########")
 _SHAPES = 10_000
@@ -141,8 +159,8 @@ def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Mat
     return found, rest, examples
 
 
-def explain(line: Line, mappings: Mappings) -> Iterator[str]:
-    """Everything about one line, a sentence each."""
+def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: Sequence[Line] = ()) -> Iterator[str]:
+    """Everything about one line, a sentence each. above, below: lines around it, which may be of one block with it."""
     written = line.text
     taken = bare(written)
     yield f"line: {taken.text}"
@@ -157,13 +175,57 @@ def explain(line: Line, mappings: Mappings) -> Iterator[str]:
     except StampError as error:
         yield f"its time: {error}"
     record = line.row if line.row is not None else record_of(taken.text)
-    if record is not None:
-        yield from _explain_record(record, mappings)
-        return
+    said = [*(_explain_printed(written, mappings) if record is None else _explain_record(record, mappings))]
+    yield from said
+    if _words(line) is not None:
+        yield from _evidence(line, mappings, [*above, line, *below]) or [_NO_EVIDENCE] * (_NOT_READ in said)
+
+
+def _explain_printed(written: str, mappings: Mappings) -> Iterator[str]:
     for part, overwritten in _parts(written, "\r" in written):
         if overwritten:
             yield f"before a carriage return: {bare(part).text[:200]}"
         yield from _explain_text(part, overwritten, mappings)
+
+
+def _words(line: Line) -> str | None:
+    """What a program printed: the line, or what a collector keeps of it; None of other records and of rows."""
+    record = None if line.row is not None else record_of(bare(line.text).text)
+    if record is None:
+        return None if line.row is not None else line.text
+    wrapped = wrapped_line(frozenset(record))
+    words = None if wrapped is None else record[wrapped[0]]
+    return words.rstrip("\n") if isinstance(words, str) and json_in(words) is None else None
+
+
+def _evidence(line: Line, mappings: Mappings, around: Sequence[Line]) -> list[str]:
+    """What the line says of a death (docs/causes.md): which row reads it, and its fields; empty: nothing. around: the
+    lines beside it and itself, in order."""
+    texts = [(one.number, words) for one in around if (words := _words(one)) is not None and len(words) <= LONGEST]
+    observer, seen, in_block = Observer(mappings.ruleset.causes, line.source), list[Sighting](), False
+    last: deque[str] = deque(maxlen=_BACK)
+    for number, words in texts:
+        observer.epoch = number  # nothing is folded into an earlier line that says the same
+        _, part = observer.take(Observed.of(words, number), lambda count: list(last)[-count:])
+        last.append(words)
+        in_block |= part and number == line.number
+        seen += observer.fresh()
+    observer.finish()
+    seen += observer.fresh()
+    found = next((one for one in seen if one.line == line.number), None)
+    if found is not None:
+        row = f"evidence: row {found.row!r}, code {found.code}, role {found.role}, said by: {found.speaker}"
+        return [row, *_fields(found)]
+    return [_OF_BLOCK] if in_block else []
+
+
+def _fields(one: Sighting) -> Iterator[str]:
+    values = {name: getattr(one, name) for name in _FIELDS}
+    yield from (f"{name.replace('_', ' ')}: {value}" for name, value in values.items() if value not in (None, ""))
+    if one.suspects:
+        yield f"waited for: {', '.join(map(str, one.suspects[:_MOST_SUSPECTS]))}"
+    if one.waited_ns is not None:
+        yield f"waited: {seconds_text(one.waited_ns)} s"
 
 
 def shown_time(stamp: Any) -> str:
@@ -195,7 +257,7 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
         if not rule.also:
             break
     if not known:
-        yield "read by: no rule"
+        yield _NOT_READ
     if tried:
         yield f"tried before, since their text stands in the line: {'; '.join(tried)}"
 
@@ -246,3 +308,60 @@ def _parts(line: str, split: bool) -> list[tuple[str, bool]]:
         return [(line, False)] if len(line) <= LONGEST else []
     parts = [part for part in line.split("\r") if part.strip()]
     return [(part, at < len(parts)) for at, part in enumerate(parts, 1) if len(part) <= LONGEST]
+
+
+MOST_LINES = 1_000_000
+"""So many lines of a log are looked at."""
+
+
+def lines_of(
+    sources: Iterable[str],
+    mappings: Iterable[Mapped] = (),
+    is_log: Callable[[bytes], bool] | None = None,
+    stdin: BinaryIO | None = None,
+) -> Iterator[Line]:
+    """The lines of sources with their numbers, at most `MOST_LINES`. mappings: those whose tables are read as rows.
+    is_log: whether a file of a folder that begins like this is read; all are by default. stdin: the stream behind
+    `-`, if not the standard input of the process. Raises SourceError."""
+    tables = [one for one in mappings if one.declared.delimiter]
+    context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
+    left = MOST_LINES
+    for source in sources:
+        for line in _lines(source_for(source).read(source, context), tables):
+            if left == 0:
+                return
+            left -= 1
+            yield line
+
+
+def _lines(batches: Iterable[Batch], tables: list[Mapped]) -> Iterator[Line]:
+    header: list[str] = []
+    delimiter: str | None = None
+    for batch in batches:
+        if not isinstance(batch, RawBatch):
+            continue
+        if batch.first_line == 1:
+            header, delimiter = [], _delimiter(batch.data, tables)
+        data = batch.data.decode(errors="replace")
+        for number, text in enumerate(data.removesuffix("\n").split("\n"), batch.first_line):
+            line = Line(batch.source, number, text.removesuffix("\r"))
+            if delimiter is not None and text.strip():
+                values = cells(text, delimiter)
+                if not header or values == header:
+                    header = values
+                    continue
+                row = {key: value for key, value in zip(header, values, strict=False) if value != ""}
+                line = line._replace(row=row if len(values) == len(header) else None)
+            yield line
+
+
+def _delimiter(data: bytes, tables: list[Mapped]) -> str | None:
+    def is_header(delimiter: str, columns: frozenset[str]) -> bool:
+        row = dict.fromkeys(columns, "1")
+        of_it = [rule for one in tables if one.declared.delimiter == delimiter for rule in one.records]
+        return any(rule.has_keys(row) for rule in of_it)
+
+    try:
+        return delimiter_of(data, is_header, dict.fromkeys(one.declared.delimiter for one in tables))
+    except csv.Error:
+        return None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.toml import read_toml
 
 Path = tuple[str | int, ...]
 """Keys and numbers (from 0) that lead to a value."""
@@ -21,11 +22,9 @@ class TomlFile:
         self.name = name
         self._lines = text.splitlines(keepends=True)
         try:
-            self.content: dict[str, Any] = tomllib.loads(text)
+            self.content: dict[str, Any] = read_toml(text)
         except tomllib.TOMLDecodeError as error:
             raise self._no_toml(str(error)) from None
-        except RecursionError:
-            raise Place(self).error("no TOML: nested too deep") from None
 
     def position(self, path: Path) -> tuple[int, int]:
         """Line and column, from 1, of what a path leads to; of the nearest thing above it where it leads to nothing."""
@@ -76,7 +75,7 @@ class TomlFile:
     def _first_that_is_toml(self, count: int, until: int, way: int) -> tuple[int, dict[str, Any] | None]:
         for lines in range(count, until, way):
             try:
-                return lines, tomllib.loads("".join(self._lines[:lines]))
+                return lines, read_toml("".join(self._lines[:lines]))
             except tomllib.TOMLDecodeError:
                 continue
         return until, None

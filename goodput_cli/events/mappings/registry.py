@@ -10,19 +10,29 @@ from pathlib import Path
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.checked import mappings_in
-from goodput_cli.events.mappings.clocks import is_searched
 from goodput_cli.events.mappings.declared import Declared
-from goodput_cli.events.mappings.format import MappedRecords
+from goodput_cli.events.mappings.fields import is_searched
 from goodput_cli.events.mappings.patterns import job_pattern
-from goodput_cli.events.mappings.records import RecordRule
-from goodput_cli.events.mappings.rules import Mapped, made_of
+from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, made_of
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
-from goodput_cli.events.text.programs import launcher, megatron, mllog, printed_entries, progress_bars, runs
+from goodput_cli.events.text.causes import shipped_rows
+from goodput_cli.events.text.entries import PRINTED_ENTRIES
+from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 from goodput_cli.events.text.scan import Ruleset
 
-SHIPPED = ("torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover")
+SHIPPED = (
+    "torchtitan",
+    "nemo2",
+    "maxtext",
+    "deepspeed",
+    "dlrover",
+    "modded-nanogpt",
+    "nanogpt",
+    "mmengine-text",
+    "detectron2-text",
+)
 """Mappings of lines of text."""
-SHIPPED_OF_RECORDS = ("one-logger", "wandb")
+SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ultralytics", "mmengine", "detectron2")
 """Mappings of JSON objects and rows of tables."""
 RESERVED = (
     "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
@@ -55,11 +65,11 @@ class Mappings:
             *launcher.RULES,
             *mllog.RULES,
             *runs.RULES,
-            *printed_entries.RULES,
+            *PRINTED_ENTRIES,
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),
             *progress_bars.RULES,
         )
-        return Ruleset((*(rule for one in self.named for rule in one.lines), *ours))
+        return Ruleset((*(rule for one in self.named for rule in one.lines), *ours), shipped_rows())
 
     @property
     def first_formats(self) -> list[MappedRecords]:
@@ -84,6 +94,11 @@ class Mappings:
         """The zone of times without one in a source in which these formats were found; "": no mapping says it."""
         found = set(formats)
         return next((one.declared.zone for one in self.named if one.name in found and one.declared.zone), "")
+
+    def assumed_of(self, formats: Iterable[str]) -> list[tuple[str, str]]:
+        """What was assumed of these formats when their mappings were drafted, each with the format's name."""
+        found = set(formats)
+        return [(one.name, text) for one in self.named if one.name in found for text in one.declared.assumed]
 
     def has_own_clock(self, formats: Iterable[str]) -> bool:
         """Whether one of these formats says how the times of its lines are written: what looks like another time in
@@ -123,12 +138,19 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
     samples: whether all have to be read as they say. Raises UsageError with file, line and column, and SampleFailed."""
     named: dict[str, Mapped] = {}
     for file in mapping_files:
-        for declared in mappings_in(file.name, file.text):
+        for declared in mappings_in(file.name, _as_toml(file)):
             if declared.name in RESERVED:
                 raise declared.place.error(f"`{declared.name}` is a format that needs no mapping; take another name")
             made = load_mapping(declared, samples=samples)
             named.setdefault(made.name, made)
     return Mappings(tuple(named.values()))
+
+
+def _as_toml(file: MappingFile) -> str:
+    """The text of a file of mappings; of a profile, the mapping that it is. Raises UsageError."""
+    from goodput_cli.events.mappings.log_profile import as_mapping, is_profile  # few have one
+
+    return as_mapping(file.name, file.text) if is_profile(file.name) else file.text
 
 
 def load_mapping(declared: Declared, *, samples: bool = True) -> Mapped:

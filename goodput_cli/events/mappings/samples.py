@@ -8,15 +8,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.json.lines import BadLineError, parse
+from goodput_cli.events.json_documents import BadLineError, parse
 from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
 from goodput_cli.events.mappings.fields import BadFieldError
+from goodput_cli.events.mappings.patterns import examples_of
 from goodput_cli.events.mappings.rules import Mapped
-from goodput_cli.events.mappings.templates import examples_of
-from goodput_cli.events.text.marks import Said
-from goodput_cli.events.text.prefixes import bare
-from goodput_cli.events.text.rules import BadValueError
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of
+from goodput_cli.events.text.marks import BadValueError, Said
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 

@@ -19,7 +19,7 @@ from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "tensorboard"
 if TYPE_CHECKING:
-    from goodput_cli.events.tensorboard.messages import Event
+    from goodput_cli.events.tensorboard.reader import Event
 
 _PREFERRED = (
     "train/loss", "train_loss", "loss", "lm_loss", "learning/loss", "reduced_train_loss", "train/global_step",

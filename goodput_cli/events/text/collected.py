@@ -1,43 +1,187 @@
-"""The marks of all sources of text, and the rows that they become once everything has been read."""
+"""The marks of all sources of text, and the rows that they become once everything has been read.
+
+Make the diagnostics of text logs: bad values, lines that no rule reads, stamps without year or zone, silent
+hosts.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from goodput_cli.diagnostics.collector import DiagnosticCollector
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.details import Interner
 from goodput_cli.events.formats.base import Output
-from goodput_cli.events.formats.mldiagnostics import NAME as RUNS
-from goodput_cli.events.interner import Interner
+from goodput_cli.events.formats.fields import RUNS
+from goodput_cli.events.observations import Observed
 from goodput_cli.events.rows import RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
-from goodput_cli.events.text.beside import completed, stem_of, times_beside
-from goodput_cli.events.text.jobs import TextFile, name_jobs
+from goodput_cli.events.text.jobs import Named, TextFile, completed, name_jobs, stem_of, times_beside
 from goodput_cli.events.text.marks import Mark, What
-from goodput_cli.events.text.meaning import said
-from goodput_cli.events.text.measured import metrics_of
-from goodput_cli.events.text.noticed import note_damage, note_jobs, note_runs, note_source
+from goodput_cli.events.text.meaning import metrics_of, said
+from goodput_cli.events.text.observed import observations_of, says_events
 from goodput_cli.events.text.parts import CollectedSource, Collector
-from goodput_cli.events.text.place import Placed, place
-from goodput_cli.events.text.programs import launcher, megatron, mllog, scheduler
+from goodput_cli.events.text.place import FoundZone, Placed, by_elapsed, place, settled
+from goodput_cli.events.text.programs import launcher, megatron, mllog
+from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer
-from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
-from goodput_cli.events.text.programs.scheduler import allocations, ends_in_their_second, started_by_scheduler
-from goodput_cli.events.text.running import by_elapsed, settled
-from goodput_cli.events.text.to_rows import ONE_STORY, add_rows
-from goodput_cli.events.text.translated import end_with_time, first_begin, meaning_of, without_preludes
-from goodput_cli.events.text.zones import FoundZone
+from goodput_cli.events.text.programs.runs import (
+    RUN_LINES,
+    Grouped,
+    group_runs,
+    of_their_runs,
+    run_events,
+    silent_hosts,
+)
+from goodput_cli.events.text.to_rows import (
+    LEFT_OPEN,
+    ONE_STORY,
+    add_rows,
+    end_with_time,
+    first_begin,
+    meaning_of,
+    without_preludes,
+)
 from goodput_cli.events.timestamps.iso import TimestampReader
-from goodput_cli.vocabulary.zones import load_zone
+from goodput_cli.vocabulary.when import load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.hints import Hints
+    from goodput_cli.events.trackers.runs import Run
+
+
+_NO_TIME = (
+    "metrics that a trainer printed, and no time beside them; name its TensorBoard folder instead (runs/), or its "
+    "output with the progress bars"
+)
+
+
+def note_source(
+    name: str, code: int, source: CollectedSource, placed: Placed, output: Output, zone: FoundZone | None
+) -> None:
+    """What was noticed in one source. zone: of its stamps without one, where lines show it."""
+    notes = output.notes
+    for line, reason in source.bad:
+        notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line says nothing", code, [line])
+    events = [mark for mark in source.marks if mark.said is not None]
+    if not events and not source.events:
+        if source.noise and not source.bad:
+            message = f"text in which no line says anything: `goodput check --suggest {name}` drafts a mapping"
+            notes.add("unrecognised_lines", message, code, [1], (), source.noise)
+        return
+    if source.noise:
+        notes.add("other_output", "lines of text that say nothing about time", code, [], (), source.noise)
+    _note_zone(code, placed, output, zone)
+    if placed.without_year:
+        message = "stamps without a year; --year says which it is"
+        notes.add("assumed_year", message, code, list(placed.without_year), (), len(placed.without_year))
+    if placed.no_clock:
+        message = "no line has a time; counted back from when the file was last written, or from --start on"
+        notes.add("no_clock", message, code, [events[0].line])
+    if placed.back and not source.events:
+        notes.add("stamps_go_back", "a clock goes back between two lines", code, list(placed.back))
+    if placed.anew and placed.no_clock:
+        message = "a clock begins anew: a process began, and how long the job was down before is unknown; counted as 0"
+        notes.add("clock_begins_anew", message, code, list(placed.anew))
+    if placed.missing:
+        message = "records without a time that follow a jump of the steps; the jump takes no time"
+        notes.add("missing_records", message, code, list(placed.missing))
+
+
+def _note_zone(code: int, placed: Placed, output: Output, zone: FoundZone | None) -> None:
+    notes = output.notes
+    if placed.naive and zone is not None:
+        message = f"timestamps without a zone are of {zone}, as a collector's times beside them show, and are read so"
+        notes.add("timezone_found", f"{message}; --timezone says otherwise", code, list(placed.naive))
+    elif placed.naive:
+        message = f"timestamps without a zone, read as {output.clock.zone}; --timezone says which zone they are in"
+        notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
+
+
+def _note_counter(code: int, meaning: Sequence[Mark], notes: DiagnosticCollector) -> None:
+    """Steps of MLPerf that are samples, as nothing says how many of them a step takes."""
+    lines = [
+        mark.line for mark in meaning if mark.said and (mark.said.format, mark.said.name) == (mllog.NAME, mllog.SAMPLES)
+    ]
+    if lines:
+        message = "steps are samples here: no `global_batch_size` says how many of them a step takes"
+        notes.add("counter_is_no_step", message, code, lines[:1], (), len(lines))
+
+
+def _note_assumed(code: int, meaning: Sequence[Mark], hints: Hints, notes: DiagnosticCollector) -> None:
+    """What a drafted mapping assumed, of the lines that it read."""
+    first: dict[str, int] = {}
+    for mark in meaning:
+        first.setdefault(said(mark).format, mark.line)
+    for name, sentence in hints.mappings.assumed_of(first):
+        message = f"the draft {name} assumed: {notes.bounded('drafted_mapping', sentence)}"
+        notes.add("drafted_mapping", message, code, [first[name]])
+
+
+def _note_few(parts: Sequence[_Part], notes: DiagnosticCollector) -> None:
+    """That a job has so few records of steps that nothing tells usual ones from others."""
+    records = [
+        (code, mark) for code, marks in parts for mark in marks if said(mark).what in (What.STEP, What.STEP_START)
+    ]
+    if 0 < len({said(mark).step for _, mark in records}) < _FEW:
+        message = (
+            "one record of a step: the time of a step is not known"
+            if len(records) == 1
+            else ("two records of steps: one distance between steps is no usual one")
+        )
+        notes.add("few_records", message, records[0][0], [mark.line for code, mark in records if code == records[0][0]])
+
+
+def _note_open(code: int, meaning: Sequence[Mark], notes: DiagnosticCollector) -> None:
+    """Saves and restores whose end no line says."""
+    lines = [mark.line for mark in meaning if said(mark).name == LEFT_OPEN]
+    if lines:
+        message = "a save or restore that no line ends; it is taken to last until its process ended"
+        notes.add("open_interval", message, code, lines, (), len(lines))
+
+
+def note_runs(grouped: Grouped, marks: Sequence[Mark], code: int, notes: DiagnosticCollector) -> None:
+    first = [marks[0].line], [marks[0].entry]
+    if grouped.together:
+        notes.add("runs_grouped", "runs whose names differ in their time of start are one job", code, *first)
+    if grouped.apart:
+        message = "runs are named by numbers that do not say which are of one job; --job-name says that all are"
+        notes.add("runs_not_grouped", message, code, *first)
+    for host, mark in silent_hosts(marks):
+        shown = notes.bounded("host_silent", host)
+        notes.add(
+            "host_silent", f"host {shown} gives no more signs of life while others do", code, [mark.line], [mark.entry]
+        )
+
+
+def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) -> None:
+    if source.damaged:
+        message = "records of an event file whose checksum is wrong, or that hold no event; left out"
+        notes.add("malformed_records", message, code, source.damaged)
+    if source.broken is not None:
+        message = "an event file is damaged here; nothing behind the place can be read"
+        notes.add("malformed_records", message, code, [source.broken])
+
+
+def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int]) -> None:
+    for name in named.assumed:
+        at = named.jobs.index(name)
+        shown = notes.bounded("job_name_assumed", name)
+        notes.add("job_name_assumed", f"text names no job; by its file or folder it is {shown}", codes[at], [1])
+    for folder in named.disagreeing:
+        at = next(at for at, name in enumerate(names) if (name.rpartition("/")[0] or ".") == folder)
+        shown = notes.bounded("several_jobs_in_folder", folder)
+        message = f"files of {shown} overlap and disagree about steps: they are different jobs, named by their files"
+        notes.add("several_jobs_in_folder", message, codes[at], [1])
+
 
 _Part = tuple[int, list[Mark]]
 """A source, and what it says of one allocation."""
+_FEW = 3
+"""Fewer records of steps say little."""
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
 
@@ -46,7 +190,8 @@ class Texts:
     """Makes rows of what was collected."""
 
     def __init__(self, collected: Collector) -> None:
-        self._sources = collected.sources
+        self._every = collected.sources
+        self._sources = {code: one for code, one in collected.sources.items() if says_events(one)}
         self.metrics: list[Metric] = []
         """What was measured, of all jobs; made by `rows`."""
 
@@ -56,7 +201,11 @@ class Texts:
         """The rows of all sources, and the formats of each job. names: of the sources."""
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
-        named = _named(parts, sources, names, hints, output.notes)
+        tracked = self._tracked(names, hints, output)
+        asked = replace(hints, job_name=None) if hints.job_name in {run.job for run in tracked} else hints
+        named = _named(parts, sources, names, asked, output.notes)
+        if tracked:
+            named = _same_runs(tracked, parts, named, output.notes)
         runs = self._runs(hints, jobs.values(), output.notes, run_lines)
         by_job: defaultdict[str, list[_Part]] = defaultdict(list)
         for part, job in zip(parts, named, strict=True):
@@ -71,7 +220,30 @@ class Texts:
         for code, job, marks in runs:
             add_rows(builder, code, jobs.code(job), marks, output, names[code])
             formats[job].add(RUNS)
+        for run in tracked:
+            for code, marks in run.by_source().items():
+                add_rows(builder, code, jobs.code(run.job), marks, output, names[code])
+            formats[run.job].add(run.tool)
         return builder, formats
+
+    def _tracked(self, names: Sequence[str], hints: Hints, output: Output) -> list[Run]:
+        """The runs of experiment trackers."""
+        tracked = {code: source.tracked for code, source in self._sources.items() if source.tracked}
+        if not tracked:
+            return []
+        from goodput_cli.events.trackers.found import runs_of  # few logs are of trackers
+
+        return runs_of(tracked, names, hints.job_name, output)
+
+    def observed(self, names: Sequence[str], hints: Hints, output: Output) -> Observed:
+        """What was seen of deaths, in all sources. After `rows`, which finds when things were."""
+        zones = _zones(self._sources, names) if output.zones is not None else {}
+        near = times_beside(self._every, names)
+
+        def local(code: int) -> Callable[[int], int]:
+            return _local(self._every[code].marks, hints, output, zones.get(folder_of(names[code])))[0]
+
+        return observations_of(self._every, names, local, near, hints.year, hints.now_ns)
 
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: Hints, output: Output
@@ -84,11 +256,18 @@ class Texts:
         parts: list[_Part] = []
         run_lines: list[tuple[int, Mark]] = []
         for code, source in completed(sources, names).items():
-            source.marks = _settled(source.marks, stem_of(names[code]) in trainers, hints)
+            read = source.marks
+            source.marks = _settled(read, stem_of(names[code]) in trainers, hints)
+            if read and not source.marks and not source.noise:
+                output.notes.add("no_time_in_log", _NO_TIME, code, [read[0].line], (), len(read))
             zone = zones.get(folder_of(names[code]))
             placed = self._placed(source, hints, output, zone, near.get(code, ()))
             note_source(names[code], code, source, placed, output, zone)
             meaning = meaning_of(source.marks) + (first_begin(source.marks) if placed.no_clock else [])
+            if hints.mapping:
+                _note_assumed(code, meaning, hints, output.notes)
+            _note_counter(code, meaning, output.notes)
+            _note_open(code, meaning, output.notes)
             run_lines += [(code, mark) for mark in meaning if said(mark).format == RUN_LINES]
             meaning = [mark for mark in meaning if said(mark).format != RUN_LINES]
             parts += [(code, part) for part in allocations(meaning) if part]
@@ -108,6 +287,7 @@ class Texts:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         marks = [marks for _, marks in parts]
         self.metrics += metrics_of(job, [mark for part in marks for mark in part])
+        _note_few(parts, notes)
         end_with_time(sorted((mark for part in marks for mark in part), key=lambda mark: (mark.time, mark.line)))
         ends_in_their_second(marks)
         started_by_scheduler(marks)
@@ -183,22 +363,43 @@ class Texts:
     def _placed(
         source: CollectedSource, hints: Hints, output: Output, zone: FoundZone | None, near: Sequence[int]
     ) -> Placed:
-        modified = source.modified_ns if source.modified_ns is not None else hints.now_ns
-        said_zone = hints.mappings.zone_of(_formats(source.marks)) if hints.mapping and output.zones else ""
-        local = output.clock.from_local if zone is None else zone.from_local
-        local = TimestampReader(load_zone(said_zone)).from_local if said_zone else local
+        modified = source.modified_ns or hints.now_ns
+        local, said_zone = _local(source.marks, hints, output, zone)
         when = hints.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
         placed = place(source.marks, modified, hints.year, local, ONE_STORY, near, start)
-        by_elapsed(source.marks)
+        placed = replace(placed, anew=by_elapsed(source.marks))
         return replace(placed, naive=()) if said_zone else placed
+
+
+def _local(
+    marks: Sequence[Mark], hints: Hints, output: Output, zone: FoundZone | None
+) -> tuple[Callable[[int], int], str]:
+    """What a local time of a source is in ns UTC, and the zone that a mapping names."""
+    said_zone = hints.mappings.zone_of(_formats(marks)) if hints.mapping and output.zones else ""
+    if said_zone:
+        return TimestampReader(load_zone(said_zone)).from_local, said_zone
+    return output.clock.from_local if zone is None else zone.from_local, ""
+
+
+def _same_runs(
+    tracked: Sequence[Run], parts: Sequence[_Part], named: Sequence[str], notes: DiagnosticCollector
+) -> list[str]:
+    """The job of each part, where some are of the run that a tracker has too."""
+    from goodput_cli.events.trackers.found import same_runs  # few logs are of trackers
+
+    by_job: defaultdict[str, list[Mark]] = defaultdict(list)
+    for (_, marks), job in zip(parts, named, strict=True):
+        by_job[job] += marks
+    renamed = same_runs(tracked, by_job, notes)
+    return [renamed.get(job, job) for job in named]
 
 
 def _settled(marks: list[Mark], of_trainer: bool, hints: Hints) -> list[Mark]:
     """The marks of a text in the order in which things were, without those of which better ones tell."""
     if any(mark.entry >= 0 for mark in marks):  # entries come in any order
         marks = sorted(marks, key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-    marks = as_records(settled(marks), of_trainer)
+    marks = as_records(settled(launcher.next_jobs(marks)), of_trainer)
     own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(marks))
     return [mark for mark in marks if mark.said is not None] if own_clock else marks
 
@@ -235,8 +436,10 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
             steps.setdefault(one.step, mark.end)
     times = [time for mark in events for time in (mark.time, mark.end)]
     first = said(events[0])
-    by_scheduler = first.format == scheduler.NAME  # then all are: see `allocations`
+    by_scheduler = first.format == SACCT  # then all are: see `allocations`
     own, number = (first.job, first.name) if by_scheduler else (own_job, "")
+    if first.format == mllog.NAME and first.job:
+        own = f"{own}.{first.job}"
     return TextFile(name, own, min(times), max(times), steps, number)
 
 

@@ -1,4 +1,6 @@
-"""Lines of text inside entries of Cloud Logging: what a pod printed, with the time when it was collected."""
+"""Records that hold what text holds, as marks: what pods print into Cloud Logging, metrics of ML Diagnostics there, and
+rows of `sacct`. Entries that gcloud printed as YAML are refused, with what to ask for instead.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.formats.base import Entry, Output, Records
-from goodput_cli.events.text.block import LONGEST
-from goodput_cli.events.text.marks import Mark, Said, What, timed
+from goodput_cli.events.formats.base import Entry, Output, Records, labels_of
+from goodput_cli.events.formats.fields import CONFIGS, HOST, PROCESS, RUNS, SACCT, STEP, UNIT, VALUES
+from goodput_cli.events.recorded import of_allocation
+from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, What, pattern, timed
+from goodput_cli.events.text.observed import EntryObserver
+from goodput_cli.events.text.observer import Line, Sighting
+from goodput_cli.events.text.observing import may_say
 from goodput_cli.events.text.parts import TextPart
-from goodput_cli.events.text.prefixes import bare
-from goodput_cli.events.text.scan import Ruleset
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of
+from goodput_cli.events.text.scan import LONGEST, Ruleset
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
+from goodput_cli.events.values import number, whole_number
+from goodput_cli.sources.cloud_logging.query import SYSTEM_METRICS
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")
 """What GKE says of the job that a pod is of."""
+_HOST_LABELS = ("compute.googleapis.com/resource_name", "kubernetes.io/hostname", "node_name")
 _STREAM_LABELS = ("pod_name", "instance_id", "container_name")
 
 
@@ -30,6 +39,7 @@ def collect(
     ns of each entry. codes: of the entries' identities."""
     used = np.zeros(len(records), dtype=np.bool_)
     marks: list[Mark] = []
+    printed: list[tuple[Line, list[Said]]] = []
     alive: dict[str, tuple[Mark, Mark]] = {}  # the first and the last that says nothing
     for at, (record, entry) in enumerate(zip(records.records, entries, strict=True)):
         text, stamp = record.get(key), int(stamps[at])
@@ -37,7 +47,10 @@ def collect(
             continue
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
         collected = Stamp(stamp, Zone.EXACT, False)
-        found = [one for part in text[:LONGEST].split("\n") for one in _read(part, rules)]
+        parts = [(part, said_of_line(part, rules)) for part in text[:LONGEST].split("\n")]
+        found = [one for _, read in parts for one in read]
+        about = (line, stream, collected, int(codes[at]), job, _host(entry))
+        printed += [(_line(part, *about), [said for _, said in read]) for part, read in parts]
         for own, said in found:
             used[at] = True
             said.job = said.job or job
@@ -47,15 +60,49 @@ def collect(
             first, last = alive.get(stream, (silent, silent))
             alive[stream] = (min(first, silent, key=_time), max(last, silent, key=_time))
     marks = sorted([*marks, *(mark for seen in alive.values() for mark in seen)], key=lambda mark: mark.line)
-    output.texts.add(records.origin.source, TextPart(marks if used.any() else ()))
+    seen = _observed(records.origin.source, printed, rules, output)
+    output.texts.add(records.origin.source, TextPart(marks if used.any() else (), seen=seen))
     return used
+
+
+def _line(raw: str, number: int, stream: str, collected: Stamp, entry: int, job: str, host: str) -> Line:
+    inner = Line.of(raw, number)
+    streams = "/".join(part for part in (stream, inner.stream) if part)
+    return Line(number, inner.text, raw, streams, inner.collected or collected, entry, job, host)
+
+
+def _observed(source: int, printed: list[tuple[Line, list[Said]]], rules: Ruleset, output: Output) -> list[Sighting]:
+    """What is seen of deaths in lines, which entries hold in any order."""
+    causes = rules.causes
+    worth = [bool(causes.rows) and causes.expression.search(one.raw.encode(errors="replace")) for one, _ in printed]
+    observer = output.texts.observers.get(source)
+    if observer is None:
+        if not any(worth):
+            return []
+        observer = output.texts.observers[source] = EntryObserver(causes)
+    order = sorted(range(len(printed)), key=lambda at: (_when(printed[at][0]), printed[at][0].number, at))
+    for at in order:
+        line, said = printed[at]
+        observer.take(line, worth[at] is not None and bool(worth[at]) and may_say(said, bool(said)), said)
+    return observer.fresh()
+
+
+def _when(line: Line) -> int:
+    return -1 if line.collected is None else line.collected.ns
+
+
+def _host(entry: Entry) -> str:
+    """The machine or node that an entry names."""
+    labels = entry.get("labels")
+    named = [labels.get(key) for key in _HOST_LABELS] if isinstance(labels, Mapping) else []
+    return next((str(one) for one in named if one), "")
 
 
 def _time(mark: Mark) -> int:
     return -1 if mark.stamp is None else mark.stamp.ns
 
 
-def _read(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
+def said_of_line(line: str, rules: Ruleset) -> list[tuple[Stamp | None, Said]]:
     """The line's own time and what it says."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
@@ -80,3 +127,142 @@ def _stream(entry: Entry) -> str:
     if not isinstance(labels, Mapping):
         return ""
     return next((str(labels[key]) for key in _STREAM_LABELS if labels.get(key)), "")
+
+
+_STARTED = "mlrun_configs"
+STEP_TIME = "step_time"
+MEASURED = ("step_time", "mfu", "tflops", "throughput", "latency")
+"""Metrics whose values are shown."""
+_EVERY_NS = 10 * NS_PER_SECOND
+"""Signs of life of one host are kept at most this often."""
+
+
+def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str], int]) -> Mask:
+    """Collect what entries say; bool[n]: those that were of the format. alive: when each host was last seen."""
+    marks: list[Mark] = []
+    assert records.entries is not None
+    used = np.zeros(len(records), dtype=np.bool_)
+    for at, (record, entry) in enumerate(zip(records.records, records.entries, strict=True)):
+        used[at] = VALUES in record or CONFIGS in record
+        if not used[at]:
+            continue
+        labels = labels_of(entry)
+        stamp = int(records.stamp[at])
+        said, reason = _said(record, str(labels["namespace"]), str(labels["node_id"]), stamp, alive)
+        if reason:
+            output.report("bad_value", reason, records, [at])
+        elif said is not None:
+            line, of = int(records.origin.line[at]), int(records.origin.entry[at])
+            marks.append(Mark(line, said.job, Stamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
+    output.texts.add(records.origin.source, TextPart(marks))
+    return used
+
+
+def _said(
+    record: Mapping[str, Any], metric: str, run: str, stamp: int, alive: dict[tuple[str, str], int]
+) -> tuple[Said | None, str]:
+    """What an entry says, or why it says nothing."""
+    if stamp < 0:
+        return None, "an entry of a metric without a timestamp; dropped"
+    if metric == _STARTED:
+        return Said(RUNS, What.START, job=run, name=metric), ""
+    rank = str(record.get(PROCESS, ""))
+    host = str(record.get(HOST, "")) or rank
+    value = _value(record.get(VALUES))
+    if value is None:
+        return None, f"`{VALUES}` holds no numbers; dropped"
+    if metric in SYSTEM_METRICS or STEP not in record:
+        if metric in MEASURED:
+            return Said(RUNS, What.ALIVE, job=run, name=metric, metrics={metric: value}), ""
+        return _sign_of_life(run, rank or host, stamp, alive), ""
+    if metric == "step":
+        return None, ""
+    step = whole_number(record[STEP])
+    if step is None or step < 0:
+        return None, f"`{STEP}` is no number of a step; dropped"
+    shown = {metric: value} if metric in MEASURED else {}
+    unit = record.get(UNIT)
+    detail = (("unit", unit),) if isinstance(unit, str) and shown else ()
+    return Said(RUNS, What.STEP, step, job=run, name=metric, metrics=shown, detail=detail), ""
+
+
+def _sign_of_life(run: str, host: str, stamp: int, alive: dict[tuple[str, str], int]) -> Said | None:
+    last = alive.get((run, host))
+    if last is not None and last <= stamp < last + _EVERY_NS:
+        return None
+    alive[run, host] = stamp
+    return Said(RUNS, What.ALIVE, job=run, rank=host)
+
+
+def _value(values: Any) -> float | None:
+    """The mean of what was measured, mostly of one value a device."""
+    if not isinstance(values, list) or not values:
+        return None
+    numbers = [number(value) for value in values if not isinstance(value, bool)]
+    if len(numbers) != len(values) or any(one is None for one in numbers):
+        return None
+    return float(np.mean([float(one) for one in numbers if one is not None]))
+
+
+_NO_TIME = ("Unknown", "None", "N/A", "")
+_ENDS = {
+    "COMPLETED": What.FINISHED,
+    "CANCELLED": What.STOPPED,
+    "PREEMPTED": What.PREEMPTED,
+    "TIMEOUT": What.TERMINATED,
+    "REQUEUED": What.TERMINATED,
+    "DEADLINE": What.TERMINATED,
+    "REVOKED": What.TERMINATED,
+    "SUSPENDED": What.TERMINATED,
+    "FAILED": What.CRASHED,
+    "NODE_FAIL": What.CRASHED,
+    "OUT_OF_MEMORY": What.CRASHED,
+    "BOOT_FAIL": What.CRASHED,
+}
+
+
+def collect_allocations(records: Records, output: Output) -> None:
+    """Collect the marks of allocations; steps of a job (`812.batch`) are parts of it."""
+    marks: list[Mark] = []
+    seen: list[Sighting] = []
+    for at, record in enumerate(records.records):
+        if "." in str(record["JobID"]):
+            continue
+        try:
+            marks += _marks(record, int(records.origin.line[at]))
+            why = of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "End"))
+            seen += [why] if why is not None else []
+        except StampError as error:
+            output.report("bad_value", f"{output.notes.bounded('bad_value', str(error))}; dropped", records, [at])
+    output.texts.add(records.origin.source, TextPart(marks, seen=seen))
+
+
+def _marks(record: Mapping[str, Any], line: int) -> list[Mark]:
+    submitted = _time_allocations(record, "Eligible") or _time_allocations(record, "Submit")
+    started, ended = _time_allocations(record, "Start"), _time_allocations(record, "End")
+    state = str(record.get("State", "")).split(" ", 1)[0].rstrip("+").upper()
+    what = _ENDS.get(state)
+    found = [(What.SCHEDULED, submitted), (What.START, started)]
+    if what is not None and started is not None:
+        found.append((what, ended))
+    return [
+        Mark(line, "", stamp, Said(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")), detail=(
+            ("state", state),)))
+        for what, stamp in found
+        if stamp is not None
+    ]  # fmt: skip
+
+
+def _time_allocations(record: Mapping[str, Any], key: str) -> Stamp | None:
+    text = str(record.get(key, ""))
+    return None if text in _NO_TIME else read_dated(text)
+
+
+def _refuse(_found: Any) -> Said:
+    raise BadValueError("an entry printed as YAML: ask gcloud for --format=json")
+
+
+PRINTED_ENTRIES = (
+    Rule("cloud-logging", "jsonPayload:", pattern(r"^jsonPayload:\s*$"), _refuse, "YAML"),
+    Rule("cloud-logging", "textPayload:", pattern(r"^textPayload: "), _refuse, "YAML"),
+)

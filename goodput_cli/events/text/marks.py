@@ -1,13 +1,20 @@
-"""Marks: one recognised line of text each (a step, a save, a start), before its time and job are known."""
+"""Marks: one recognised line of text each (a step, a save, a start), before its time and job are known; and the rules
+that make them.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
+from goodput_cli.errors import SourceError
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.values import round_to_us
 
 
 class What(StrEnum):
@@ -52,6 +59,10 @@ class Running:
     """Steps of an epoch, where the step begins anew with each."""
     elapsed: int | None = None
     """ns since a process or a progress bar began."""
+    begins: bool = False
+    """Whether that was a process, so that one begins where it is 0."""
+    last: int | None = None
+    """ns of the last step alone, of all that there were since the record before."""
 
 
 @dataclass(slots=True)
@@ -122,3 +133,66 @@ def timed(mark: Mark, collected: Stamp | None) -> Mark:
     if mark.said is not None and mark.said.at is not None and not mark.said.earlier:
         mark.said.at = mark.said.at if mark.said.at.zone is Zone.EXACT else None
     return mark
+
+
+MAX_STEP = 1 << 53
+
+
+class Pattern(Protocol):
+    """What `re` and `re2` compile."""
+
+    def search(self, text: str, /) -> Any:
+        """The first match, or None."""
+
+
+class BadValueError(ValueError):
+    """A line of a rule with a value that cannot be; args: a sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rule:
+    """Reads one kind of line. Lines without the anchor are never looked at."""
+
+    format: str
+    anchor: str
+    pattern: Pattern
+    read: Callable[[Any], Said | None]
+    """What a match says; None: nothing, though the line is known. Raises BadValueError."""
+    name: str = ""
+    also: bool = False
+    """Whether further rules may read the same line."""
+    split: bool = True
+    """Whether it reads what a carriage return overwrote too."""
+
+
+def whole(text: str) -> int:
+    """A step. Raises BadValueError."""
+    plain = text.replace(",", "")
+    if not (plain.isascii() and plain.isdigit()) or int(plain) > MAX_STEP:
+        raise BadValueError(f"{text[:40]} is no number of a step")
+    return int(plain)
+
+
+def duration(text: str, unit: float = 1.0) -> int:
+    """Seconds (times `unit`) -> ns. Raises BadValueError."""
+    try:
+        seconds = float(text.replace(",", "")) * unit
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < 1e9:
+        raise BadValueError(f"{text[:40]} is no duration")
+    return round_to_us(seconds)
+
+
+def pattern(text: str) -> re.Pattern[str]:
+    """A pattern of ours: plain, read once."""
+    return re.compile(text, re.ASCII)
+
+
+def linear() -> Any:
+    """The regular expressions whose time grows with the text only."""
+    try:
+        import re2
+    except ImportError as error:
+        raise SourceError("logs of plain text are read with google-re2; `pip install google-re2`") from error
+    return re2

@@ -2,15 +2,19 @@
 
 What all formats of text share: a start is counted once a process, a save or evaluation without a duration takes the gap
 between two step records that it stands in, and a step that two formats print is one record.
+
+What programs measured (MFU, TFLOP/s, throughput, the step time that they report), by job and name.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from goodput_cli.events.schema import Edge
+import numpy as np
+
+from goodput_cli.events.schema import NO_STEP, Edge, Metric
 from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
@@ -56,8 +60,9 @@ def _once(marks: Iterable[Mark]) -> Iterator[Mark]:
         yield mark
 
 
-def _paired(marks: Iterable[Mark]) -> Iterator[Mark]:
-    """The begin and the end line of a save or a restore as one interval."""
+def _paired(marks: Sequence[Mark]) -> Iterator[Mark]:
+    """The begin and the end line of a save or a restore as one interval; one that has no end, and that no step follows,
+    stays a begin."""
     begun_by: dict[tuple[str, str, What], Mark] = {}
     for mark in marks:
         one = said(mark)
@@ -66,7 +71,7 @@ def _paired(marks: Iterable[Mark]) -> Iterator[Mark]:
             yield mark
         elif one.edge is Edge.BEGIN:
             if key in begun_by:
-                yield _point(begun_by[key])
+                yield _point(begun_by[key]) if _is_passed(begun_by[key], marks) else begun_by[key]
             begun_by[key] = mark
         else:
             begun = begun_by.pop(key, None)
@@ -74,7 +79,14 @@ def _paired(marks: Iterable[Mark]) -> Iterator[Mark]:
             step = one.step if one.step is not None or begun is None else said(begun).step
             start = begun.time if begun is not None and exact else mark.time
             yield replace(mark, time=start, end=mark.time, said=replace(one, edge=Edge.POINT, step=step))
-    yield from map(_point, begun_by.values())
+    yield from (_point(begun) if _is_passed(begun, marks) else begun for begun in begun_by.values())
+
+
+def _is_passed(begun: Mark, marks: Sequence[Mark]) -> bool:
+    """Whether its process did a step behind a begin without an end, which was over then."""
+    later = (mark for mark in marks if mark.stream == begun.stream and mark.time > begun.time)
+    following = next((mark for mark in later if said(mark).what in (What.STEP, What.START, *ENDS)), None)
+    return following is not None and said(following).what is What.STEP
 
 
 def _point(mark: Mark) -> Mark:
@@ -154,3 +166,23 @@ def _gap_between(before: Mark, behind: Mark) -> tuple[int, int] | None:
     if end - begin <= trained // _TOLERANCE + (2 * NS_PER_SECOND if whole else 0):
         return None
     return begin, end
+
+
+def metrics_of(job: str, marks: Sequence[Mark]) -> list[Metric]:
+    """The metrics in marks of a job, each in order of time; what was written twice counts once."""
+    found: defaultdict[str, dict[tuple[int, int, float], None]] = defaultdict(dict)
+    units: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for mark in marks:
+        one = said(mark)
+        for name, value in one.metrics.items():
+            found[name][mark.time, NO_STEP if one.step is None else one.step, value] = None
+            units[name][str(dict(one.detail).get("unit", ""))] += 1
+    return [
+        Metric(job, name, units[name].most_common(1)[0][0], *_columns(sorted(rows)))
+        for name, rows in sorted(found.items())
+    ]
+
+
+def _columns(rows: Sequence[tuple[int, int, float]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    time, step, value = zip(*rows, strict=True)
+    return np.array(time, dtype=np.int64), np.array(step, dtype=np.int64), np.array(value, dtype=np.float64)

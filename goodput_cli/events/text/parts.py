@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from goodput_cli.events.tensorboard.messages import Event
+    from goodput_cli.events.tensorboard.reader import Event
     from goodput_cli.events.text.marks import Mark
+    from goodput_cli.events.text.observed import EntryObserver
+    from goodput_cli.events.text.observer import Sighting
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,14 @@ class TextPart:
     """Numbers of events that cannot be read."""
     broken: int | None = None
     """The number of the event from which on nothing can be read."""
+    tracked: Sequence[object] = ()
+    """What a file of an experiment tracker says (`events.trackers`)."""
+    seen: Sequence[Sighting] = ()
+    """Observations: what lines say about deaths."""
+    left_out: int = 0
+    """How many observations were too many."""
+    by_host: bool = False
+    """Whether it is a kernel's log."""
 
 
 @dataclass
@@ -44,6 +54,10 @@ class CollectedSource:
     events: list[tuple[int, Event]] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
     broken: int | None = None
+    tracked: list[object] = field(default_factory=list)
+    seen: list[Sighting] = field(default_factory=list)
+    left_out: int = 0
+    by_host: bool = False
 
 
 class Collector:
@@ -51,6 +65,11 @@ class Collector:
 
     def __init__(self) -> None:
         self.sources: dict[int, CollectedSource] = {}
+        self.nodes: dict[tuple[int, int | None], str] = {}
+        """The host of each rank of a source, as its recorder says."""
+        self.observers: dict[int, EntryObserver] = {}
+        """Of sources whose lines come one by one."""
+        self._written: dict[int, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self.sources)
@@ -58,7 +77,13 @@ class Collector:
     @property
     def of_files(self) -> bool:
         """Whether files say some of it, and not only entries of Cloud Logging, which name their job."""
-        return any(one.events or (one.marks and one.marks[0].entry < 0) for one in self.sources.values())
+        return any(one.events or one.tracked or (one.marks and one.marks[0].entry < 0) for one in self.sources.values())
+
+    def written(self, source: int, modified_ns: int) -> None:
+        """When a file of records was last written to. source: its code."""
+        self._written[source] = modified_ns
+        if source in self.sources:
+            self.sources[source].modified_ns = modified_ns
 
     def add(self, source: int, part: TextPart) -> None:
         """What a part of a source said. source: its code."""
@@ -66,7 +91,11 @@ class Collector:
         one.marks += part.marks
         one.bad += part.bad
         one.noise += part.noise
+        one.seen += part.seen
+        one.left_out += part.left_out
+        one.by_host |= part.by_host
         one.events += part.events
+        one.tracked += part.tracked
         one.damaged += part.damaged
         one.broken = part.broken or one.broken
-        one.modified_ns = part.modified_ns or one.modified_ns
+        one.modified_ns = part.modified_ns or one.modified_ns or self._written.get(source)

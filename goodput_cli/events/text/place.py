@@ -2,6 +2,11 @@
 
 A stream has a cursor: the last stamp, or the end of the last record placed behind it. A record with a duration begins
 there; what has no duration is a point there.
+
+The zone of stamps without one, where a collector's exact stamps stand beside them (`kubectl logs --timestamps`).
+
+Turn relative steps and times into absolute ones: steps that count from 0 in each epoch, and times since a process or
+a progress bar began. The lines before each one, in the order written, say what to add.
 """
 
 from __future__ import annotations
@@ -9,9 +14,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from goodput_cli.events.text.marks import ENDS, Mark, What
+import numpy as np
+
+from goodput_cli.events.text.marks import ENDS, Mark, Said, What
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+from goodput_cli.events.timestamps.entry_zones import offset_of_day, offset_text
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
 _BACK = 2 * NS_PER_SECOND
@@ -29,6 +38,8 @@ class Placed:
     """Lines whose stamp is earlier than one before it in the stream, though nothing began anew."""
     missing: tuple[int, ...]
     """Records without a stamp that stand for more steps than there can be between them and the one before."""
+    anew: tuple[int, ...] = ()
+    """Lines where the clock of a process begins anew."""
 
 
 def place(
@@ -268,3 +279,142 @@ class _Stream:
             mark.time, mark.end = begin, cursor
             if at_least is not None:
                 mark.time, mark.end = max(begin, at_least), max(cursor, at_least)
+
+
+_QUARTER = 900 * NS_PER_SECOND
+
+
+class FoundZone:
+    """Offsets from UTC by day, as lines with two times show them."""
+
+    def __init__(self, marks: Sequence[Mark]) -> None:
+        """marks: of the sources that one cluster wrote."""
+        ahead: defaultdict[int, list[int]] = defaultdict(list)
+        for mark in marks:
+            if mark.local is not None and mark.stamp is not None and mark.local.zone is Zone.NAIVE:
+                ahead[mark.stamp.ns // NS_PER_DAY].append(mark.local.ns - mark.stamp.ns)
+        self._quarters = {day: offset_of_day(np.array(found)) for day, found in sorted(ahead.items())}
+
+    def __bool__(self) -> bool:
+        return any(self._quarters.values())
+
+    def __str__(self) -> str:
+        named = sorted({offset_text(quarter) for quarter in self._quarters.values()})
+        return f"UTC{', UTC'.join(named)}"
+
+    def from_local(self, ns: int) -> int:
+        """The instant of a local time: with the offset of its day, else of the nearest day that shows one."""
+        day = min(self._quarters, key=lambda one: abs(one - ns // NS_PER_DAY))
+        return ns - self._quarters[day] * _QUARTER
+
+
+_MULTIPLE = 5
+"""A step that takes more than so many times the usual one holds something else."""
+_BEGINS = (What.START, What.CRASHED, What.TERMINATED)
+
+
+@dataclass
+class _Counted:
+    """What the lines of one writer said so far."""
+
+    epoch: int = 0
+    elapsed: int = 0
+
+
+def settled(marks: list[Mark]) -> list[Mark]:
+    """The same marks with the steps, and the times that they took, of what is counted within something. marks: of one
+    source, in order of lines."""
+    if not any(mark.said is not None and mark.said.running is not None for mark in marks):
+        return marks
+    streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
+    return _with_evaluations(
+        [_settled(mark, streams[mark.said.format, mark.stream]) if mark.said else mark for mark in marks]
+    )
+
+
+def _with_evaluations(marks: list[Mark]) -> list[Mark]:
+    """The same, where a record that shows the time of its last step alone takes that of all its steps: the others took
+    the usual time. One that is a multiple of that, at an even distance, holds an evaluation."""
+    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, mark in enumerate(marks):
+        if mark.said is not None and mark.said.running is not None and mark.said.running.last is not None:
+            streams[mark.said.format, mark.stream].append(row)
+    evaluations: dict[int, Mark] = {}
+    for rows in streams.values():
+        times = [_last_of(marks[row]) for row in rows]
+        usual = sorted(times)[(len(times) - 1) // 2]
+        long = [_step_of(marks[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
+        before: int | None = None
+        for row, time in zip(rows, times, strict=True):
+            mark, step = marks[row], _step_of(marks[row])
+            assert mark.said is not None
+            steps = step - before if before is not None and step > before else 1
+            holds = time > _MULTIPLE * usual and _is_even(long) and before is not None
+            took = (steps - 1) * usual + (usual if holds else time)
+            if holds:
+                said = Said(mark.said.format, What.EVAL, took=time - usual)
+                evaluations[row] = replace(mark, said=said)
+            marks[row] = replace(mark, said=replace(mark.said, took=took, step_time=took // steps))
+            before = step
+    return [
+        one for row, mark in enumerate(marks) for one in ((evaluations[row], mark) if row in evaluations else (mark,))
+    ]
+
+
+def _last_of(mark: Mark) -> int:
+    return 0 if mark.said is None or mark.said.running is None else mark.said.running.last or 0
+
+
+def _step_of(mark: Mark) -> int:
+    return 0 if mark.said is None else mark.said.step or 0
+
+
+def _is_even(steps: Sequence[int]) -> bool:
+    """Whether steps stand at an even distance, or at multiples of one."""
+    ahead = [b - a for a, b in pairwise(steps) if b > a]
+    return len(ahead) > 0 and all(one % min(ahead) == 0 for one in ahead)
+
+
+def _settled(mark: Mark, stream: _Counted) -> Mark:
+    said = mark.said
+    assert said is not None
+    if said.what in _BEGINS:
+        stream.elapsed = 0
+    if said.running is None:
+        return mark
+    step, took, running = said.step, said.took, said.running
+    if running.epoch is not None:
+        stream.epoch = running.epoch
+    elif step is not None and running.of is not None:
+        step += stream.epoch * running.of
+    if running.elapsed is not None:
+        took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
+        stream.elapsed = running.elapsed
+    return replace(mark, said=replace(said, step=step, took=took))
+
+
+def by_elapsed(marks: list[Mark]) -> tuple[int, ...]:
+    """Move marks that say how long it is since their process or progress bar began to where that puts them, behind the
+    first of it, and add a start where a process began. marks: placed already, in order of lines. Gives the lines where
+    the clock of a process begins anew."""
+    clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
+    starts: list[Mark] = []
+    anew: list[int] = []
+    for mark in marks:
+        said = mark.said
+        if said is None or said.running is None or said.running.elapsed is None:
+            continue
+        stream, elapsed = (said.format, mark.stream), said.running.elapsed
+        began, last = clocks.get(stream, (0, elapsed + 1))
+        falls = elapsed < last
+        if falls or mark.stamp is not None:
+            began = mark.end - elapsed
+        else:
+            mark.end = began + elapsed
+            mark.time = mark.end - (said.took or 0)
+        if falls and said.running.begins:
+            anew += [mark.line] * (stream in clocks)
+            starts.append(Mark(mark.line, mark.stream, None, Said(said.format, What.START), began, began, odd=True))
+        clocks[stream] = (began, elapsed)
+    marks += starts
+    return tuple(anew)

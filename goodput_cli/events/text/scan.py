@@ -3,12 +3,14 @@
 One pass of a deterministic automaton (RE2) finds the literals of all rules; NumPy finds what looks like a time of day.
 Between two lines that say something only the first and the last stamp of each stream are read: they show how long its
 process was alive, and where a line without a stamp lies.
+
+The lines of a block of text, found and told apart together.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
@@ -16,18 +18,120 @@ from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import I64
-from goodput_cli.errors import SourceError
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.text.block import LONGEST, Lines
-from goodput_cli.events.text.marks import Mark, Said, timed
+from goodput_cli.events.text.causes import NO_ROWS, CauseRows
+from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, linear, timed
+from goodput_cli.events.text.observer import is_kernel_log
+from goodput_cli.events.text.observing import DocumentObserver, may_say
 from goodput_cli.events.text.parts import TextPart
-from goodput_cli.events.text.prefixes import bare
 from goodput_cli.events.text.programs.progress_bars import thinned
-from goodput_cli.events.text.rules import BadValueError, Rule
-from goodput_cli.events.text.stamps import StampError, stamp_of
-from goodput_cli.events.wrapped_lines import json_in
+from goodput_cli.events.text.stamps import StampError, bare, candidates, stamp_of
+from goodput_cli.events.wrapped_lines import LONGEST_PREFIX, json_in
 from goodput_cli.sources.base import RawBatch, Record
+
+LONGEST = 1 << 16
+"""Longer lines are noise."""
+_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE = ord("\n"), ord("\r"), ord(" "), ord("{"), ord('"')
+_PRIME = np.uint64(0x100000001B3)
+_COLLECTED, _NAMED = 20, 64
+"""A collector's stamp has at least so many characters; prefixes are told apart by so many."""
+
+
+class Lines:
+    """The lines of a block; what a carriage return overwrote is one of its own."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._bytes = np.frombuffer(data, dtype=np.uint8)
+        newline = self._bytes == _NEWLINE
+        ends = np.flatnonzero(newline | (self._bytes == _RETURN) if b"\r" in data else newline)
+        if data and not data.endswith(b"\n"):
+            ends = np.append(ends, len(data))
+        self.start = np.zeros(len(ends), dtype=np.int64)
+        self.start[1:] = ends[:-1] + 1
+        self.end: I64 = ends
+        self.number = np.arange(len(ends), dtype=np.int64)
+        """Of each line, how many line ends stand before it."""
+        if b"\r" in data:
+            self.number = np.searchsorted(np.flatnonzero(newline), self.start)
+        self.count = int(self.number[-1]) + 1 if len(ends) else 0
+        """How many there are, those with carriage returns once."""
+        self.first = np.searchsorted(self.number, self.number)
+        """Of each, the first that no line end parts from it."""
+        self.overwritten: Mask = np.zeros(len(ends), dtype=np.bool_)
+        """Whether a later one of the same stands in its place, which is not blank."""
+        if b"\r" in data:
+            self.overwritten = self._overwritten()
+
+    def _overwritten(self) -> Mask:
+        black = np.append(0, np.cumsum(self._bytes > _BLANK))
+        full = np.flatnonzero(black[self.end] > black[self.start])
+        last = np.full(self.count, -1, dtype=np.int64)
+        last[self.number[full]] = full  # of those with one number the last is kept
+        found: Mask = np.arange(len(self.end)) < last[self.number]
+        return found
+
+    def short(self) -> I64:
+        """int64[n]: the lines that are not too long."""
+        found: I64 = np.flatnonzero(self.end - self.start <= LONGEST)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def text(self, at: int) -> str:
+        return self.bytes_of(at, LONGEST).decode(errors="replace")
+
+    def bytes_of(self, at: int, most: int) -> bytes:
+        start = int(self.start[at])
+        return self._data[start : min(int(self.end[at]), start + most)]
+
+    def find(self, text: bytes, begin: int, end: int) -> int:
+        """Where a text stands in some bytes of the block; -1: nowhere."""
+        return self._data.find(text, begin, end)
+
+    def found(self, anchors: Any) -> I64:
+        """int64[n]: the lines, none too long, in which something is found."""
+        places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
+        lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
+        found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
+        return found
+
+    def stamped(self) -> tuple[I64, I64]:
+        """The lines with what looks like a stamp, and at which column its date begins."""
+        places = candidates(self._bytes)
+        line = np.searchsorted(self.start, places, side="right") - 1
+        line, first = np.unique(line, return_index=True)
+        column = places[first] - self.start[line]
+        near = column < 2 * 96
+        return line[near], np.maximum(column[near], 0)
+
+    def prefixes(self, lines: I64, columns: I64) -> I64:
+        """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
+        of a collector, which comes first, what follows it counts too."""
+        collected = columns <= 1
+        start = self.start[lines] + np.where(collected, _COLLECTED, 0)
+        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start)
+        total = np.zeros(len(lines), dtype=np.uint64)
+        longest = int(length.max(initial=0))
+        for at in range(min(longest, _NAMED)):
+            inside = length > at
+            value = self._bytes[np.where(inside, start + at, 0)].astype(np.uint64) + np.uint64(1)
+            total = np.where(inside, total * _PRIME + value, total)
+        return total.view(np.int64)
+
+    def braces(self) -> I64:
+        """int64[n]: the lines that begin with a brace, and those in which one and a quotation mark stand near the
+        begin."""
+        full = np.flatnonzero(self.end > self.start)
+        begin: I64 = full[self._bytes[self.start[full]] == _BRACE]
+        if b'{"' not in self._data:
+            return begin
+        places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
+        line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
+        return np.union1d(begin, line[places[first] - self.start[line] < LONGEST_PREFIX])
+
 
 SNIFFED = 1 << 16
 """How much of a document tells whether it is text."""
@@ -41,6 +145,8 @@ class Ruleset:
     """The rules of all formats, in the order in which they are tried."""
 
     rules: tuple[Rule, ...]
+    causes: CauseRows = NO_ROWS
+    """Rows of evidence of deaths: they make no event."""
 
     @cached_property
     def reads_all(self) -> bool:
@@ -50,8 +156,17 @@ class Ruleset:
     @cached_property
     def anchors(self) -> Any:
         """Finds any of the literals in bytes."""
-        literals = sorted({rule.anchor for rule in self.rules if rule.anchor}, key=len, reverse=True)
-        return linear().compile("|".join(map(re.escape, literals)).encode())
+        literals = {rule.anchor for rule in self.rules if rule.anchor} | set(self.causes.anchors)
+        return linear().compile("|".join(map(re.escape, sorted(literals, key=len, reverse=True))).encode())
+
+    def observes(self, head: bytes) -> bool:
+        """Whether a text that begins like this is a kernel's log, or a line of it says something about a death."""
+        if not self.causes.rows:
+            return False
+        lines = {head.count(b"\n", 0, found.start()) for found in self.causes.expression.finditer(head)}
+        rows = head.decode(errors="replace").split("\n") if lines else []
+        read = any(self.causes.read(bare(rows[at]).text) is not None for at in lines if at < len(rows))
+        return read or is_kernel_log(head.decode(errors="replace"))
 
     def knows(self, head: bytes) -> bool:
         """Whether a rule knows some line of a text that begins like this."""
@@ -84,21 +199,15 @@ class Ruleset:
         return said, known, ""
 
 
-def linear() -> Any:
-    """The regular expressions whose time grows with the text only."""
-    try:
-        import re2
-    except ImportError as error:
-        raise SourceError("logs of plain text are read with google-re2; `pip install google-re2`") from error
-    return re2
-
-
 @dataclass
 class TextLines:
     """Reads a document of text (see `DocumentReader`)."""
 
     rules: Ruleset
+    source: str = ""
     by_line: bool = True
+    _observer: DocumentObserver | None = None
+    _by_host: bool = False
 
     def feed(self, batch: RawBatch) -> Parsed:
         """What the next lines say."""
@@ -108,24 +217,46 @@ class TextLines:
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
         placed: list[tuple[int, Mark]] = []
+        said: dict[int, Sequence[Said]] = {}
+        worth: list[int] = []
         for at in hits.tolist():
             number = batch.first_line + int(block.number[at])
             more, reason = self._read(block, at, number)
+            said[at] = [mark.said for mark in more if mark.said is not None]
+            if may_say(said[at], bool(more or reason)) and self._may_tell(block, at):
+                worth.append(at)
             if reason:
                 bad.append((number, reason))
             if more or reason:
                 placed += [(at, mark) for mark in more]
                 meant.append(at)
-        placed += self._clocks(block, np.array(meant, dtype=np.int64), batch.first_line)
+        stamped = block.stamped()
+        placed += self._clocks(block, stamped, np.array(meant, dtype=np.int64), batch.first_line)
         marks = [mark for _, mark in thinned(sorted(placed, key=itemgetter(0)))]
         records, lines = _objects(block, batch.first_line)
         noise = block.count - len(np.unique(block.number[meant])) - len(records)
-        part = TextPart(marks, bad, noise, batch.modified_ns)
+        seen = self._observed.feed(block, batch.first_line, worth, said, stamped[0])
+        if batch.first_line == 1:
+            self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
+        part = TextPart(marks, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host)
         return Parsed(records, np.array(lines, dtype=np.int64), text=part)
 
     def finish(self) -> Parsed:
-        """The end of the document: nothing is left over."""
-        return Parsed((), np.empty(0, dtype=np.int64), text=TextPart())
+        """The end of the document: what was seen at its end is left over."""
+        seen = self._observed.finish()
+        part = TextPart(seen=seen, left_out=self._observed.dropped)
+        self._observer = None
+        return Parsed((), np.empty(0, dtype=np.int64), text=part)
+
+    def _may_tell(self, block: Lines, at: int) -> bool:
+        causes = self.rules.causes
+        return bool(causes.rows) and causes.expression.search(block.bytes_of(at, LONGEST)) is not None
+
+    @property
+    def _observed(self) -> DocumentObserver:
+        if self._observer is None:
+            self._observer = DocumentObserver(self.rules.causes, self.source)
+        return self._observer
 
     def _read(self, block: Lines, at: int, number: int) -> tuple[list[Mark], str]:
         line = bare(block.text(at))
@@ -144,9 +275,9 @@ class TextLines:
             own = None
         return [timed(Mark(number, prefixed.stream, own or one.at, one), collected) for one in said], reason
 
-    def _clocks(self, block: Lines, hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
+    def _clocks(self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int) -> Iterator[tuple[int, Mark]]:
         """The first and the last stamped line of each stream between two hits."""
-        lines, columns = block.stamped()
+        lines, columns = stamped
         keep = ~np.isin(lines, hits, assume_unique=True)
         lines, columns = lines[keep], columns[keep]
         gaps = np.searchsorted(hits, lines)

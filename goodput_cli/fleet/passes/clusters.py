@@ -1,25 +1,276 @@
-"""Clusters of dask workers: processes of this machine, or somebody else's."""
+"""Tasks on dask.distributed: worker processes of this machine, or somebody else's cluster.
+
+A worker that dies loses nothing: dask runs its tasks again, and a task done twice writes the same under the same name.
+A task that kills its workers is cut into single items, which run one at a time, so that one of them alone is blamed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+import multiprocessing
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from itertools import islice
+from multiprocessing import resource_tracker
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import dask
 from dask.utils import parse_bytes
-from distributed import Client
+from distributed import Client, Future, KilledWorker, LocalCluster, Security
 from distributed.comm import CommClosedError
+from distributed.core import Status
 
 from goodput_cli import __version__
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.fleet.passes.dask_engine import Dask, is_gone
-from goodput_cli.fleet.passes.engine import Workers
-from goodput_cli.fleet.passes.local_cluster import local_cluster
-from goodput_cli.fleet.passes.memory import LEAST, of_this_machine
+from goodput_cli.fleet.passes.pieces import LEAST, of_this_machine
+from goodput_cli.fleet.passes.work import Failed
+
+if TYPE_CHECKING:
+    from goodput_cli.fleet.passes.engine import Workers
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+_LOOK_SECONDS = 2.0
+"""How often to look whether the scheduler is still there."""
+_KILLED = "killed its worker (out of memory?)"
+
+
+class Dask:
+    """Tasks on the workers of a client, a few at a time."""
+
+    here = False
+
+    def __init__(
+        self,
+        client: Client,
+        address: str,
+        workers: int,
+        memory: int | None,
+        patience: float | None = None,
+        start_again: Callable[[], None] = lambda: None,
+    ) -> None:
+        """workers, memory: see `Engine`. patience: seconds without any worker after which none is to be hoped for;
+        None: wait for ever. start_again: starts workers that were lost while they started."""
+        self._client = client
+        self.address = address
+        self.workers = workers
+        self.memory = memory
+        self._patience = patience
+        self._start_again = start_again
+        self._alone_since: float | None = None
+        self._finished: SimpleQueue[Future] = SimpleQueue()
+
+    def run(
+        self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
+    ) -> Iterator[tuple[list[Item], Result | Failed]]:
+        """See `Engine.run`. Raises GoodputError where the scheduler is gone."""
+        window: dict[Future, list[Item]] = {}
+        suspects: list[list[Item]] = []
+        most = 4 * self.workers + 64
+        try:
+            while True:
+                for batch in islice(batches, most - len(window)):
+                    window[self._submit(task, batch)] = batch
+                if not window:
+                    break
+                for future in self._done().intersection(window):
+                    batch = window.pop(future)
+                    result = self._result(future)
+                    if isinstance(result, Failed):
+                        suspects.append(batch)
+                    else:
+                        yield batch, result
+        finally:
+            for future in window:
+                future.release()
+        for item in (item for batch in suspects for item in batch):
+            yield [item], self._alone(task, item)
+
+    def close(self) -> None:
+        """Say goodbye; the cluster is closed by who opened it."""
+        self._client.close(timeout=2)
+
+    def _alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | Failed:
+        """A task of one item, with nothing else under way: if its worker dies, this item did it."""
+        future = self._submit(task, [item])
+        while future not in self._done():
+            pass
+        result: Result | Failed = self._result(future)
+        return result
+
+    def _submit(self, task: Callable[[Sequence[Item]], Result], batch: list[Item]) -> Future:
+        future = self._client.submit(task, batch, pure=False, key=f"goodput-{uuid4().hex}")
+        future.add_done_callback(self._finished.put)  # `distributed.wait` asks every future again, each time
+        return future
+
+    def _done(self) -> set[Future]:
+        """What has finished since, after a while perhaps nothing. Raises GoodputError: the scheduler is gone."""
+        try:
+            done = {self._finished.get(timeout=_LOOK_SECONDS)}
+            while not self._finished.empty():
+                done.add(self._finished.get())
+            return done
+        except Empty:
+            if self._client.status != "running":
+                raise self._gone() from None
+            self._look_for_workers()
+            return set()
+
+    def _look_for_workers(self) -> None:
+        """Raises GoodputError where there has been none for too long."""
+        self._start_again()
+        if self._patience is None or self._client.scheduler_info(n_workers=-1)["workers"]:
+            self._alone_since = None
+            return
+        now = time.monotonic()
+        self._alone_since = now if self._alone_since is None else self._alone_since
+        if now - self._alone_since > self._patience:
+            raise GoodputError("no worker process is left, and none starts again; --workers 1 does without")
+
+    def _result(self, future: Future) -> Any:
+        """What a task gave; `Failed` where it killed its workers. Other errors are raised."""
+        try:
+            return future.result()
+        except (KilledWorker, MemoryError):
+            return Failed(_KILLED)
+        except CancelledError as error:
+            raise self._gone() from error
+        finally:
+            future.release()
+
+    def _gone(self) -> GoodputError:
+        return is_gone(self.address)
+
+
+def is_gone(address: str) -> GoodputError:
+    """What to say where a scheduler is gone."""
+    return GoodputError(f"the scheduler at {address} is gone; run again with --store to go on")
+
+
+_PATIENCE_SECONDS = 60.0
+"""How long a worker that died may take to be there again. A cluster of somebody else may have to wait for its
+machines."""
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""As dask has it, but for memory that is freed: it is not given back at once, to be asked for again by the next line.
+That were ten times as many page faults."""
+_QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
+"""What is cleared away after workers that were left in a hurry is nobody's warning."""
+
+
+@contextlib.contextmanager
+def local_cluster(count: int, memory: int) -> Iterator[Dask]:
+    """Processes of this machine, which start while the first tasks are handed out. memory: of each (bytes).
+
+    They speak on loopback, encrypted with a key that nobody else has: whoever can speak to a dask scheduler can run
+    code.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="goodput-") as folder,
+        dask.config.set({"temporary-directory": folder, "distributed.nanny.pre-spawn-environ": _ENVIRONMENT}),
+    ):
+        strangers = set(multiprocessing.active_children())
+        started: list[Any] = []
+        try:
+            security = Security.temporary()
+            with _ctrl_c_held_back():
+                started.append(_cluster(memory, folder, security))
+            cluster = started[0]
+            started.append(Client(cluster, security=security))
+            cluster.scale(count)
+            yield Dask(
+                started[1],
+                cluster.scheduler_address,
+                count,
+                memory,
+                patience=_PATIENCE_SECONDS,
+                start_again=lambda: _start_again(cluster, count),
+            )
+        finally:
+            _leave(started, strangers)
+
+
+@contextlib.contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal, and the one that a person started decides. Threads that are started
+    here, and the processes that they start, have it blocked for good; this thread has it again afterwards."""
+    sys.warnoptions.append(_QUIET)
+    try:
+        resource_tracker.ensure_running()  # else multiprocessing does, and unblocks the signal
+    finally:
+        sys.warnoptions.remove(_QUIET)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _cluster(memory: int, folder: str, security: Security) -> LocalCluster:
+    """A scheduler in a thread of this process, without workers yet."""
+    return LocalCluster(
+        n_workers=0,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",  # no dashboard is served, but the port is taken: any will do
+        host="tls://127.0.0.1",
+        protocol="tls",
+        security=security,
+        memory_limit=memory,
+        silence_logs=logging.CRITICAL,
+        local_directory=folder,
+        env={"TMPDIR": folder},
+    )
+
+
+def _start_again(cluster: LocalCluster, count: int) -> None:
+    """A worker that was lost while it started is started once more; later, dask does that itself."""
+    lost = [name for name, one in list(cluster.workers.items()) if one.status in (Status.failed, Status.closed)]
+    for name in lost:
+        cluster.workers.pop(name, None)
+    if lost:
+        cluster.scale(count)
+
+
+def _leave(started: list[Any], strangers: set[Any]) -> None:
+    """Close what was started, at once: no worker holds anything that is still wanted. A second Ctrl-C must not leave
+    processes behind. strangers: processes that are not ours."""
+    logging.disable(logging.CRITICAL)
+    with _ctrl_c_ignored():
+        for cluster in started[:1]:
+            for nanny in list(cluster.workers.values()):
+                nanny.auto_restart = False
+        for process in set(multiprocessing.active_children()) - strangers:
+            process.kill()
+        for one in reversed(started):
+            with contextlib.suppress(Exception):
+                one.close(timeout=0.5)
+        for process in set(multiprocessing.active_children()) - strangers:
+            process.kill()
+            process.join(1)
+    logging.disable(logging.NOTSET)
+
+
+@contextlib.contextmanager
+def _ctrl_c_ignored() -> Iterator[None]:
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not in the main thread, where signals are nobody's business
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
 
 _SETTINGS = {
     "distributed.worker.profile.enabled": False,
@@ -33,8 +284,10 @@ _SETTINGS = {
     "distributed.comm.timeouts.connect": "30s",
     "distributed.worker.daemon": True,
 }
+_LOGGERS = ("distributed", "distributed.client")
+"""What dask gives a level of its own: what they say of a scheduler that is gone is a traceback, and ours a sentence."""
 _MOST_BYTES = 4 << 30
-_PATIENCE_SECONDS = 60.0
+_FIRST_WORKER_SECONDS = 60.0
 """How long the first worker of somebody's cluster may take to come: batch jobs and containers need a while."""
 
 
@@ -45,7 +298,8 @@ def open_dask(count: int, workers: Workers, store: Path, log: str | None = None)
 
     Raises UsageError where a cluster may not be used, GoodputError where it cannot be reached.
     """
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in _LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     with dask.config.set(_SETTINGS):
         if workers.scheduler is None:
             with local_cluster(count, _limit(count, workers.memory)) as engine:
@@ -98,10 +352,10 @@ def _address(named: str) -> str:
 def _wait_for_a_worker(client: Client) -> None:
     """Raises UsageError where none comes; those that come later help as well."""
     try:
-        client.wait_for_workers(1, timeout=_PATIENCE_SECONDS)
+        client.wait_for_workers(1, timeout=_FIRST_WORKER_SECONDS)
     except TimeoutError as error:
         raise UsageError(
-            f"the scheduler has had no worker for {_PATIENCE_SECONDS:.0f} s; start some with `dask worker`"
+            f"the scheduler has had no worker for {_FIRST_WORKER_SECONDS:.0f} s; start some with `dask worker`"
         ) from error
 
 
@@ -131,7 +385,7 @@ def _introduce(path: str, log: str | None) -> tuple[str, ...]:
     import numpy as np
     import pyarrow as pa
 
-    from goodput_cli.fleet.passes.accounting import code_version
+    from goodput_cli.fleet.store.results import code_version
 
     try:
         token = Path(path).read_text()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from goodput_cli.errors import UsageError, to_install
-from goodput_cli.fleet.grouping import RUN
+from goodput_cli.fleet.question import RUN
 from goodput_cli.vocabulary.amounts import bounded
 from goodput_cli.vocabulary.option import option
 

@@ -3,6 +3,8 @@ job's pieces, joined in the order of the documents, are its events.
 
 A piece is an Arrow record batch; what its codes stand for is JSON beside it. Nothing that came from a log is ever
 evaluated or unpickled.
+
+How much memory a document or a job takes while it is accounted for, by what was measured (docs/fleet.md).
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from uuid import uuid4
 import numpy as np
 
 from goodput_cli.errors import SourceError
-from goodput_cli.events.interner import Interner
+from goodput_cli.events.details import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.fleet.passes.read import HERE, DocumentRead, read_one
 from goodput_cli.fleet.passes.work import Accounted, Local, Origin, Task
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Document
+from goodput_cli.sources.blocks import PACKED_ENDINGS
 
 
 def _plural(name: str) -> str:
@@ -95,7 +98,7 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
     """Write a file of pieces; the place of each job in it."""
     import pyarrow as pa  # few fleets have jobs in several documents
 
-    from goodput_cli.fleet.store import arrow
+    from goodput_cli.fleet.store import parts as arrow
 
     places: dict[str, int] = {}
     schema = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
@@ -130,7 +133,7 @@ def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
-    from goodput_cli.fleet.store import arrow
+    from goodput_cli.fleet.store import parts as arrow
 
     interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
@@ -161,3 +164,41 @@ def _read_piece(path: str, place: int) -> tuple[Any, dict[str, Any]]:
 def _hashable(value: Any) -> Any:
     """A value as it was before it was JSON: lists were tuples."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+_BASE = 140 << 20
+"""Of a process with its modules, and the results of a task."""
+_OF_A_BYTE, _OF_A_PACKED_BYTE, _OF_AN_EVENT = 1.6, 16.0, 160
+_SAFE = 0.9
+"""Of its limit: dask ends a worker that takes more than 0.95."""
+LEAST = int(_BASE / _SAFE)
+"""Below such a limit (bytes) nothing fits."""
+
+
+Input = Document | Split | SharedJob
+
+
+def needed(item: Input) -> int:
+    """What a process needs for one item (bytes), as far as its size shows it."""
+    if isinstance(item, SharedJob):
+        return _BASE + item.events * _OF_AN_EVENT
+    packed = name_of(item).lower().endswith(tuple(ending for ending in PACKED_ENDINGS if ending))
+    return _BASE + int((item.size or 0) * (_OF_A_PACKED_BYTE if packed else _OF_A_BYTE))
+
+
+def fits(item: Input, limit: int | None) -> bool:
+    """Whether an item can be done by a process with this limit (bytes); None: there is none."""
+    return limit is None or needed(item) <= _SAFE * limit
+
+
+def name_of(item: Input) -> str:
+    """The name that people see."""
+    return item.job if isinstance(item, SharedJob) else item.document.name if isinstance(item, Split) else item.name
+
+
+def of_this_machine() -> int:
+    """The memory that this process may have (bytes): that of the machine, or less where a container or a limit says so.
+    Asked only where dask is."""
+    from distributed.system import MEMORY_LIMIT
+
+    return int(MEMORY_LIMIT)

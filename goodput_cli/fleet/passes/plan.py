@@ -14,13 +14,29 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from goodput_cli.diagnostics.collector import FEW_PLACES
-from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
+from goodput_cli.diagnostics.diagnostic import FEW_PLACES, Diagnostic, merge
 from goodput_cli.fleet.passes.engine import Engine
-from goodput_cli.fleet.passes.memory import fits, name_of, needed, of_this_machine
-from goodput_cli.fleet.passes.pieces import Pieces, SharedJob, Split, account_batch, pieces_of, split_batch
-from goodput_cli.fleet.passes.read import HERE, DocumentRead, batches_of, documents_at_once, read_batch
-from goodput_cli.fleet.passes.together import origin_of, together
+from goodput_cli.fleet.passes.pieces import (
+    Pieces,
+    SharedJob,
+    Split,
+    account_batch,
+    fits,
+    name_of,
+    needed,
+    of_this_machine,
+    pieces_of,
+    split_batch,
+)
+from goodput_cli.fleet.passes.read import (
+    HERE,
+    DocumentRead,
+    batches_of,
+    documents_at_once,
+    origin_of,
+    read_batch,
+    together,
+)
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import Document
 

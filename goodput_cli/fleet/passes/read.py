@@ -1,23 +1,30 @@
-"""Pass 1: each document is read, and each job in it accounted for at once; nothing of it is kept but the answers."""
+"""Pass 1: each document is read, and each job in it accounted for at once; nothing of it is kept but the answers.
+
+Files of text of one folder: they name no job and share what they say, so that they are read as one document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from typing import Protocol, TypeVar
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.by_job import by_job
+from goodput_cli.analysis.pick import by_job
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.schema import EventLog
-from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Task
+from goodput_cli.events.text.jobs import beside
+from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Origin, Task
 from goodput_cli.gc_pause import garbage_collection_paused
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
+from goodput_cli.sources.blocks import is_event_file
+from goodput_cli.sources.layouts import home_of
 
 _DIGEST_BYTES = 16
 _FEW = 20
@@ -163,3 +170,43 @@ def _part(job: EventLog, document: Document) -> JobPart:
     names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
     parts = tuple(one.uri for one in document.parts if one.name in names)
     return JobPart(table.jobs[0], len(table), int(table.time.min()), int(table.end.max()), parts)
+
+
+def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow]) -> list[Document]:
+    """The documents in their order, those of text of one folder as one. rows: by URI, what each holds. What nobody can
+    read twice stays alone."""
+    folders: defaultdict[str, list[Document]] = defaultdict(list)
+    homes = {home for one in documents if (home := home_of(one.name)) is not None}
+    for one in documents:
+        if one.version and rows[one.uri].has_text:
+            folders[_beside(one.name, homes)].append(one)
+    groups = {found[0].uri: _one_of(found, folder) for folder, found in folders.items() if len(found) > 1}
+    inside = {part.uri for group in groups.values() for part in group.parts}
+    return [groups.get(one.uri, one) for one in documents if one.uri in groups or one.uri not in inside]
+
+
+def _beside(name: str, homes: Collection[str]) -> str:
+    """The folder with which a document is read. Event files may be of the run that a tracker beside their folder has
+    too. homes: the folders in which folders of trackers lie."""
+    folder = beside(name)
+    above = folder.rpartition("/")[0]
+    return above if is_event_file(name) and above in homes else folder
+
+
+def origin_of(job: str, holders: Sequence[DocumentRow]) -> Origin:
+    """What the events of a job are from. holders: of the documents that hold some of it."""
+    return tuple(one for row in holders for part in row.jobs if part.job == job for one in row.origin(part))
+
+
+def _one_of(parts: Sequence[Document], folder: str) -> Document:
+    version = blake2b(repr([(one.uri, one.version) for one in parts]).encode("utf-8", "backslashreplace"))
+    written = [one.written_ns for one in parts if one.written_ns is not None]
+    return Document(
+        f"{parts[0].uri}\0{len(parts)}",
+        f"{folder or '.'}/ ({len(parts)} files of text)",
+        sum(one.size or 0 for one in parts),
+        version.hexdigest(),
+        max(written, default=None),
+        apart=all(one.apart for one in parts),
+        parts=tuple(parts),
+    )

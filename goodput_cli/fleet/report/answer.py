@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
-from goodput_cli.analysis.answer import (
-    Answer,
-    Count,
-    DiagnosticEntry,
-    Instant,
-    Part,
-    Row,
-    diagnostic_entries,
-    row_of,
-)
-from goodput_cli.analysis.table import json_rows
-from goodput_cli.fleet.report.report import FleetReport
+from goodput_cli.analysis.answer import Count, Instant, Part, Row, row_of
+from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.written import written
 from goodput_cli.fleet.report.rows import (
-    CategoryRow,
-    DisruptionRow,
-    GroupRow,
-    NotAnalysed,
-    RunLine,
-    SizeRow,
-    WeekRow,
-    declared_columns,
+    CATEGORY_TABLE,
+    CHANGE_TABLE,
+    DISRUPTION_TABLE,
+    GROUP_TABLE,
+    NOT_ANALYSED_TABLE,
+    RUN_TABLE,
+    SIZE_TABLE,
+    WEEK_TABLE,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.vocabulary.text import iso
 
+if TYPE_CHECKING:
+    from goodput_cli.fleet.report.report import FleetReport
+
 ChipTime = Annotated[str, Meta(pattern="^-?[0-9]+$", description="accelerators x ns, as decimal text")]
-_GROUP, _CATEGORY, _WEEK, _SIZE, _DISRUPTION, _RUN, _LEFT_OUT = map(
-    declared_columns, (GroupRow, CategoryRow, WeekRow, SizeRow, DisruptionRow, RunLine, NotAnalysed)
-)
 
 
 class FleetWindow(Part):
@@ -105,34 +97,49 @@ class FleetGroups(Part):
     """the groups of one --by"""
 
     by: Sequence[str]
-    rows: Sequence[Annotated[Row, row_of("fleet_group", "a group of runs", _GROUP)]]
+    rows: Sequence[Annotated[Row, row_of(GROUP_TABLE)]]
 
 
-class FleetAnswer(Answer, kw_only=True):
+class FleetChange(Part):
+    """what moved goodput from one week to the next, of the latest two with enough runs"""
+
+    before: str
+    """the earlier week"""
+    week: str
+    by_time: bool
+    """whether every run counts by its time alone"""
+    points: float
+    rows: Sequence[Annotated[Row, row_of(CHANGE_TABLE)]]
+    """categories, then runs; the points of each kind add up"""
+
+
+@written("fleet_answer", "goodput fleet --format json", kind="fleet")
+@dataclass(frozen=True, kw_only=True)
+class FleetAnswer:
     """goodput fleet --format json"""
 
-    kind: Literal["fleet"] = "fleet"
     complete: bool
     """whether every document could be read and every run analysed"""
     window: FleetWindow
     coverage: FleetCoverage
-    totals: Annotated[Row, row_of("fleet_group", "a group of runs", _GROUP)]
+    totals: Annotated[Row, row_of(GROUP_TABLE)]
     """of all runs, as a group without values"""
     mpg: FleetMpg
-    categories: Sequence[Annotated[Row, row_of("fleet_category", "a category of the fleet", _CATEGORY)]]
+    categories: Sequence[Annotated[Row, row_of(CATEGORY_TABLE)]]
     """productive first, then what took most; exclusions last"""
-    weeks: Sequence[Annotated[Row, row_of("fleet_week", "a week of the fleet", _WEEK)]]
-    sizes: Sequence[Annotated[Row, row_of("fleet_size", "a size class", _SIZE)]]
+    weeks: Sequence[Annotated[Row, row_of(WEEK_TABLE)]]
+    change: FleetChange | None
+    sizes: Sequence[Annotated[Row, row_of(SIZE_TABLE)]]
     groups: Sequence[FleetGroups]
     """one a --by"""
-    disruptions: Sequence[Annotated[Row, row_of("fleet_disruption", "one of the worst disruptions", _DISRUPTION)]]
+    disruptions: Sequence[Annotated[Row, row_of(DISRUPTION_TABLE)]]
     """the most expensive first"""
-    runs: Sequence[Annotated[Row, row_of("fleet_run", "a run", _RUN)]]
+    runs: Sequence[Annotated[Row, row_of(RUN_TABLE)]]
     """by job and number"""
-    not_analysed: Sequence[Annotated[Row, row_of("fleet_left_out", "what is in no total", _LEFT_OUT)]]
+    not_analysed: Sequence[Annotated[Row, row_of(NOT_ANALYSED_TABLE)]]
     method: Mapping[str, str]
     """options that count, as they are typed"""
-    diagnostics: Sequence[DiagnosticEntry]
+    diagnostics: Diagnostics
 
 
 def fleet_answer(report: FleetReport) -> FleetAnswer:
@@ -141,22 +148,27 @@ def fleet_answer(report: FleetReport) -> FleetAnswer:
         complete=report.complete,
         window=FleetWindow(iso(report.start_ns), iso(report.end_ns), report.end_ns - report.start_ns, report.timezone),
         coverage=_coverage(report),
-        totals=_rows(_GROUP, [report.total])[0],
+        totals=GROUP_TABLE.of_rows([report.total]).json()[0],
         mpg=_mpg(report),
-        categories=_rows(_CATEGORY, report.categories),
-        weeks=_rows(_WEEK, report.weeks),
-        sizes=_rows(_SIZE, report.sizes),
-        groups=[FleetGroups(table.dims, list(_rows(_GROUP, table.shown))) for table in report.groups],
-        disruptions=_rows(_DISRUPTION, report.disruptions),
-        runs=_rows(_RUN, report.runs),
-        not_analysed=_rows(_LEFT_OUT, report.not_analysed),
+        categories=CATEGORY_TABLE.of_rows(report.categories).json(),
+        weeks=WEEK_TABLE.of_rows(report.weeks).json(),
+        change=_change(report),
+        sizes=SIZE_TABLE.of_rows(report.sizes).json(),
+        groups=[FleetGroups(table.dims, list(GROUP_TABLE.of_rows(table.shown).json())) for table in report.groups],
+        disruptions=DISRUPTION_TABLE.of_rows(report.disruptions).json(),
+        runs=RUN_TABLE.of_rows(report.runs).json(),
+        not_analysed=NOT_ANALYSED_TABLE.of_rows(report.not_analysed).json(),
         method=report.method,
-        diagnostics=diagnostic_entries(report.diagnostics),
+        diagnostics=report.diagnostics,
     )
 
 
-def _rows(columns: Any, rows: Sequence[Any]) -> Sequence[Row]:
-    return json_rows(columns, len(rows), lambda: [rows])
+def _change(report: FleetReport) -> FleetChange | None:
+    found = report.change
+    if found is None:
+        return None
+    rows = list(CHANGE_TABLE.of_rows(found.rows).json())
+    return FleetChange(found.before, found.week, found.by_time, found.points, rows)
 
 
 def _coverage(report: FleetReport) -> FleetCoverage:

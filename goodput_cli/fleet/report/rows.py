@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from goodput_cli.analysis.sheet import Audience, Column
-from goodput_cli.analysis.table import attribute, column, columns_of, people_columns
-from goodput_cli.vocabulary.category_names import brief_name
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.fleet.totals.sums import Key
+from goodput_cli.vocabulary.categories import brief_name
 
 _CHIP: dict[str, Any] = {
     "json": {"type": "string", "pattern": "^-?[0-9]+$"}, "audience": Audience.JSON, "key": "chip_ns",
@@ -22,104 +23,98 @@ _CHIP: dict[str, Any] = {
 class CategoryRow:
     """What the fleet's time went to."""
 
-    category: str = column(
-        "text", "a category, or custom_badput_events:LABEL", brief=brief_name, people=(0, "category")
-    )
+    category: str = column("text", "a category, or custom_badput_events:LABEL", brief=brief_name, heading="category")
     chip_ns: str = column("text", "accelerators x ns, as decimal text", **_CHIP)
     ns: int = column("count", "time of all runs in ns, each run counted once", audience=Audience.JSON)
     accelerator_hours: float | None = column(
-        "number", "chip time in hours; null where no run's accelerators are known", people=(1, "accelerator h")
+        "number", "chip time in hours; null where no run's accelerators are known", heading="accelerator h"
     )
     share_percent: float | None = column(
-        "percent", "of the chip time without exclusions; null where nothing is known", name="share", people=(2, "share")
+        "percent", "of the chip time without exclusions; null where nothing is known", name="share", heading="share"
     )
-    job_hours: float = column("number", "time of all runs in hours", people=(3, "job h"))
+    job_hours: float = column("number", "time of all runs in hours", heading="job h")
     time_share_percent: float | None = column(
-        "percent", "of the time of all runs without exclusions", name="time_share", people=(4, "share of job time")
+        "percent", "of the time of all runs without exclusions", name="time_share", heading="share of job time"
     )
-    bar: float | None = column("share", "", audience=Audience.PEOPLE, people=(5, ""))
+    bar: float | None = column("share", "", audience=Audience.PEOPLE, heading="")
 
 
 @dataclass(frozen=True)
 class GroupRow:
     """A group of runs: a value of one dimension, or of several crossed."""
 
-    group: str = column("text", "the values of the dimensions, with ` / ` between them", people=(0, "group"))
+    group: str = column("text", "the values of the dimensions, with ` / ` between them", heading="group")
     values: list[str] = column(
         "text", "the values of the dimensions", audience=Audience.JSON, json={"type": "array",
         "items": {"type": "string"}},
     )  # fmt: skip
-    runs: int = column("count", "runs of which something lies in the window", people=(1, "runs"))
+    runs: int = column("count", "runs of which something lies in the window", heading="runs")
     known_runs: int = column("count", "those whose accelerators are known")
     chip_ns: str = column("text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
     accelerator_hours: float | None = column(
-        "number", "chip time without exclusions, in hours; null if unknown", people=(2, "accelerator h")
+        "number", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
     goodput_percent: float | None = column(
         "percent",
         "productive share of the chip time; null where it is not known",
         name="goodput",
-        people=(3, "goodput"),
+        heading="goodput",
     )
     time_goodput_percent: float | None = column(
         "percent",
         "the same with every run weighing its time alone",
         name="time_goodput",
-        people=(8, "goodput by job time"),
+        heading="goodput by job time",
     )
     median_goodput_percent: float | None = column("percent", "median over runs, unweighted", name="median_goodput")
     quartile_low_percent: float | None = column("percent", "a quarter of the runs is below", name="quartile_low")
     quartile_high_percent: float | None = column("percent", "a quarter of the runs is above", name="quartile_high")
-    lost_hours: float | None = column("number", "accelerator hours without progress", people=(4, "lost h"))
+    lost_hours: float | None = column("number", "accelerator hours without progress", heading="lost h")
     held_lost_hours: float | None = column("number", "those in which accelerators were held: only these cost")
     cost: str | None = column(
-        "text", "what they cost, by currency; null without prices", people=(5, "cost"), json={"type": "string"}
+        "text", "what they cost, by currency; null without prices", heading="cost", json={"type": "string"}
     )
     priced_runs: int = column("count", "runs with a price")
-    failures: int = column("count", "disruptions that count as failures", people=(6, "failures"))
+    failures: int = column("count", "disruptions that count as failures", heading="failures")
     scheduling_percent: float | None = column("percent", "scheduling goodput; null without capacity", name="scheduling")
     runtime_percent: float | None = column("percent", "runtime goodput", name="runtime")
     program_percent: float | None = column("percent", "program goodput; null where it is not recorded", name="program")
     mpg_percent: float | None = column(
         "percent", "ML productivity goodput; null unless all three are there", name="mpg"
     )
-    most_lost_to: str | None = column(
-        "text", "the category that took most", brief=brief_name, people=(7, "most lost to")
-    )
+    most_lost_to: str | None = column("text", "the category that took most", brief=brief_name, heading="most lost to")
 
 
 @dataclass(frozen=True)
 class WeekRow:
     """A week of the fleet."""
 
-    week: str = column("text", "ISO week, Monday to Sunday in the time zone", people=(0, "week"))
+    week: str = column("text", "ISO week, Monday to Sunday in the time zone", heading="week")
     start_ns: int = column("instant", "where it begins, inside the window")
     end_ns: int = column("instant", "where it ends, inside the window")
     partial: bool = column(
         "text", "whether the window holds only a part of it", audience=Audience.JSON, json={"type": "boolean"}
     )
     covered_percent: float = column("percent", "how much of the week the window holds", name="covered")
-    runs: int = column("count", "runs of which something lies in it", people=(4, "runs"))
+    runs: int = column("count", "runs of which something lies in it", heading="runs")
     chip_ns: str = column("text", "chip time without exclusions, accelerators x ns as decimal text", **_CHIP)
     accelerator_hours: float | None = column(
-        "number", "chip time without exclusions, in hours; null if unknown", people=(5, "accelerator h")
+        "number", "chip time without exclusions, in hours; null if unknown", heading="accelerator h"
     )
-    goodput_percent: float | None = column("percent", "as of a group", name="goodput", people=(1, "goodput"))
+    goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
     time_goodput_percent: float | None = column(
         "percent",
         "the same with every run weighing its time alone",
         name="time_goodput",
-        people=(8, "goodput by job time"),
+        heading="goodput by job time",
     )
-    bar: float | None = column("share", "", audience=Audience.PEOPLE, people=(2, ""))
+    bar: float | None = column("share", "", audience=Audience.PEOPLE, heading="")
     change_points: float | None = column(
-        "points", "against the week before; null where one of them has too little", name="change", people=(3, "points")
+        "points", "against the week before; null where one of them has too little", name="change", heading="points"
     )
     lost_hours: float | None = column("number", "accelerator hours without progress")
-    failures: int = column("count", "disruptions that count as failures", people=(6, "failures"))
-    most_lost_to: str | None = column(
-        "text", "the category that took most", brief=brief_name, people=(7, "most lost to")
-    )
+    failures: int = column("count", "disruptions that count as failures", heading="failures")
+    most_lost_to: str | None = column("text", "the category that took most", brief=brief_name, heading="most lost to")
     categories: list[dict[str, Any]] = column(
         "text", "chip time by category", audience=Audience.JSON,
         json={"type": "array", "items": {"type": "object", "properties": {
@@ -128,30 +123,41 @@ class WeekRow:
 
 
 @dataclass(frozen=True)
+class ChangeRow:
+    """A part of what moved goodput from one week to the next."""
+
+    what: str = column("text", "category or run", json={"enum": ["category", "run"]}, heading="what")
+    name: str = column("text", "its name; `all other runs` for those that are not named", heading="name")
+    before_percent: float = column("percent", "of the earlier week, lost to it", name="before", heading="week before")
+    now_percent: float = column("percent", "of the later week, lost to it", name="now", heading="week")
+    points: float = column("points", "what that moved goodput by; those of a kind add up", heading="points")
+
+
+@dataclass(frozen=True)
 class SizeRow:
     """A class of runs by the accelerators that they held at most."""
 
-    size: str = column("text", "accelerators, from - to", people=(0, "size"))
-    runs: int = column("count", "runs of which something lies in the window", people=(1, "runs"))
+    size: str = column("text", "accelerators, from - to", heading="size")
+    runs: int = column("count", "runs of which something lies in the window", heading="runs")
     accelerator_hours: float | None = column("number", "chip time without exclusions, in hours; null if unknown")
-    goodput_percent: float | None = column("percent", "as of a group", name="goodput", people=(8, "goodput"))
+    goodput_percent: float | None = column("percent", "as of a group", name="goodput", heading="goodput")
     ettr_percent: float | None = column(
         "percent", "effective training time ratio: productive time over time, in job time", name="ettr",
-        people=(2, "ETTR"),
+        heading="ETTR",
     )  # fmt: skip
     median_ettr_percent: float | None = column("percent", "median over runs of a day and more", name="median_ettr")
     p10_ettr_percent: float | None = column("percent", "a tenth of them is below", name="p10_ettr")
     p90_ettr_percent: float | None = column("percent", "a tenth of them is above", name="p90_ettr")
-    up_ns: int = column("duration", "job time in which attempts were up: the exposure", people=(7, "up"))
+    up_ns: int = column("duration", "job time in which attempts were up: the exposure", heading="up")
     accelerator_days: float = column("number", "the exposure in accelerator days")
-    failures: int = column("count", "disruptions that count as failures", people=(3, "failures"))
-    mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", people=(4, "MTTF"))
-    mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", people=(5, "95 % from"))
+    failures: int = column("count", "disruptions that count as failures", heading="failures")
+    mttf_ns: int | None = column("duration", "exposure / failures; null without a failure", heading="MTTF")
+    mttf_low_ns: int | None = column("duration", "lower end of its 95 % interval (Garwood)", heading="95 % from")
     mttf_high_ns: int | None = column(
-        "duration", "upper end of its 95 % interval; null without a failure", people=(6, "95 % to")
+        "duration", "upper end of its 95 % interval; null without a failure", heading="95 % to"
     )
     per_1000_node_days: float | None = column(
-        "number", "failures in a thousand node days; null without accelerators_per_node", people=(9, "/1000 node-days")
+        "number", "failures in a thousand node days; null without accelerators_per_node", heading="/1000 node-days"
     )
 
 
@@ -159,53 +165,51 @@ class SizeRow:
 class DisruptionRow:
     """One of the worst disruptions."""
 
-    job: str = column("text", "the job's name", people=(0, "job"))
-    run: int = column("count", "which run of it; 0 for all of them", people=(1, "run"), spare=True)
-    number: int = column("count", "which disruption of that, from 1", people=(2, "no."))
-    at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", people=(3, "down since"))
-    ended: str = column("text", "how the attempt ended", people=(4, "ended"))
-    accelerators: int | None = column(
-        "count", "that were held then; null where nobody knows", people=(7, "accelerators")
-    )
-    lost_ns: int = column("duration", "wasted + downtime + restart", people=(5, "lost"))
+    job: str = column("text", "the job's name", heading="job")
+    run: int = column("count", "which run of it; 0 for all of them", heading="run", spare=True)
+    number: int = column("count", "which disruption of that, from 1", heading="no.")
+    at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", heading="down since")
+    ended: str = column("text", "how the attempt ended", heading="ended")
+    accelerators: int | None = column("count", "that were held then; null where nobody knows", heading="accelerators")
+    lost_ns: int = column("duration", "wasted + downtime + restart", heading="lost")
     wasted_ns: int = column("duration", "training that was taken back")
     downtime_ns: int = column("duration", "until the next attempt was up")
     restart_ns: int = column("duration", "until it trained")
     chip_ns: str | None = column("text", "lost time x accelerators, as decimal text; null without them", **_CHIP)
-    accelerator_hours: float | None = column("number", "the same in hours", people=(6, "accelerator h"))
+    accelerator_hours: float | None = column("number", "the same in hours", heading="accelerator h")
     cost: str | None = column("text", "what it cost; null without a price", json={"type": "string"})
-    evidence: str | None = column("text", "file:line or insertId that shows it", people=(8, "evidence"))
+    evidence: str | None = column("text", "file:line or insertId that shows it", heading="evidence")
 
 
 @dataclass(frozen=True)
 class RunLine:
     """A run."""
 
-    job: str = column("text", "the job's name", people=(0, "job"))
-    run: int = column("count", "which run of the name, from 1; 0 for all of them", people=(1, "run"))
+    job: str = column("text", "the job's name", heading="job")
+    run: int = column("count", "which run of the name, from 1; 0 for all of them", heading="run")
     runs: int = column("count", "how often the name was used")
-    start_ns: int = column("instant", "T0 of the run", people=(2, "start"))
+    start_ns: int = column("instant", "T0 of the run", heading="start")
     end_ns: int = column("instant", "T1 of the run")
     ns: int = column("count", "length of what lies in the window, in ns")
-    team: str | None = column("text", "from labels; null where none says it", people=(3, "team"))
+    team: str | None = column("text", "from labels; null where none says it", heading="team")
     cluster: str | None = column("text", "from labels; null where none says it")
     accelerator: str | None = column("text", "the type, from labels; null where none says it")
     accelerators: int | None = column(
-        "count", "most at once in the window; null where nobody knows", people=(4, "accelerators")
+        "count", "most at once in the window; null where nobody knows", heading="accelerators"
     )
     size: str = column("text", "size class")
     events: int = column("count", "events of the run, each once")
     attempts: int = column("count", "attempts of the run")
-    disruptions: int = column("count", "disruptions in the window", people=(7, "disruptions"))
+    disruptions: int = column("count", "disruptions in the window", heading="disruptions")
     failures: int = column("count", "those that count as failures")
-    ending: str | None = column("text", "how the last attempt ended", people=(8, "ended"))
+    ending: str | None = column("text", "how the last attempt ended", heading="ended")
     goodput_ns: int = column("count", "productive time in the window, in ns", name="goodput_ns")
     goodput_percent: float | None = column(
-        "percent", "of the window without exclusions", name="goodput", people=(5, "goodput")
+        "percent", "of the window without exclusions", name="goodput", heading="goodput"
     )
     chip_ns: str | None = column("text", "chip time without exclusions, as decimal text", **_CHIP)
     lost_hours: float | None = column(
-        "number", "accelerator hours without progress; null where nobody knows", people=(6, "lost h")
+        "number", "accelerator hours without progress; null where nobody knows", heading="lost h"
     )
     documents: list[str] = column(
         "text", "where its events stand", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
@@ -216,9 +220,9 @@ class RunLine:
 class NotAnalysed:
     """A run, a job or a document that is not in the sums."""
 
-    what: str = column("text", "document, job or run", json={"enum": ["document", "job", "run"]}, people=(0, "what"))
-    name: str = column("text", "its name", people=(1, "name"))
-    reason: str = column("text", "why", people=(2, "reason"))
+    what: str = column("text", "document, job or run", json={"enum": ["document", "job", "run"]}, heading="what")
+    name: str = column("text", "its name", heading="name")
+    reason: str = column("text", "why", heading="reason")
 
     @classmethod
     def of(cls, what: str, name: str, reason: str, job: str | None = None) -> NotAnalysed:
@@ -230,10 +234,10 @@ class NotAnalysed:
 class LeftOut:
     """What is not in the sums for one reason: for people."""
 
-    what: str = column("text", "", audience=Audience.PEOPLE, people=(0, "what"))
-    count: int = column("count", "", audience=Audience.PEOPLE, people=(1, "count"))
-    reason: str = column("text", "", audience=Audience.PEOPLE, people=(2, "reason"))
-    names: str = column("text", "", audience=Audience.PEOPLE, people=(3, "name"))
+    what: str = column("text", "", audience=Audience.PEOPLE, heading="what")
+    count: int = column("count", "", audience=Audience.PEOPLE, heading="count")
+    reason: str = column("text", "", audience=Audience.PEOPLE, heading="reason")
+    names: str = column("text", "", audience=Audience.PEOPLE, heading="name")
 
 
 def grouped(amount: str) -> str:
@@ -241,19 +245,60 @@ def grouped(amount: str) -> str:
     return re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", amount)
 
 
-def declared_columns(record: type) -> tuple[Column, ...]:
-    """The columns of a row, for programs, then for people in their order."""
-    people = people_columns(record, attribute)
-    own = (one for one in columns_of(record, attribute) if one.audience & Audience.PROGRAMS)
-    return (*own, *(_for_people(people[place]) for place in sorted(people)))
+def _table(record: type, name: str, words: str, *people: str) -> Table:
+    """The table of a row. people: the headings that people see, in their order."""
+    return Table(name, words, tuple(_for_people(one) for one in columns_of(record, attribute)), people)
 
 
 def _for_people(one: Column) -> Column:
     """People see hours to a tenth, 17,831.0, and amounts of money as 1,250.00 USD."""
     exact = one.values
     assert exact is not None
-    if one.name == "cost":
-        return replace(one, values=lambda rows: [None if value is None else grouped(value) for value in exact(rows)])
-    if one.kind == "number":
-        return replace(one, values=lambda rows: [None if value is None else f"{value:,.1f}" for value in exact(rows)])
-    return one
+    shown = grouped if one.name == "cost" else "{:,.1f}".format if one.kind == "number" else None
+    if shown is None:
+        return one
+    return replace(one, people_values=lambda rows: [None if value is None else shown(value) for value in exact(rows)])
+
+
+GROUP_TABLE = _table(
+    GroupRow, "fleet_group", "a group of runs",
+    "group", "runs", "accelerator h", "goodput", "lost h", "cost", "failures", "most lost to",
+    "goodput by job time",
+)  # fmt: skip
+CATEGORY_TABLE = _table(
+    CategoryRow, "fleet_category", "a category of the fleet",
+    "category", "accelerator h", "share", "job h", "share of job time", "",
+)  # fmt: skip
+CHANGE_TABLE = _table(
+    ChangeRow, "fleet_change", "a part of what moved goodput from one week to the next",
+    "what", "name", "points", "week before", "week",
+)  # fmt: skip
+WEEK_TABLE = _table(
+    WeekRow, "fleet_week", "a week of the fleet",
+    "week", "goodput", "", "points", "runs", "accelerator h", "failures", "most lost to", "goodput by job time",
+)  # fmt: skip
+SIZE_TABLE = _table(
+    SizeRow, "fleet_size", "a size class",
+    "size", "runs", "ETTR", "failures", "MTTF", "95 % from", "95 % to", "up", "goodput", "/1000 node-days",
+)  # fmt: skip
+DISRUPTION_TABLE = _table(
+    DisruptionRow, "fleet_disruption", "one of the worst disruptions",
+    "job", "run", "no.", "down since", "ended", "lost", "accelerator h", "accelerators", "evidence",
+)  # fmt: skip
+RUN_TABLE = _table(
+    RunLine, "fleet_run", "a run",
+    "job", "run", "start", "team", "accelerators", "goodput", "lost h", "disruptions", "ended",
+)  # fmt: skip
+NOT_ANALYSED_TABLE = _table(
+    NotAnalysed, "fleet_left_out", "what is in no total",
+    "what", "name", "reason",
+)  # fmt: skip
+LEFT_OUT_TABLE = _table(
+    LeftOut, "left_out", "what is not in the sums for one reason",
+    "what", "count", "reason", "name",
+)  # fmt: skip
+
+
+def category_name(key: Key) -> str:
+    """`queued`, or `custom_badput_events:EVAL`."""
+    return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"

@@ -9,43 +9,46 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from goodput_cli.analysis.published import Family, Published
+from goodput_cli.analysis.document import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
-from goodput_cli.analysis.table import seen_by, table_rows
-from goodput_cli.fleet.report.fill import category_name
-from goodput_cli.fleet.report.report import FleetReport, GroupTable
+from goodput_cli.analysis.table import Table
 from goodput_cli.fleet.report.rows import (
-    CategoryRow,
-    DisruptionRow,
+    CATEGORY_TABLE,
+    CHANGE_TABLE,
+    DISRUPTION_TABLE,
+    GROUP_TABLE,
+    LEFT_OUT_TABLE,
+    RUN_TABLE,
+    SIZE_TABLE,
+    WEEK_TABLE,
     GroupRow,
     LeftOut,
     NotAnalysed,
     RunLine,
-    SizeRow,
-    WeekRow,
-    declared_columns,
+    category_name,
     grouped,
 )
 from goodput_cli.fleet.totals.ratios import hours, percent
 from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums
-from goodput_cli.fleet.totals.thresholds import MEASURES
-from goodput_cli.vocabulary.category_names import brief_name
+from goodput_cli.fleet.totals.thresholds import MEASURES, Totals
+from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.answer import Answer
     from goodput_cli.analysis.threshold import Threshold
+    from goodput_cli.fleet.report.change import Change
+    from goodput_cli.fleet.report.report import FleetReport, GroupTable
 
 NOT_RECORDED = "not recorded"
 CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
 DISRUPTIONS, LEFT_OUT = "Worst disruptions", "Not analysed"
+CHANGES = "What changed since the week before"
 """Titles of sections."""
 _MOST_REASONS, _FEW = 10, 3
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
 _BY_TIME = ("job h", "share of job time", "goodput by job time")
 """Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
-_SHOWN = Audience.PEOPLE | Audience.TABLES
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,16 @@ class FleetSheet(Sheet):
 
     report: FleetReport | None = None
 
+    def tables(self) -> tuple[Sheet, ...]:
+        """Itself, and every run."""
+        return (self,) if self.report is None else (self, runs_sheet(self.report))
+
 
 def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
     """The first --by as the table, or what the time went to; the others below."""
     known = bool(report.sums.known_time)
     groups = [hide_unknown(_groups_sheet(table), known=known) for table in report.groups]
-    categories = hide_unknown(rows_sheet(CATEGORIES, CategoryRow, report.categories), known=known)
+    categories = hide_unknown(rows_sheet(CATEGORIES, CATEGORY_TABLE, report.categories), known=known)
     main, *others = [*groups, categories] if groups else [categories]
     common = (hide_unknown(one, known=known) for one in _common_sections(report))
     sections = [*others[-1:], *common, *others[:-1]]
@@ -167,19 +174,19 @@ def mpg_text(report: FleetReport) -> str:
     return f"{_percent(percent(mpg.mpg))}, program goodput known for {_percent(known)} of the kept chip time"
 
 
-def rows_sheet(heading: str, record: type, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
+def rows_sheet(heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = ()) -> Sheet:
     """Declared rows as a table."""
-    columns = seen_by(_SHOWN, declared_columns(record))
-    return Sheet(heading, columns, table_rows(columns, len(rows), lambda: [rows]), notes=notes)
+    columns = table.sheet_columns()
+    return Sheet(heading, columns, table.of_rows(rows).cells(columns), notes=notes)
 
 
 def runs_sheet(report: FleetReport, most: int | None = None) -> Sheet:
     """Every run in a row: what Parquet holds. most: only so many, those that lost most first."""
     if most is None:
-        return rows_sheet("Runs", RunLine, report.runs)
+        return rows_sheet("Runs", RUN_TABLE, report.runs)
     runs = runs_by_loss(report)
     left_out = (f"the {most} that lost most of {len(runs):,}; JSON and Parquet hold all",) if len(runs) > most else ()
-    return rows_sheet("Runs", RunLine, runs[:most], left_out)
+    return rows_sheet("Runs", RUN_TABLE, runs[:most], left_out)
 
 
 def runs_by_loss(report: FleetReport) -> list[RunLine]:
@@ -200,18 +207,29 @@ def hide_unknown(sheet: Sheet, *, known: bool) -> Sheet:
 def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     partial = [week.week for week in report.weeks if week.partial]
     weeks = (f"only a part of {', '.join(partial)} lies in the window",) if partial else ()
-    yield rows_sheet(WEEKS, WeekRow, [week for week in report.weeks if week.runs], weeks)
+    yield rows_sheet(WEEKS, WEEK_TABLE, [week for week in report.weeks if week.runs], weeks)
+    if report.change is not None:
+        yield rows_sheet(CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
     ends = ", ".join(report.grouping.failing)
-    yield rows_sheet(SIZES, SizeRow, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    yield rows_sheet(SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
     if report.disruptions:
-        yield rows_sheet(DISRUPTIONS, DisruptionRow, report.disruptions)
+        yield rows_sheet(DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
     if report.not_analysed:
         reasons, rest = by_reason(report.not_analysed)
-        yield rows_sheet(LEFT_OUT, LeftOut, reasons, rest)
+        yield rows_sheet(LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
+
+
+def changed(change: Change) -> str:
+    """Goodput of which week moved by how much."""
+    by_time = " by job time" if change.by_time else ""
+    return (
+        f"goodput{by_time} of {change.week} is {change.points:+.2f} points against {change.before}; the points of the "
+        "categories add up to that, and so do those of the runs"
+    )
 
 
 def _groups_sheet(table: GroupTable) -> Sheet:
-    sheet = rows_sheet(f"By {', '.join(table.dims)}", GroupRow, table.shown)
+    sheet = rows_sheet(f"By {', '.join(table.dims)}", GROUP_TABLE, table.shown)
     name = " / ".join(table.dims)
     columns = tuple(
         replace(one, name=name) if one.audience == Audience.PEOPLE and one.name == "group" else one
@@ -261,6 +279,7 @@ def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Publis
         thresholds=thresholds,
         diagnostics=report.diagnostics,
         families=tuple(_families(report)),
+        verdict=tuple(headline(report)),
     )
 
 
@@ -276,13 +295,14 @@ def _families(report: FleetReport) -> Iterator[Family]:
     for measure in (one for one in MEASURES.values() if one.metric is not None):
         samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
         for labels, sums, mpg in groups:
-            value = measure.of(sums, mpg)
+            value = measure.of(Totals(sums, mpg))
             if value is not None:
+                value = value / 100 if measure.dimension == "ratio" else value
                 samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
         yield Family(measure.metric or "", measure.meaning, list(samples.values()))
 
 
-def _answer(report: FleetReport) -> Answer:
-    from goodput_cli.fleet.report.answer import fleet_answer  # msgspec: only where JSON is written
+def _answer(report: FleetReport) -> object:
+    from goodput_cli.fleet.report.answer import fleet_answer
 
     return fleet_answer(report)

@@ -3,11 +3,14 @@
 It only grows, and everything in it is named by what it was made of, so that several runs may use it at once and none
 needs a lock: equal keys have equal contents. Every file is written beside its place and renamed.
 
-    STORE/format.json            {"format": 1}
-    STORE/documents/*.parquet    a row a document that was read
-    STORE/results/*.parquet      a row a run
-    STORE/results/*.pickle       those of a store that is there for one run alone
-    STORE/tmp-*                  what is not whole yet
+    STORE/format.json              {"format": 2, "check": …}
+    STORE/documents/HASH.parquet   a row a document that was read
+    STORE/results/HASH.parquet     a row a run
+    STORE/results/*.pickle         those of a store that is there for one run alone
+    STORE/tmp-*                    what is not whole yet, or no longer
+
+Disks and networks lose bits without a word: a part is named by the hash of what is in it, and used only where that
+holds. One in which it does not is put away, said, and what it held is read and accounted for again.
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ import pickle
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import chain
+from hashlib import blake2b
+from itertools import chain, groupby
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -30,8 +35,12 @@ from goodput_cli.errors import GoodputError
 from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.store.results import RunResult
 from goodput_cli.sources.base import Document
+from goodput_cli.vocabulary.text import plural
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from goodput_cli.fleet.store.parts import ReadDocument
+
+FORMAT = 2
 _FORMAT_FILE, _DOCUMENTS, _RESULTS, _UNFINISHED = "format.json", "documents", "results", "tmp-"
 _DAY_SECONDS = 86_400
 _RACY_NS = 2 * 10**9
@@ -52,7 +61,7 @@ class Store:
     lasting: bool = True
     """Whether it is there for more than this one run. Else it is a folder that nobody else can write into."""
     damaged: list[str] = field(default_factory=list)
-    """Parts that cannot be read: what they held is made anew."""
+    """Files that are not as they were written: what they held is made anew."""
     known: set[bytes] = field(default_factory=set)
     """Keys of the jobs whose results were there when it was opened."""
     _held: list[Row] = field(default_factory=list)
@@ -62,17 +71,13 @@ class Store:
     def open(cls, folder: Path, *, lasting: bool = True) -> Store:
         """A store that is there, or a new one. Raises GoodputError where it cannot be used."""
         try:
-            _make(folder)
             store = cls(folder, lasting)
-            for path in store.parts():
-                store.known.update(store.readable(path, _parts().part_keys, []))
+            store._make()
+            for _, part in store._whole(_RESULTS):
+                store.known.update(_parts().part_keys(part))
             return store
         except OSError as error:
             raise GoodputError(f"{folder}: the store cannot be used: {error.strerror or error}") from error
-
-    def parts(self) -> list[Path]:
-        """The parts with results."""
-        return sorted((self.folder / _RESULTS).glob("*.parquet"))
 
     def holds(self, uri: str) -> bool:
         """Whether a document is a file of the store itself, which may lie among the logs."""
@@ -80,40 +85,45 @@ class Store:
         first = path.partition(os.sep)[0]
         return first in (_FORMAT_FILE, _DOCUMENTS, _RESULTS) or first.startswith(_UNFINISHED)
 
-    def readable(self, path: Path, read: Callable[[Path], Any], otherwise: Any) -> Any:
-        """What is read of a part; `otherwise` where it is damaged, which is noted."""
-        try:
-            return read(path)
-        except (OSError, ValueError, KeyError, TypeError):  # pyarrow's errors are ValueErrors and OSErrors
-            self.damaged.append(f"{path.parent.name}/{path.name}")
-            return otherwise
+    def _whole(self, kind: str) -> Iterator[tuple[Path, bytes]]:
+        """The parts that are as they were written, with what is in them; others are noted and put away."""
+        for path in sorted((self.folder / kind).glob("*.parquet")):
+            try:
+                part = path.read_bytes()
+            except OSError:
+                self.damaged.append(f"{kind}/{path.name}")
+                continue
+            if path.stem == _hash(part):
+                yield path, part
+            else:
+                self.damaged.append(f"{kind}/{path.name}")
+                _put_away(self.folder, path)
 
     def diagnostics(self) -> list[Diagnostic]:
         """What is wrong with the store."""
         names = sorted(set(self.damaged))
-        message = "parts of the store that cannot be read; what they held is read and accounted for again"
+        message = "parts of the store that are damaged; what they held is read and accounted for again"
         return [Diagnostic.of("damaged_store_part", message, len(names), tuple(names))] if names else []
 
     def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
         """By URI, what is known of documents that have not changed. reader: what a row must have been read with."""
-        from goodput_cli.fleet.store.documents import document_row, read_documents
+        from goodput_cli.fleet.store.parts import read_documents
 
         wanted = {one.uri: one for one in listed if one.version}
         rows: dict[str, DocumentRow] = {}
-        for path in sorted((self.folder / _DOCUMENTS).glob("*.parquet")):
-            for row in self.readable(path, read_documents, []):
-                document = wanted.get(row["uri"])
-                if document is not None and row["reader"] == reader and _same(document, row):
-                    rows[document.uri] = document_row(document, row)
+        for one in (one for _, part in self._whole(_DOCUMENTS) for one in read_documents(part)):
+            document = wanted.get(one.uri)
+            if document is not None and one.reader == reader and _same(document, one):
+                rows[document.uri] = one.of(document)
         return rows
 
     def add_documents(self, rows: Sequence[DocumentRow], reader: str, read_ns: int) -> None:
         """Remember documents that were read. read_ns: an instant before that."""
-        from goodput_cli.fleet.store.documents import has_name, write_documents
+        from goodput_cli.fleet.store.parts import has_name, part_of_documents
 
         whole = [row for row in rows if row.problem is None and has_name(row.document)]
         if whole:
-            _write_part(self.folder, _DOCUMENTS, lambda path: write_documents(path, whole, reader, read_ns))
+            _write_part(self.folder, _DOCUMENTS, part_of_documents(whole, reader, read_ns))
 
     def hold(self, rows: Sequence[Row]) -> None:
         """Take results that nobody else is to see: they wait in memory, where that is enough."""
@@ -128,13 +138,13 @@ class Store:
         wanted = set(keys)
         passing = (result for _, rows in self._passing() for key, result in rows if key in wanted)
         found = [(one.job, one.run, one.start_ns, one.end_ns) for one in passing if one.reason is None]
-        for path in self.parts():
-            found += self.readable(path, lambda path: _parts().read_extents(path, wanted), [])
+        for _, part in self._whole(_RESULTS):
+            found += _parts().read_extents(part, wanted)
         return found
 
     def results(self, keys: Mapping[bytes, Any]) -> Iterator[Row]:
-        """The results of the runs of these jobs, in any order, each once. Raises GoodputError where two parts say
-        different things of one job: that is a bug."""
+        """The results of the runs of these jobs, in any order, each once. Raises GoodputError where a part was lost
+        after it was found, and where two parts say different things of one job: that is a bug."""
         seen: dict[tuple[bytes, int], tuple[int, ...]] = {}
         wanted = set(keys)
         for path, rows in chain(self._passing(), self._lasting(wanted)):
@@ -150,6 +160,11 @@ class Store:
                         f"{path}: store_inconsistent: two results of the job {result.job!r} differ; this is a bug: "
                         "please report it, and use another store"
                     )
+        if lost := wanted - {key for key, _ in seen}:
+            raise GoodputError(
+                f"{self.folder}: results of {plural(len(lost), 'job')} were lost from the store while they were added "
+                "up; run again, and look after the disk"
+            )
 
     def _passing(self) -> Iterator[tuple[Path, Sequence[Row]]]:
         """What this run alone has made."""
@@ -158,8 +173,24 @@ class Store:
             yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
 
     def _lasting(self, wanted: set[bytes]) -> Iterator[tuple[Path, Sequence[Row]]]:
-        for path in self.parts():
-            yield path, self.readable(path, lambda path: list(_parts().read_part(path, wanted)), [])
+        for path, part in self._whole(_RESULTS):
+            yield path, list(_parts().read_part(part, wanted))
+
+    def _make(self) -> None:
+        """Make what is missing. Raises GoodputError for a store of another version."""
+        for name in (_DOCUMENTS, _RESULTS):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        about = self.folder / _FORMAT_FILE
+        said = _version(about.read_bytes()) if about.exists() else None
+        if said is None:
+            if about.exists():
+                self.damaged.append(_FORMAT_FILE)
+            _replace(self.folder, about, lambda path: path.write_bytes(_about(FORMAT)))
+        elif said != FORMAT:
+            raise GoodputError(f"{about}: this store is of another version of goodput; use another folder")
+        for path in self.folder.glob(f"{_UNFINISHED}*"):
+            if path.stat().st_mtime < time.time() - _DAY_SECONDS:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) -> None:
@@ -169,9 +200,20 @@ def write_results(folder: Path, rows: Sequence[Row], *, lasting: bool = True) ->
         target = folder / _RESULTS / f"{uuid4().hex}.pickle"
         _replace(folder, target, lambda path: path.write_bytes(pickle.dumps(rows)), lasting)
         return
-    for first in range(0, len(rows), _ROWS):
-        some = rows[first : first + _ROWS]
-        _write_part(folder, _RESULTS, lambda path, some=some: _parts().write_part(path, some))  # type: ignore[misc]
+    for some in _whole_jobs(rows):
+        _write_part(folder, _RESULTS, _parts().part_of(some))
+
+
+def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """The rows in parts; those of a job in one: with half of a job's runs its key would be known."""
+    some: list[Row] = []
+    for _, of_job in groupby(rows, key=lambda row: row[0]):
+        if len(some) >= _ROWS:
+            yield some
+            some = []
+        some += of_job
+    if some:
+        yield some
 
 
 def _parts() -> ModuleType:
@@ -181,26 +223,36 @@ def _parts() -> ModuleType:
     return parts
 
 
-def _make(folder: Path) -> None:
-    """Make the folders that are missing. Raises GoodputError for a store of another version."""
-    for name in (_DOCUMENTS, _RESULTS):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    about = folder / _FORMAT_FILE
-    if not about.exists():
-        _replace(folder, about, lambda path: path.write_text(json.dumps({"format": FORMAT}) + "\n"))
+def _version(about: bytes) -> int | None:
+    """The version of a store; None where the file that says it is damaged. Version 1 had no check."""
     try:
-        version = json.loads(about.read_text())["format"]
+        said = json.loads(about)
+        version = int(said["format"])
+        known = about == _about(FORMAT) or (
+            version != FORMAT and said in ({"format": version}, json.loads(_about(version)))
+        )
+        return version if known else None
     except (ValueError, KeyError, TypeError):
-        version = None
-    if version != FORMAT:
-        raise GoodputError(f"{about}: this store is of another version of goodput; use another folder")
-    for path in folder.glob(f"{_UNFINISHED}*"):
-        if path.stat().st_mtime < time.time() - _DAY_SECONDS:
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        return None
 
 
-def _write_part(folder: Path, kind: str, write: Callable[[Path], object]) -> None:
-    _replace(folder, folder / kind / f"{uuid4().hex}.parquet", write)
+def _about(version: int) -> bytes:
+    return json.dumps({"format": version, "check": _hash(b"format %d" % version)[:16]}).encode() + b"\n"
+
+
+def _hash(part: bytes) -> str:
+    """What a part is called."""
+    return blake2b(part, digest_size=16).hexdigest()
+
+
+def _put_away(folder: Path, path: Path) -> None:
+    """Out of the way, so that it is said once; it goes with what was left behind."""
+    with suppress(OSError):  # a store that may only be read
+        os.replace(path, folder / f"{_UNFINISHED}damaged-{path.name}")
+
+
+def _write_part(folder: Path, kind: str, part: bytes) -> None:
+    _replace(folder, folder / kind / f"{_hash(part)}.parquet", lambda path: path.write_bytes(part))
 
 
 def _replace(folder: Path, target: Path, write: Callable[[Path], object], lasting: bool = True) -> None:
@@ -216,9 +268,9 @@ def _replace(folder: Path, target: Path, write: Callable[[Path], object], lastin
         temporary.unlink(missing_ok=True)
 
 
-def _same(document: Document, row: Mapping[str, Any]) -> bool:
-    settled = document.written_ns is None or row["about"]["read_ns"] - document.written_ns >= _RACY_NS
-    return settled and bool(row["version"] == document.version)
+def _same(document: Document, read: ReadDocument) -> bool:
+    settled = document.written_ns is None or read.read_ns - document.written_ns >= _RACY_NS
+    return settled and read.version == document.version
 
 
 def _fingerprint(result: RunResult) -> tuple[int, ...]:

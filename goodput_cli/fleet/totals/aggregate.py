@@ -11,13 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 
-from goodput_cli.fleet.grouping import WEEK, Grouping
-from goodput_cli.fleet.inventory.allocations import Capacity
+from goodput_cli.fleet.allocations import Capacity
+from goodput_cli.fleet.question import WEEK, Grouping
 from goodput_cli.fleet.store.results import RunResult
-from goodput_cli.fleet.totals.lists import Noticed, RunRow, WorstDisruption, without_spans
-from goodput_cli.fleet.totals.run_amounts import Basis, RunAmounts, Values, add_allocation
+from goodput_cli.fleet.totals.run_amounts import (
+    Basis,
+    Calendar,
+    Noticed,
+    RunAmounts,
+    RunRow,
+    Values,
+    WorstDisruption,
+    add_allocation,
+    run_name,
+    without_spans,
+)
 from goodput_cli.fleet.totals.sums import PRODUCTIVE, Sums
-from goodput_cli.fleet.totals.weeks import Calendar
 
 
 @dataclass
@@ -26,6 +35,10 @@ class Unlogged:
 
     rows: int = 0
     chip_ns: int = 0
+
+
+RECENT_WEEKS = 4
+"""Of so many it is known what each run lost."""
 
 
 @dataclass
@@ -47,6 +60,8 @@ class Fleet:
     worst: list[WorstDisruption] = field(default_factory=list)
     unlogged: Unlogged = field(default_factory=Unlogged)
     noticed: Noticed = field(default_factory=Noticed)
+    recent: dict[int, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
+    """Of the latest weeks, by run: chip time and time that was lost."""
 
     def __post_init__(self) -> None:
         self.groups = {dims: defaultdict(Sums) for dims in self.grouping.by}
@@ -74,6 +89,9 @@ class Fleet:
         weekly = run.weekly()
         whole = run.whole(weekly)
         self._add_to_groups(run, whole, weekly)
+        for number, sums in weekly.items():
+            if number >= len(self.calendar.weeks) - RECENT_WEEKS:
+                self._add_recent(number, run_name(result), sums)
         failed = [one for one in run.disruptions if one.ended in self.grouping.failing]
         counted = sum(one.ended != "scale_up" for one in run.disruptions)
         self.runs.append(
@@ -85,6 +103,10 @@ class Fleet:
         self.worst += run.worst()
         if len(self.worst) > 8 * self.grouping.top + 1000:
             self._keep_worst()
+
+    def _add_recent(self, number: int, name: str, sums: Sums) -> None:
+        chip, time = self.recent[number].get(name, (0, 0))
+        self.recent[number][name] = (chip + sums.lost, time + sums.time_counted - sums.time[PRODUCTIVE])
 
     def finish(self) -> None:
         """All runs are there: put lists in order, and count allocations without a log."""

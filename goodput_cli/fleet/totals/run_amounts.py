@@ -1,24 +1,177 @@
-"""What one run adds to its fleet: its time cut at weeks and where its accelerators change, in exact amounts."""
+"""What one run adds to a fleet: its amounts by week and by group, and what of it the lists of the report keep."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
+from heapq import nsmallest
+from typing import Any
 
 import numpy as np
 
-from goodput_cli.fleet.grouping import SIZE, WEEK, Grouping, size_class
-from goodput_cli.fleet.inventory.allocations import Allocation
-from goodput_cli.fleet.inventory.holdings import Holding, accelerators_at, cut_at, holdings
-from goodput_cli.fleet.inventory.joining import JoinedAllocations
-from goodput_cli.fleet.inventory.labels import Labels
-from goodput_cli.fleet.store.results import RunResult
-from goodput_cli.fleet.totals.cut import PieceTime, cut_spans
-from goodput_cli.fleet.totals.lists import WorstDisruption
+from goodput_cli.diagnostics.codes import severity_of
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.fleet.allocations import Allocation, Holding, JoinedAllocations, accelerators_at, cut_at, holdings
+from goodput_cli.fleet.labels import Labels, RunLabels
+from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
+from goodput_cli.fleet.store.results import RunDisruption, RunResult
 from goodput_cli.fleet.totals.ratios import HOUR_NS
-from goodput_cli.fleet.totals.sums import EXCLUDED, NOT_HELD, PRODUCTIVE, QUEUED, SLOWDOWN, Sums
-from goodput_cli.fleet.totals.weeks import Calendar
+from goodput_cli.fleet.totals.sums import EXCLUDED, NOT_HELD, PRODUCTIVE, QUEUED, SLOWDOWN, PieceTime, Sums, cut_spans
+from goodput_cli.vocabulary.text import plural
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Week:
+    """A week, or what of it lies in the window."""
+
+    name: str
+    """`2026-W05`."""
+    start: int
+    end: int
+    """ns since 1970 UTC, inside the window."""
+    full_ns: int
+    """Length of the whole week."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the window holds only a part of it."""
+        return self.end - self.start < self.full_ns
+
+
+class Calendar:
+    """A window [start, end) (ns since 1970 UTC) and the weeks in it."""
+
+    def __init__(self, start: int, end: int, zone: tzinfo) -> None:
+        self.start, self.end = start, end
+        self.weeks = weeks_of(start, end, zone)
+        self._edges = [start, *(week.end for week in self.weeks)]
+
+    def edges(self, start: int, end: int) -> list[int]:
+        """The instants at which weeks begin inside [start, end)."""
+        return self._edges[bisect_right(self._edges, start) : bisect_left(self._edges, end)]
+
+    def week_at(self, instant: int) -> int:
+        """Position of the week that holds an instant of the window."""
+        return bisect_right(self._edges, instant) - 1
+
+
+def weeks_of(start: int, end: int, zone: tzinfo) -> list[Week]:
+    """The weeks of [start, end) (ns), in order."""
+    return list(_weeks(start, end, zone))
+
+
+def _weeks(start: int, end: int, zone: tzinfo) -> Iterator[Week]:
+    day = (_EPOCH + timedelta(microseconds=start // 1000)).astimezone(zone).date()
+    monday = day - timedelta(days=day.weekday())
+    while (begin := _midnight(monday, zone)) < end:
+        following = monday + timedelta(days=7)
+        stop = _midnight(following, zone)
+        year, number, _ = monday.isocalendar()
+        if stop > start:
+            yield Week(f"{year}-W{number:02d}", max(begin, start), min(stop, end), stop - begin)
+        monday = following
+
+
+def _midnight(day: date, zone: tzinfo) -> int:
+    moment = datetime.combine(day, time(), zone).astimezone(UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+_LIGHT = (
+    "job", "run", "runs", "start_ns", "end_ns", "last_event_ns", "events", "documents", "formats", "attempts", "ended",
+    "ending",
+)  # fmt: skip
+_FEW = 3
+"""So many runs are named where many are meant."""
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run as the list of all runs has it. Amounts are of the window."""
+
+    result: RunResult
+    """Without spans."""
+    labels: RunLabels
+    accelerators: int | None
+    """Most at once in the window."""
+    size: str
+    disruptions: int
+    failures: int
+    ns: int
+    counted_ns: int
+    """Time without exclusions."""
+    productive_ns: int
+    chip_ns: int
+    """Chip time without exclusions."""
+    lost_chip_ns: int
+
+
+@dataclass(frozen=True)
+class WorstDisruption:
+    """A disruption and what it cost."""
+
+    job: str
+    run: int
+    disruption: RunDisruption
+    accelerators: int | None
+    price: Fraction | None
+    currency: str | None
+
+    @property
+    def cost(self) -> int:
+        """Chip time (ns) that it took; time, where nobody knows the accelerators."""
+        return self.disruption.lost_ns * (1 if self.accelerators is None else self.accelerators)
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Known costs first, the highest first; ties by time, job and number."""
+        what = self.disruption
+        return (self.accelerators is None, -self.cost, what.at_ns, self.job, self.run, what.number)
+
+
+@dataclass
+class Noticed:
+    """What the accounting noticed in runs, by code and severity: how often, and in which runs."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    runs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    names: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
+    """Some of these runs: the first by name."""
+
+    def add(self, result: RunResult) -> None:
+        """What was noticed in one run."""
+        for code, severity, count in result.findings:
+            key = code, severity
+            self.counts[key] += count
+            self.runs[key] += 1
+            self.names[key].append(run_name(result))
+            if len(self.names[key]) > 1000:
+                self.names[key] = nsmallest(_FEW, self.names[key])
+
+    def diagnostics(self) -> Iterator[Diagnostic]:
+        """One a code and severity."""
+        for (code, severity), count in sorted(self.counts.items()):
+            runs, names = self.runs[code, severity], ", ".join(nsmallest(_FEW, self.names[code, severity]))
+            more = ", …" if runs > _FEW else ""
+            message = f"in {plural(runs, 'run')} ({names}{more}); `goodput check -j NAME` shows it"
+            yield Diagnostic.of(code, message, count, mild=severity != severity_of(code))
+
+
+def run_name(result: RunResult) -> str:
+    """`llm-7b`, and `llm-7b #2` for one of several runs."""
+    return f"{result.job} #{result.run}" if result.runs > 1 and result.run else result.job
+
+
+def without_spans(result: RunResult) -> RunResult:
+    """A result as a list of thousands may hold it."""
+    return RunResult(**{name: getattr(result, name) for name in _LIGHT})
+
 
 NOBODY = "(none)"
 """In place of a label that a run does not have."""
@@ -66,9 +219,9 @@ class RunAmounts:
         """The amounts of the run in each week in which it has some."""
         edges = np.array([self._pieces[0].start, *(one.end for one in self._pieces)], dtype=np.int64)
         weekly: dict[int, Sums] = defaultdict(Sums)
-        for piece, time in zip(self._pieces, cut_spans(self._result.spans, edges), strict=True):
+        for piece, amounts in zip(self._pieces, cut_spans(self._result.spans, edges), strict=True):
             sums = weekly[self._basis.calendar.week_at(piece.start)]
-            self._add_piece(sums, piece, time)
+            self._add_piece(sums, piece, amounts)
             self._add_exposure(sums, piece)
         for allocation in self._own_allocations():
             add_allocation(allocation, self._basis.calendar, weekly)

@@ -1,16 +1,77 @@
-"""What a target is, and how one is found by what a person types."""
+"""What a target is, and how one is found by what a person types. Also what all targets share: how the
+monitor itself fares, and what it must remember over a restart, in a small file that is written whole."""
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Protocol
-from urllib.parse import parse_qsl
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlsplit
 
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.monitor.health import Health
 from goodput_cli.monitor.snapshot import Snapshot
+
+
+@dataclass
+class _Counts:
+    last_success: float | None = None
+    """Seconds since 1970 UTC."""
+    failures: int = 0
+
+
+@dataclass
+class Health:
+    """The state of the monitor and its targets: set by the thread that reads logs and by those of the targets, read by
+    those that answer Prometheus and health checks. Safe to use from several threads."""
+
+    interval: float
+    """Seconds between two looks."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _targets: dict[str, _Counts] = field(default_factory=dict)
+    _looked: float | None = None
+    _looked_at: float | None = None
+    _failing: bool = False
+
+    def expect(self, target: str) -> None:
+        """Count the deliveries of a target from now on; until its first one, none has succeeded or failed."""
+        with self._lock:
+            self._targets.setdefault(target, _Counts())
+
+    def looked(self, failing: bool) -> None:
+        """The sources were looked at; failing: one of them could not be read."""
+        with self._lock:
+            self._failing = failing
+            self._looked = time.monotonic()
+            if not failing:
+                self._looked_at = time.time()
+
+    def published(self, target: str) -> None:
+        """A target took an update."""
+        with self._lock:
+            self._targets[target].last_success = time.time()
+
+    def failed(self, target: str) -> None:
+        """A target did not take an update."""
+        with self._lock:
+            self._targets[target].failures += 1
+
+    def is_well(self) -> bool:
+        """Whether the last look is younger than three intervals."""
+        with self._lock:
+            return self._looked is not None and time.monotonic() - self._looked < 3 * max(self.interval, 1.0)
+
+    def state(self) -> tuple[bool, float | None, dict[str, tuple[float | None, int]]]:
+        """Whether a source fails, when all could be read (s since 1970 UTC), and of each target when it last took an
+        update and how often it did not."""
+        with self._lock:
+            targets = {name: (one.last_success, one.failures) for name, one in self._targets.items()}
+            return self._failing, self._looked_at, targets
 
 
 class TargetFailed(Exception):
@@ -45,6 +106,11 @@ class Address:
         """A parameter that is yes (the default) or no."""
         return self.parameters.get(name, "yes") == "yes"
 
+    @property
+    def shown(self) -> str:
+        """As people and metrics see it: where the place is a secret, only the host that it names."""
+        return f"{self.scheme}:{urlsplit(self.place).hostname}" if _KINDS[self.scheme].secret else self.text
+
 
 @dataclass(frozen=True)
 class MonitorContext:
@@ -68,6 +134,8 @@ class _Kind:
     module: str
     wants: str
     parameters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    secret: bool = False
+    """Whether who knows the place may write there."""
 
 
 _YES_NO = ("yes", "no")
@@ -77,6 +145,8 @@ _KINDS = {
     "prom": _Kind("files:PrometheusFile", "FILE"),
     "json": _Kind("files:JsonLines", "FILE"),
     "http": _Kind("http:Endpoint", "//HOST:PORT"),
+    "otlp": _Kind("otlp:OpenTelemetry", "URL"),
+    "webhook": _Kind("webhook:Webhook", "URL", secret=True),
     "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
     "gcm": _Kind(
         "cloud_monitoring:CloudMonitoring",
@@ -132,3 +202,29 @@ def open_target(address: Address, place: MonitorContext) -> Target:
     except OSError as error:
         raise GoodputError(f"{address.text}: {error.strerror or error}") from error
     return target
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """What was kept; {} where nothing was, or where it cannot be read."""
+    try:
+        state = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return state if isinstance(state, dict) else {}
+
+
+def keep_state(path: Path, state: dict[str, Any]) -> None:
+    """Keep it. Raises OSError."""
+    temporary = path.with_name(f"{path.name}.tmp")
+    with open(temporary, "w", encoding="utf-8") as stream:
+        json.dump(state, stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, path)
+
+
+def state_folder() -> Path:
+    """Where state is kept that has no place of its own: $XDG_STATE_HOME/goodput. Raises OSError."""
+    folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "goodput"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.monitor.metrics import health_text, snapshot_text
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
+from goodput_cli.monitor.targets.http import health_text, snapshot_text
 
 
 class PrometheusFile:
@@ -42,10 +42,9 @@ class JsonLines:
         """See `Target`."""
         import orjson
 
-        from goodput_cli.report.base import Page
-        from goodput_cli.report.formats.json import render
+        from goodput_cli.report.base import Page, load_renderer
 
-        line = orjson.dumps(orjson.loads(render(snapshot.analysis, Page()))) + b"\n"
+        line = orjson.dumps(orjson.loads(load_renderer("json")(snapshot.analysis, Page()))) + b"\n"
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:

@@ -18,10 +18,8 @@ import numpy as np
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError, UsageError, to_install
-from goodput_cli.monitor.amounts import Amount, badput_of, badput_of_window
-from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.monitor.state import keep_state, load_state
-from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
+from goodput_cli.monitor.snapshot import Amount, Snapshot, badput_of, badput_of_window
+from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state
 from goodput_cli.vocabulary.text import seconds_text
 
 FOLDER = "goodput"

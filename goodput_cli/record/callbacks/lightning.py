@@ -14,8 +14,7 @@ except ImportError:
         raise ImportError("goodput's callback for Lightning needs it: pip install lightning") from None
 
 if TYPE_CHECKING:
-    from ..recorder import Recorder
-    from ..spans import Phase, Run
+    from ..recorder import Phase, Recorder, Run
 
 
 class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the framework's, typed only where it is there

@@ -12,8 +12,7 @@ except ImportError:
     raise ImportError("goodput's callback for Transformers needs it: pip install transformers") from None
 
 if TYPE_CHECKING:
-    from ..recorder import Recorder
-    from ..spans import Checkpoint, Phase, Run
+    from ..recorder import Checkpoint, Phase, Recorder, Run
 
 
 class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # the framework's, typed where it is there

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
-    from ..drops import Drops, SayDropped
+    from ..queues import Drops, SayDropped
 
     class Sink(Protocol):
         """Takes lines in the thread of the program; no method raises.

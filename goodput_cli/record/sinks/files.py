@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
+import sys
 import threading
 import time
 from contextlib import suppress
 
-from ..drops import Drops
 from ..lines import VITAL
-from ..workers import Unavailable
+from ..queues import Drops, Unavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..drops import SayDropped
-    from ..queues import Item
+    from ..queues import Item, SayDropped
 
 SLOW_NS = 50_000_000
 SLOW_WRITES = 3
@@ -25,6 +25,8 @@ SLOW_WRITES = 3
 _LOOK_NS = 5 * 10**9
 """Between two looks at whether the file is still the one of that name."""
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOCTTY", 0)
+_LOCK = "hhqqi4x"
+"""`struct flock` of Linux with 64 bits: kind, whence, start, length, process."""
 FSYNC = ("ends", "never")
 
 
@@ -148,6 +150,11 @@ class FileSink:
                 self._say(_reason(error))
                 return
             self._torn = torn
+            if is_local(self.path) and (process := other_writer(descriptor)) is not None:
+                self._warn(
+                    f"{self.path}: process {process} writes there too, and both are read as one job; give each process "
+                    "a rank, or a file of its own"
+                )
             if self._descriptor < 0:
                 self._descriptor = descriptor
             else:  # the number stays the same: another thread may be writing to it
@@ -236,3 +243,73 @@ def _ends_in_the_middle(path: str) -> bool:
             return stream.read(1) != b"\n"
     except OSError:
         return False  # it is empty, or not there
+
+
+_LOCAL = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "devtmpfs", "overlay"))
+_MOUNTS = "/proc/self/mountinfo"
+
+
+def is_local(path: str, mounts: str = _MOUNTS) -> bool:
+    """Whether a file there is written without waiting for another machine. False where that is not known.
+
+    A pipe is not: it waits for whoever reads it.
+    """
+    try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            return False
+    except OSError:
+        pass  # it is not there yet
+    return file_system(path, mounts) in _LOCAL
+
+
+def is_file(descriptor: int) -> bool:
+    """Whether this is an open file. A pipe or a terminal waits for whoever reads it."""
+    try:
+        return stat.S_ISREG(os.fstat(descriptor).st_mode)
+    except OSError:
+        return False
+
+
+def other_writer(descriptor: int) -> int | None:
+    """The process that writes this file too, if it asked as this one does from now on; None: none, or not known.
+
+    Locks of records are asked for without waiting, and are not handed on to forked processes: a loader's worker that
+    outlives its job holds none.
+    """
+    if sys.platform != "linux":
+        return None
+    try:
+        import fcntl
+
+        asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, *_, holder = struct.unpack(_LOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+        if kind != fcntl.F_UNLCK:
+            return int(holder)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (OSError, struct.error):  # disks that have no locks
+        pass
+    return None
+
+
+def file_system(path: str, mounts: str = _MOUNTS) -> str:
+    """The type of the mount that holds the path; "" where that is not known."""
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as stream:
+            points = [_mount(line) for line in stream]
+    except (OSError, ValueError, IndexError):
+        return ""
+    found, length = "", -1
+    real = os.path.realpath(path)
+    for point, kind in points:
+        if len(point) >= length and (real == point or real.startswith(point.rstrip("/") + "/")):
+            found, length = kind, len(point)
+    return found
+
+
+def _mount(line: str) -> tuple[str, str]:
+    """Mount point and type, of a line of proc(5) mountinfo."""
+    fields = line.split(" ")
+    point = fields[4]
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        point = point.replace(code, character)
+    return point, fields[fields.index("-", 6) + 1].partition(".")[0]

@@ -13,7 +13,11 @@ import urllib.request
 from http.client import HTTPException
 from typing import Any
 
-from ..workers import Unavailable
+from ..queues import Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TIMEOUT_SECONDS = 10.0
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -30,9 +34,10 @@ class Refused(Unavailable):
         self.body = body
 
 
-def post(url: str, body: bytes, content_type: str, token: str) -> bytes:
-    """The body of a successful answer. Raises Refused, and Unavailable where nobody answers in time."""
-    headers = {"Content-Type": content_type}
+def post(url: str, body: bytes, content_type: str, token: str, more: Mapping[str, str] | None = None) -> bytes:
+    """The body of a successful answer. more: further headers. Raises Refused, and Unavailable where nobody answers in
+    time."""
+    headers = {**(more or {}), "Content-Type": content_type}
     if token:
         headers["Authorization"] = f"Bearer {token}"
     try:

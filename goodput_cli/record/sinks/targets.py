@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 
-from ..mounts import is_local
 from ..names import default_folder, in_path, process_file, variable
-from ..workers import Worker
-from .files import FSYNC, FileSink
+from ..queues import Unavailable, Worker
+from .files import FSYNC, FileSink, is_file, is_local
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Protocol
 
-    from ..workers import Delivery
+    from ..queues import Delivery, Item
     from .base import Context, Sink
-    from .others import Writable
+
+    class Writable(Protocol):
+        """Takes a line, with its line break; called in the background. It may block and raise."""
+
+        def write(self, line: bytes, /) -> object: ...
 
     Target = str | os.PathLike[str] | Writable
     Targets = Target | list[Target] | tuple[Target, ...] | None
@@ -60,15 +64,13 @@ def check(target: Target) -> None:
 def open_target(target: Target, context: Context) -> Sink:
     """The sink of one target."""
     if not isinstance(target, str | os.PathLike):
-        from .others import UserSink
-
         return behind_queue(UserSink(target), context)
     check(target)
     text = os.fspath(target)
     if text in _STANDARD:
         return _file(text, context, descriptor=_STANDARD[text])
     if text.startswith(_STORAGE):
-        from .gcs import CloudStorage
+        from .google import CloudStorage
 
         bucket, _, prefix = text.removeprefix(_STORAGE).partition("/")
         return behind_queue(CloudStorage(bucket, prefix, context), context)
@@ -98,7 +100,7 @@ def behind_queue(delivery: Delivery, context: Context) -> Worker:
 
 
 def _cloud_logging(rest: str, context: Context) -> Sink:
-    from .cloud_logging import CloudLogging
+    from .google import CloudLogging
 
     project, _, log_id = rest.removeprefix("//").partition("/")
     log_id = log_id or context.log_id or f"goodput_{context.job_name}"
@@ -124,5 +126,33 @@ def _file(path: str, context: Context, *, follow: bool = True, descriptor: int |
     )
     inline = context.inline
     if inline is None:
-        inline = descriptor is not None or is_local(path)
+        inline = is_local(path) if descriptor is None else is_file(descriptor)
     return sink if inline else behind_queue(sink, context)
+
+
+class UserSink:
+    """See `Delivery`: each line is written, in order; one that raises is tried again."""
+
+    batch_lines = 1
+    most_lines = 1000
+    most_bytes = 1 << 20
+
+    def __init__(self, target: Writable) -> None:
+        self.name = type(target).__name__
+        self._target = target
+
+    def latency(self) -> float:
+        """Seconds that a line waits for company."""
+        return 0.0
+
+    def send(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Write lines; raises Unavailable at the first that fails, with those before it done."""
+        for at, item in enumerate(items):
+            try:
+                self._target.write(item[3])
+            except Exception as error:
+                raise Unavailable(type(error).__name__, done=at) from None
+        return ()
+
+    def close(self) -> None:
+        """It is the user's."""

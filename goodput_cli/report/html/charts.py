@@ -1,33 +1,45 @@
-"""The charts of an analysis, as Vega-Lite specifications."""
+"""The figures of a report: the charts of an analysis, drawn for eyes, and each said in a sentence for everybody."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from goodput_cli.report.html.columns import ChartColumns
-from goodput_cli.report.html.drawing import INK, LEFT, finished, left_axis, legend
-from goodput_cli.report.html.vegalite import (
+from goodput_cli.analysis.disruptions.rows import AT_LEAST
+from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.picture.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.steps.measured import measured, shown
+from goodput_cli.analysis.steps.slow_regimes import Regime
+from goodput_cli.analysis.steps.statistics import StepReport
+from goodput_cli.report.html.columns import DISRUPTIONS, SAVES, ChartColumns, chart_columns
+from goodput_cli.report.html.drawing import (
+    INK,
+    LEFT,
+    Drawing,
     Spec,
     calculated,
+    drawing,
     field,
+    finished,
     independent,
     layered,
+    left_axis,
+    legend,
     marks,
     only,
     texts,
     title,
 )
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 WIDTH = 860
 """Width of the plots in dots, without the titles at their left."""
-_RULES = 25
-"""How many disruptions are drawn with strong lines; more of them are fainter, so that the chart can still be seen."""
-_FAINTEST = 0.05
 _MOST_SHADES = 400
 _LANE, _STEPS = 17, 220
 """How high a lane is, and step against clock: at 1280 x 900 it ends where the first screen does."""
@@ -165,9 +177,15 @@ def _steps_panel(columns: ChartColumns) -> Spec:
 
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
-    opacity = min(0.55, max(_RULES / max(len(columns.tables["disruptions"]["t"]), 1), _FAINTEST))
+    """Where there are many, those that cost most: all of them stand in a lane of their own."""
+    opacity = 0.55
     look = {"strokeWidth": 1, "color": INK, "opacity": opacity, "clip": True}
-    return marks("disruptions", "rule", look, x=time_axis(columns, labels=labels))
+    which = only("datum.worst == 1") if _are_many(columns) else ()
+    return marks("disruptions", "rule", look, which, x=time_axis(columns, labels=labels))
+
+
+def _are_many(columns: ChartColumns) -> bool:
+    return "worst" in columns.tables["disruptions"]
 
 
 def _lanes_panel(columns: ChartColumns) -> Spec:
@@ -184,15 +202,23 @@ def _lanes_panel(columns: ChartColumns) -> Spec:
     }
     looks = {"domain": list(range(len(Category))), "range": [category.look.colour for category in Category]}
     kind = field("kind", "N", legend=None, scale=looks)
-    strip, saves = calculated(high="0.05", low="0.95"), calculated(high=f"{count - 0.85}", low=f"{count - 0.15}")
+    strip, saves = calculated(high="0.05", low="0.95"), _in_lane(columns, SAVES)
     tick = {"strokeWidth": 1.2, "color": INK, "clip": True}
+    every = [marks("disruptions", "rule", tick, _in_lane(columns, DISRUPTIONS), **place)] if _are_many(columns) else []
     layers = [
         _disruption_rules(columns),
         marks("strip", "rect", {"clip": True}, strip, **place, x2="u", color=kind),
         marks("bands", "rect", {"clip": True, "strokeWidth": 0.8}, **place, x2="u", color=kind, stroke=kind),
         marks("saves", "rule", tick, saves, **place),
+        *every,
     ]
     return panel("lanes", columns, layers, _LANE * count)
+
+
+def _in_lane(columns: ChartColumns, title: str) -> list[Spec]:
+    """From where to where a tick stands in a lane; where there is no such lane, nothing is drawn in it."""
+    lane = columns.lanes.index(title) if title in columns.lanes else len(columns.lanes) - 1
+    return calculated(high=f"{lane + 0.15}", low=f"{lane + 0.85}")
 
 
 def panel(name: str, columns: ChartColumns, layers: Sequence[Spec], height: int, *, labels: bool = True) -> Spec:
@@ -217,3 +243,126 @@ def round_numbers(low: float, high: float) -> list[float]:
     factors = (1, 2, 5) if len(powers) <= 5 else (1,)
     numbers = (float(f"{factor}e{power}") for power in powers for factor in factors)
     return [number for number in numbers if low <= number <= high]
+
+
+_HEIGHT = 90
+
+
+def metric_chart(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> Spec:
+    """A panel a metric. regimes: slow ones, as in the chart of step times."""
+    present = set(columns.tables["metrics"]["line"])
+    panels = {f"metric-{line}": line for line in range(len(DRAWN)) if line in present}
+    drawn = [_metric_panel(name, columns, line, regimes) for name, line in panels.items()]
+    return finished({"vconcat": drawn, "spacing": 26, "bounds": "flush"}, list(panels))
+
+
+def _metric_panel(name: str, columns: ChartColumns, line: int, regimes: Sequence[tuple[float, float, str]]) -> Spec:
+    zero = columns.start_ns / 1e6
+    slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
+    axis = left_axis(list(DRAWN.values())[line], tickCount=4, format="~r")
+    look = {"strokeWidth": 1.5, "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
+    y = field("value", axis=axis, scale={"zero": False, "nice": True})
+    values = marks("metrics", "line", look, only(f"datum.line == {line}"), x=time_axis(columns), y=y)
+    return panel(name, columns, [*shades(columns, slow), values], _HEIGHT)
+
+
+STILL_COLUMNS = 600
+"""Columns of dots of the pictures that are drawn here."""
+_PROGRESS = "progress"
+_LONGEST_TITLE = 80
+
+
+@dataclass(frozen=True)
+class Figure:
+    """name: an id in the page. drawing: as an SVG element. words: what it shows, for those who do not see it."""
+
+    name: str
+    drawing: Drawing
+    words: str
+    spec: Spec
+
+
+def progress_drawing(coarse: ChartColumns) -> Drawing:
+    """The first of the figures, which takes longer to draw than the others together."""
+    return drawing(main_chart(coarse), coarse, _PROGRESS)
+
+
+def figures(
+    analysis: Analysis,
+    picture: Picture,
+    steps: StepReport | None,
+    fine: ChartColumns,
+    coarse: ChartColumns,
+    progress: Drawing,
+) -> list[Figure]:
+    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn.
+    progress: `progress_drawing`."""
+    made = []
+    windows = [as_typed(shares.window_ns) for shares in picture.rolling]
+    made.append(("goodput-over-time", _goodput_words(analysis, picture), goodput_chart(fine, windows)))
+    if steps is not None and steps.statistics.ideal_seconds is not None:
+        slow = [_slow(regime, picture) for regime in steps.regimes]
+        spec = step_time_chart(fine, steps.statistics.ideal_seconds, slow)
+        made.append(("step-times", _step_words(analysis, steps), spec))
+    if picture.metrics:
+        slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
+        made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
+    others = [Figure(name, drawing(spec, coarse, name), words, spec) for name, words, spec in made]
+    return [Figure(_PROGRESS, progress, _progress_words(analysis), main_chart(fine)), *others]
+
+
+def standing_alone(analysis: Analysis) -> tuple[ChartColumns, tuple[str, str]]:
+    """What the main picture shows where it stands alone, with the lines above it."""
+    share, amount = facts.headline(analysis)
+    name = shorten(safe(analysis.job.name), _LONGEST_TITLE)
+    columns = chart_columns(picture_of(analysis, STILL_COLUMNS))
+    return columns, (f"{name}: goodput {share}", f"{amount}; {facts.window_text(analysis)}; {_counts(analysis)}")
+
+
+def _counts(analysis: Analysis) -> str:
+    return f"{facts.attempts_text(analysis)}, {plural(analysis.job.disruptions, 'disruption')}"
+
+
+def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
+    begin, end = ((time - picture.start_ns) / 1e6 for time in (regime.start_ns, regime.end_ns))
+    return begin, end, f"{regime.factor:.2f} x"
+
+
+def _progress_words(analysis: Analysis) -> str:
+    """Step against wall clock in a sentence or two."""
+    parts = [f"Step against wall clock: {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}."]
+    lost, bound = (analysis.disruptions.column(name) for name in ("steps_lost", "steps_lost_is"))
+    if lost.any():
+        least = "at least " if (bound[lost > 0] == AT_LEAST).any() else ""
+        parts.append(f"Disruptions took back {least}{plural(int(lost.sum()), 'step')}.")
+    lanes = "Below it one lane a category shows when the time went there"
+    if len(analysis.disruptions) > NUMBERED:
+        parts.append(f"Numbered: the {WORST} that cost most. {lanes}, the lowest all disruptions.")
+    else:
+        parts.append(f"{lanes}. The tables hold every number.")
+    return " ".join(parts)
+
+
+def _goodput_words(analysis: Analysis, picture: Picture) -> str:
+    return " ".join(_goodput_sentences(analysis, picture))
+
+
+def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
+    yield f"Goodput over time: cumulative, at the end {percent(analysis.goodput.percent)}."
+    for shares in picture.rolling:
+        whole = shares.percent[shares.time - picture.start_ns >= shares.window_ns]
+        known = whole[whole == whole]  # without NaN
+        if len(known):
+            low, high = percent(float(known.min())), percent(float(known.max()))
+            yield f"In windows of {as_typed(shares.window_ns)} between {low} and {high}."
+
+
+def _step_words(analysis: Analysis, steps: StepReport) -> str:
+    slow = plural(len(steps.regimes), "slow regime") if steps.regimes else "no slow regime"
+    return f"Step times: {facts.step_text(analysis)}; {slow}."
+
+
+def _metric_words(analysis: Analysis) -> str:
+    rows = [row for row in shown(measured(analysis)) if row.name in DRAWN]
+    medians = (f"{DRAWN[row.name]} median {row.median:g}, p10 {row.p10:g}, p90 {row.p90:g}" for row in rows)
+    return f"Recorded by the program: {'; '.join(medians)}."

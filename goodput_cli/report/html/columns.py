@@ -14,10 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.analysis.picture.metric_lines import DRAWN
-from goodput_cli.analysis.picture.picture import Picture, Shares
-from goodput_cli.vocabulary.categories import CATEGORIES
-from goodput_cli.vocabulary.category_names import title
+from goodput_cli.analysis.picture.picture import DRAWN, Picture, Shares
+from goodput_cli.vocabulary.categories import CATEGORIES, title
 
 Table = Mapping[str, Sequence[Any]]
 """Columns by name, all of one length."""
@@ -28,7 +26,7 @@ _PHONE = 4.5
 """How much more of it on a phone."""
 _DOTS = 12
 """How many dots high a bar is that fills its lane. Heights are rounded up to a dot: what is there is seen."""
-WHOLE, SAVES = "the whole job", "saves completed"
+WHOLE, SAVES, DISRUPTIONS = "the whole job", "saves completed", "disruptions"
 
 
 @dataclass(frozen=True)
@@ -131,6 +129,7 @@ def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
     bands = picture.bands
     kinds = [code for code in range(len(CATEGORIES)) if np.any(bands.category == code)]
     titles = (WHOLE, *(title(CATEGORIES[code]) for code in kinds), *([SAVES] if len(picture.saves) else []))
+    titles += (DISRUPTIONS,) if picture.disruptions.worst is not None else ()
     lane = np.zeros(len(CATEGORIES), dtype=np.int64)
     lane[kinds] = np.arange(1, len(kinds) + 1)
     rows = np.lexsort((bands.start, bands.category))
@@ -166,16 +165,35 @@ def _strip(picture: Picture) -> Table:
 
 def _disruptions(picture: Picture) -> Table:
     """text: the number of the disruption, or of several that lie close together at the first of them; few: the same on
-    a phone."""
+    a phone. Where there are many, worst: whether it is one of those that cost most, which alone have numbers."""
     marks = picture.disruptions
     last = (marks.number + marks.count - 1).tolist()
     share = ((marks.time - picture.start_ns) / (picture.end_ns - picture.start_ns)).tolist()
+    table = {"t": _ms(picture, marks.time), "number": marks.number.tolist()}
+    if marks.worst is not None:
+        texts = (_worst_labels(share, marks.number.tolist(), marks.worst.tolist(), larger) for larger in (1.0, _PHONE))
+        return (
+            table | dict(zip(("text", "few"), texts, strict=True)) | {"worst": (marks.worst > 0).astype(int).tolist()}
+        )
     return {
-        "t": _ms(picture, marks.time),
+        "t": table["t"],
         "text": _labels(share, marks.number.tolist(), last),
         "few": _labels(share, marks.number.tolist(), last, _PHONE),
-        "number": marks.number.tolist(),
+        "number": table["number"],
     }
+
+
+def _worst_labels(places: list[float], numbers: list[int], worst: list[int], larger: float) -> list[str]:
+    """The numbers of those that cost most, the worst first: one that would run into another, or out of the picture, has
+    none. larger: than in a wide picture."""
+    texts = [""] * len(places)
+    taken: list[tuple[float, float]] = []
+    for _, row in sorted((rank, row) for row, rank in enumerate(worst) if rank):
+        begin, end = places[row], places[row] + _room(str(numbers[row])) * larger
+        if end <= 1 + _BETWEEN and all(end <= low or begin >= high for low, high in taken):
+            texts[row] = str(numbers[row])
+            taken.append((begin, end))
+    return texts
 
 
 def _labels(places: list[float], first: list[int], last: list[int], larger: float = 1) -> list[str]:

@@ -12,10 +12,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import IO, Literal
 
-from goodput_cli.report.html.vegalite import VERSION
+from goodput_cli.errors import GoodputError
 
+VERSION = "6.4"
+"""Of Vega-Lite, as vl-convert names it."""
 Kind = Literal["svg", "png"]
 _PROGRAM = "from goodput_cli.report.html.drawing_process import serve; serve()"
 _ANY_CHART = '{"data":{"values":[{"x":1}]},"mark":"rule","encoding":{"x":{"field":"x","type":"quantitative"}}}'
@@ -25,8 +28,39 @@ _LENGTH = 8
 """Bytes of the number in front of each message."""
 
 
+class NoEngineError(GoodputError):
+    """The engine that draws does not start here."""
+
+
 def draw(kind: Kind, spec: str) -> bytes:
-    """A chart, drawn in this process. spec: JSON."""
+    """A chart, drawn in this process, if the engine can start in it. spec: JSON. Raises NoEngineError.
+
+    The engine reserves far more address space than it uses, and where it gets none it ends its process. So where that
+    space is limited it is tried in another one.
+    """
+    if not _is_address_space_limited():
+        return _drawn(kind, spec)
+    if not _without_engine:
+        trial = _DrawingProcess()
+        answer = trial.begin(kind, spec, lambda: b"")()
+        trial.kill()
+        if answer:
+            return answer
+        _without_engine.append(True)
+    raise NoEngineError(
+        "charts cannot be drawn: what draws them needs more address space than `ulimit -v` allows; raise it"
+    )
+
+
+def _is_address_space_limited() -> bool:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return False
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def _drawn(kind: Kind, spec: str) -> bytes:
     import vl_convert
 
     if kind == "png":
@@ -40,12 +74,15 @@ def begin_to_draw(kind: Kind, spec: str) -> Callable[[], bytes]:
     """The same in the process that was started, if there is one. Returned is what waits for the chart."""
     if _started is None:
         return lambda: draw(kind, spec)
-    return _started.begin(kind, spec)
+    return _started.begin(kind, spec, lambda: draw(kind, spec))
 
 
 def start() -> None:
-    """Start the process. `stop` ends it; it ends by itself as soon as this process is gone."""
+    """Start the process. `stop` ends it; it ends by itself as soon as this process is gone. Raises ModuleNotFoundError
+    where what draws is not installed: that is said before anything is read."""
     global _started
+    if find_spec("vl_convert") is None:
+        raise ModuleNotFoundError("No module named 'vl_convert'", name="vl_convert")
     # a frozen program is no Python that could be asked to run ours; on a single processor nothing is gained
     if _started is None and sys.executable and not getattr(sys, "frozen", False) and (os.cpu_count() or 1) > 1:
         with contextlib.suppress(OSError):
@@ -73,14 +110,15 @@ class _DrawingProcess:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         self._thread, self._turn = threading.Thread, threading.Lock()
 
-    def begin(self, kind: Kind, spec: str) -> Callable[[], bytes]:
+    def begin(self, kind: Kind, spec: str, otherwise: Callable[[], bytes]) -> Callable[[], bytes]:
+        """Ask for a chart; returned is what waits for it. otherwise: draws it where the process does not."""
         answers: list[bytes | None] = []
         thread = self._thread(target=lambda: answers.append(self._ask(kind, spec)), daemon=True)
         thread.start()
 
         def wait() -> bytes:
             thread.join()
-            return (answers and answers[0]) or draw(kind, spec)
+            return (answers and answers[0]) or otherwise()
 
         return wait
 
@@ -105,11 +143,11 @@ def serve() -> None:
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what an engine prints is no answer
     with contextlib.suppress(Exception):  # said by who asks, where it happens again
-        draw("svg", _ANY_CHART)
+        _drawn("svg", _ANY_CHART)
     while (request := _received(requests)) is not None:
         answer = b""
         with contextlib.suppress(Exception):
-            answer = draw("png" if request.startswith(b"png") else "svg", request[3:].decode())
+            answer = _drawn("png" if request.startswith(b"png") else "svg", request[3:].decode())
         _send(answers, answer)
 
 
@@ -126,3 +164,5 @@ def _received(stream: IO[bytes]) -> bytes | None:
 
 
 _started: _DrawingProcess | None = None
+_without_engine: list[bool] = []
+"""Not empty once the engine was tried in vain."""

@@ -1,16 +1,19 @@
-"""The page of a fleet: one file, charts drawn as SVG, no script."""
+"""The page of a fleet: one file, its charts drawn as SVG, no script; names of groups are only text that is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
 
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.fleet.report.fill import category_rows
-from goodput_cli.fleet.report.report import FleetReport
-from goodput_cli.fleet.report.rows import CategoryRow
+from goodput_cli.fleet.report.report import FleetReport, category_rows
+from goodput_cli.fleet.report.rows import CATEGORY_TABLE, RunLine, category_name
 from goodput_cli.fleet.report.sheet import (
     CATEGORIES,
+    CHANGES,
     DISRUPTIONS,
     LEFT_OUT,
     SIZES,
@@ -19,26 +22,244 @@ from goodput_cli.fleet.report.sheet import (
     hide_unknown,
     mpg_text,
     rows_sheet,
+    runs_by_loss,
     runs_sheet,
     summary,
     title,
     where_lost,
 )
-from goodput_cli.fleet.totals.ratios import hours, percent
+from goodput_cli.fleet.totals.ratios import HOUR_NS, hours, percent
+from goodput_cli.fleet.totals.sums import Sums
 from goodput_cli.report.base import Page
-from goodput_cli.report.html import fleet_charts as charts
+from goodput_cli.report.html.drawing import (
+    INK,
+    Drawing,
+    Spec,
+    drawing,
+    field,
+    finished,
+    independent,
+    layered,
+    marks,
+    narrowed,
+    only,
+    sum_of,
+)
 from goodput_cli.report.html.page import document
+from goodput_cli.report.html.sheet import HtmlTable, html_table
 from goodput_cli.report.messages import diagnostic_lines
-from goodput_cli.report.sheets.html import HtmlTable, html_table
+from goodput_cli.vocabulary.categories import BY_NAME, Category
+from goodput_cli.vocabulary.categories import title as category_title
 from goodput_cli.vocabulary.text import percent as percent_text
+from goodput_cli.vocabulary.text import safe, shorten
 
-_MOST_RUNS = 200
+Drawings = tuple[Drawing, ...]
+_WIDTH = 820
+_MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
+_GOOD = Category.PRODUCTIVE.look.colour
+_MISSING = "#8a8a8a"
+_LETTER = 7
+_SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? '~r' : '~s')"}
+"""Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
+_LABELLED = re.compile(r'<path (aria-label="([^"]*)"[^>]*)/>')
+"""A mark with a label; what is in it is escaped, for an attribute and so for a text."""
+
+
+def factors_chart(report: FleetReport) -> Drawings:
+    """Capacity, allocated, kept and ideal chip time: what is missing is an outline."""
+    sums, mpg = report.sums, report.mpg
+    capacity = None if not mpg.scheduling else hours(sums.allocated / mpg.scheduling)
+    ideal = None if not mpg.program else hours(sums.kept * mpg.program)
+    known = {
+        "capacity": capacity,
+        "allocated": hours(sums.allocated),
+        "kept training": hours(sums.kept),
+        "ideal": ideal,
+    }
+    widest = max([value for value in known.values() if value is not None], default=1)
+    shares = {"allocated": mpg.scheduling, "kept training": mpg.runtime, "ideal": mpg.program}
+    rows = [
+        {"name": name, "hours": widest if value is None else value, "missing": value is None,
+         "text": "not recorded" if value is None else f"{value:,.1f} h{_of_above(shares.get(name))}"}
+        for name, value in known.items()
+    ]  # fmt: skip
+    y = field("name", "N", sort=list(known), axis={"title": None, "labelLimit": 200, "minExtent": _room_for(known)})
+    scale = {"domain": [0, 1.45 * widest], "nice": False}  # room for the words behind the widest
+    x = field("hours", axis={"title": "accelerator hours", "tickCount": 6, **_SHORT}, scale=scale)
+    outline = {"filled": False, "stroke": _MISSING, "strokeDash": [4, 3]}
+    word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
+    layers = (
+        marks(rows, "bar", {"color": _GOOD}, only("!datum.missing"), x=x, y=y),
+        marks(rows, "bar", outline, only("datum.missing"), x=x, y=y),
+        marks(rows, "text", word, x=x, y=y, text=field("text", "N")),
+    )
+    return _drawn(layered(*layers, width=_WIDTH, height=120), "factors")
+
+
+def _of_above(share: Fraction | None) -> str:
+    """What a bar is of the one above it: a factor of MPG."""
+    return "" if share is None else f" ({percent_text(float(100 * share))} of the one above)"
+
+
+def weeks_chart(report: FleetReport) -> Drawings:
+    """Accelerator hours a week by category, and goodput over them."""
+    by_time = not report.sums.known_time
+    rows = [
+        {
+            "week": week.week + ("~" if week.partial else ""),
+            "category": _family(key_name),
+            "hours": amount,
+            "order": order,
+        }
+        for week, sums in zip(report.weeks, report.week_sums, strict=True)
+        for order, (key_name, amount) in enumerate(_amounts(sums, by_time=by_time))
+    ]
+    line = [
+        {"week": week.week + ("~" if week.partial else ""), "goodput": value}
+        for week in report.weeks
+        if (value := week.time_goodput_percent if by_time else week.goodput_percent) is not None
+    ]
+    weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # those without a run too
+    axis = {"title": None, "labelAngle": -40, "labelOverlap": True}
+    x = field("week", "O", axis=axis, scale={"domain": weeks})
+    hours_axis = {"title": "job hours" if by_time else "accelerator hours", "minExtent": _room_for(["0.00k"]), **_SHORT}
+    percents = field(
+        "goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %", "grid": False, "orient": "right"}
+    )
+    dots = {"point": {"filled": True, "color": INK}, "color": INK, "strokeWidth": 2}
+    layers = (
+        marks(rows, "bar", {}, x=x, y=sum_of("hours", axis=hours_axis), color=_colour(rows), order=field("order")),
+        marks(line, "line", dots, x=x, y=percents),
+    )
+    return _drawn(layered(*layers, **independent("y"), width=_WIDTH, height=260), "weeks")
+
+
+def groups_chart(report: FleetReport) -> Drawings | None:
+    """Lost accelerator hours of the first --by, by category."""
+    table = report.groups[0]
+    by_time = not report.sums.known_time
+    rows: list[dict[str, str | float]] = []
+    order: list[str] = []
+    for row, sums in list(zip(table.rows, table.sums, strict=True))[:_MOST_GROUPS]:
+        name = shorten(safe(row.group), _NAME)
+        order.append(name)
+        rows += [
+            {"group": name, "category": _family(key), "hours": amount}
+            for key, amount in _amounts(sums, by_time=by_time)
+            if key != Category.PRODUCTIVE.id
+        ]
+    if not rows:
+        return None
+    y = field("group", "N", sort=order, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(order)})
+    title_of_x = "lost job hours" if by_time else "lost accelerator hours"
+    x = sum_of("hours", axis={"title": title_of_x, "tickCount": 8, **_SHORT})
+    chart = marks(rows, "bar", {}, x=x, y=y, color=_colour(rows))
+    return _drawn({**chart, "width": _WIDTH, "height": max(24 * len(order), 60)}, "groups")
+
+
+def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
+    """Categories by their colours, named below."""
+    names = list(dict.fromkeys(str(row["category"]) for row in rows))
+    scale = {"domain": names, "range": [BY_NAME[_id_of(name)].look.colour for name in names]}
+    names_below = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 180, "columnPadding": 40}
+    return field("category", "N", scale=scale, legend=names_below)
+
+
+def failures_chart(report: FleetReport) -> Drawings | None:
+    """Mean time to failure by size, with its interval; an arrow where only the lower end is known."""
+    rows = [
+        {
+            "size": row.size,
+            "mttf": None if row.mttf_ns is None else row.mttf_ns / HOUR_NS,
+            "low": row.mttf_low_ns / HOUR_NS,
+            "high": (row.mttf_low_ns * 4 if row.mttf_high_ns is None else row.mttf_high_ns) / HOUR_NS,
+            "open": row.mttf_high_ns is None,
+        }
+        for row in report.sizes
+        if row.mttf_low_ns
+    ]
+    if not rows:
+        return None
+    x = field("size", "N", sort=[row["size"] for row in rows], axis={"title": "accelerators", "labelAngle": -40})
+    scale = {"type": "log", "nice": True}
+    axis = {"title": "job hours to a failure", "tickCount": 6, "format": "~r"}
+    arrow = {"size": 110, "shape": "triangle-up", "filled": True, "color": INK}
+    point = {"size": 90, "filled": True, "color": _GOOD}
+    layers = (
+        marks(rows, "rule", {"strokeWidth": 2, "color": INK}, x=x, y=field("low", scale=scale, axis=axis), y2="high"),
+        marks(rows, "point", point, only("!datum.open"), x=x, y=field("mttf", scale=scale, axis=axis)),
+        marks(rows, "point", arrow, only("datum.open"), x=x, y=field("high", scale=scale, axis=axis)),
+    )
+    return _drawn(layered(*layers, width=_WIDTH, height=220), "failures")
+
+
+def runs_chart(report: FleetReport) -> Drawings | None:
+    """Goodput of the runs that lost most, against their length."""
+    known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
+    by_time = not report.sums.known_time
+    rows = []
+    for row in known[:_MOST_RUNS]:
+        amount = row.ns / HOUR_NS if by_time else hours(int(row.chip_ns or 0))
+        if amount > 0:
+            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount)})
+    if len(rows) < 2:
+        return None
+    axis = {"title": "job hours" if by_time else "accelerator hours", "tickCount": 8, **_SHORT}
+    x = field("hours", scale={"type": "log"}, axis=axis)
+    y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
+    look = {"size": 36, "filled": True, "opacity": 0.6, "color": _GOOD}
+    chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
+    return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")
+
+
+def _said(row: RunLine, amount: float) -> str:
+    """`llm-7b #2, search: 74.20 % of 1,024.0 h`."""
+    number = f" #{row.run}" if row.runs > 1 and row.run else ""
+    team = f", {shorten(safe(row.team), _NAME)}" if row.team else ""
+    return (
+        f"{shorten(safe(row.job), _NAME)}{number}{team}: {percent_text(row.goodput_percent or 0.0)} of {amount:,.1f} h"
+    )
+
+
+def _amounts(sums: Sums, *, by_time: bool) -> list[tuple[str, float]]:
+    """Hours by category, productive first; what is excluded or negative is in no picture."""
+    source = sums.time if by_time else sums.chip
+    keys = sorted(source, key=lambda key: (key[0] != Category.PRODUCTIVE, key[0], key[1] or ""))
+    return [(category_name(key), hours(source[key])) for key in keys if key[0] != Category.EXCLUDED and source[key] > 0]
+
+
+def _family(category: str) -> str:
+    """A category in a legend: custom events are one."""
+    return category_title(category.partition(":")[0])
+
+
+def _id_of(shown: str) -> str:
+    return next(name for name in BY_NAME if category_title(name) == shown)
+
+
+def _room_for(names: Iterable[str]) -> int:
+    """Dots for names beside an axis: the page's letters are wider than those that the chart is laid out with."""
+    return _LETTER * max(map(len, names), default=0) + 8
+
+
+def _drawn(chart: Spec, name: str) -> Drawings:
+    """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label, as its
+    title too."""
+    spec, name = finished(chart), f"fleet-{name}"
+    return drawing(spec, None, name, _titled), drawing(narrowed(spec), None, f"{name}-narrow", _titled)
+
+
+def _titled(svg: str) -> str:
+    return _LABELLED.sub(r"<path \1><title>\2</title></path>", svg)
+
+
+_MOST_ROWS = 200
 
 
 @dataclass(frozen=True)
 class _Figure:
     name: str
-    drawings: charts.Drawings
+    drawings: Drawings
     words: str
 
 
@@ -56,11 +277,17 @@ class _Part:
 
 def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
     """The report as one HTML page."""
+    return fleet_page(sheet, "fleet.html")
+
+
+def fleet_page(sheet: FleetSheet, template: str, **more: Any) -> str:
+    """The same by a template that shows more."""
     report = sheet.report
     assert report is not None
     total = report.total
     return document(
-        "fleet.html",
+        template,
+        **more,
         title=title(report),
         coverage=list(summary(report))[:2] if report.coverage.known_runs < report.coverage.runs else
         list(summary(report))[:1],
@@ -110,40 +337,42 @@ def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
     known = bool(report.sums.known_time)
     if known:
         words = "Capacity, allocated, kept and ideal accelerator hours; what is outlined is not recorded."
-        yield _Part("From capacity to progress", _figures(("factors", charts.factors_chart(report), words)))
+        yield _Part("From capacity to progress", _figures(("factors", factors_chart(report), words)))
     weeks = "Hours of each week by category, goodput as a line. Weeks marked ~ lie in the window in part."
     details = tuple(
         replace(html_table(hide_unknown(_category_sheet(f"What {week.week} went to", sums), known=known)), notes=())
         for week, sums in zip(report.weeks, report.week_sums, strict=True)
         if week.runs
     )
-    yield _Part("Weeks", _figures(("weeks", charts.weeks_chart(report), weeks)), _table(sections[WEEKS]), details,
+    yield _Part("Weeks", _figures(("weeks", weeks_chart(report), weeks)), _table(sections[WEEKS]), details,
                 "What each week went to")  # fmt: skip
+    if CHANGES in sections:
+        yield _Part(CHANGES, (), _table(sections[CHANGES]))
     yield _Part(CATEGORIES, (), _table(sections.get(CATEGORIES, sheet)))
     groups = [sheet, *(part for name, part in sections.items() if name.startswith("By "))] if report.groups else []
     for number, part in enumerate(groups):
         heading = f"By {', '.join(report.groups[number].dims)}"
-        drawing = charts.groups_chart(report) if number == 0 else None
+        drawing = groups_chart(report) if number == 0 else None
         words = "Hours without progress by group and category."
         yield _Part(heading, _figures(("groups", drawing, words)), _table(replace(part, title=heading, notes=())))
     failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
-    sizes = _figures(("failures", charts.failures_chart(report), failures))
+    sizes = _figures(("failures", failures_chart(report), failures))
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
     for name in (DISRUPTIONS, LEFT_OUT):
         if name in sections:
             yield _Part(name, (), _table(sections[name]))
     scatter = "Goodput of each run against its hours: at most 500 runs, those that lost most."
-    runs = html_table(hide_unknown(runs_sheet(report, _MOST_RUNS), known=known))
-    yield _Part("Runs", _figures(("runs", charts.runs_chart(report), scatter)), runs)
+    runs = html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
+    yield _Part("Runs", _figures(("runs", runs_chart(report), scatter)), runs)
 
 
 def _category_sheet(name: str, sums: object) -> Sheet:
-    return rows_sheet(name, CategoryRow, category_rows(sums))  # type: ignore[arg-type]
+    return rows_sheet(name, CATEGORY_TABLE, category_rows(sums))  # type: ignore[arg-type]
 
 
 def _table(sheet: Sheet) -> HtmlTable:
-    return replace(html_table(sheet, _MOST_RUNS), more=())
+    return replace(html_table(sheet, _MOST_ROWS), more=())
 
 
-def _figures(*drawn: tuple[str, charts.Drawings | None, str]) -> tuple[_Figure, ...]:
+def _figures(*drawn: tuple[str, Drawings | None, str]) -> tuple[_Figure, ...]:
     return tuple(_Figure(name, drawings, words) for name, drawings, words in drawn if drawings is not None)

@@ -3,11 +3,16 @@
 Text becomes a page only through Jinja's autoescape, and everything from a log through `safe` before. The page carries a
 content security policy that names its own style and scripts by their hashes: nothing else can run, load or be sent,
 even if something had slipped through.
+
+What takes long to make and is the same for every page, the JavaScript that makes charts move and compiled templates, is
+kept in the user's cache folder for the next page.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from base64 import b64encode
 from collections.abc import Sequence
@@ -15,6 +20,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
@@ -22,8 +28,48 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from goodput_cli import __version__
-from goodput_cli.report.html import ready_made
 from goodput_cli.vocabulary.text import finite, safe, shorten
+
+
+def read(name: str) -> bytes | None:
+    """What was kept under a name, if it is whole and only its owner could have written it."""
+    file = _file(name)
+    if file is None:
+        return None
+    try:
+        with file.open("rb") as stream:
+            state = os.fstat(stream.fileno())
+            digest, _, data = stream.read().partition(b"\n")
+    except OSError:
+        return None
+    trusted = not hasattr(os, "getuid") or (state.st_uid == os.getuid() and not state.st_mode & 0o022)
+    whole = sha256(data).hexdigest().encode() == digest
+    return data if trusted and whole else None
+
+
+def keep(name: str, data: bytes) -> None:
+    """Best effort: a page is complete without."""
+    file = _file(name)
+    if file is None:
+        return
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(sha256(data).hexdigest().encode() + b"\n" + data)
+        os.replace(temporary, file)
+
+
+def _file(name: str) -> Path | None:
+    """None where the user has no folder for it."""
+    from goodput_cli.sources.cache import cache_folder
+
+    try:
+        return cache_folder() / "pages" / name
+    except (OSError, RuntimeError):
+        return None
+
 
 _FOLDER = "goodput_cli.report.html"
 _LONG = 300
@@ -31,19 +77,21 @@ _LONG = 300
 _ACTING_IN_SCRIPTS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
-def document(template: str, *, scripts: Sequence[str] = (), **values: Any) -> str:
+def document(template: str, *, scripts: Sequence[str] = (), more_style: str = "", back: str = "", **values: Any) -> str:
     """A whole page, ending with a newline.
 
-    template: its file in `templates/`. scripts: inline scripts of ours, run in this order. values: what the template
+    template: its file in `templates/`. scripts: inline scripts of ours, run in this order. more_style: behind
+    the style of every page. back: where the page is that led to this one. values: what the template
     shows; text in them may hold anything.
     """
-    style = resource("style.css")
+    style = resource("style.css") + more_style
     text = (
         _environment()
         .get_template(template)
         .render(
             **values,
             style=Markup(style),
+            back=back,
             scripts=[Markup(_in_script(script)) for script in scripts],
             policy=content_policy(style, [_in_script(script) for script in scripts]),
             version=__version__,
@@ -101,12 +149,12 @@ class _Compiled(BytecodeCache):
         self._by = by
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        kept = ready_made.read(self._name(bucket))
+        kept = read(self._name(bucket))
         if kept is not None:
             bucket.bytecode_from_string(kept)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        ready_made.keep(self._name(bucket), bucket.bytecode_to_string())
+        keep(self._name(bucket), bucket.bytecode_to_string())
 
     def _name(self, bucket: Bucket) -> str:
         return f"template-{bucket.key[:16]}-{self._by}"
@@ -149,3 +197,28 @@ def _width(share: float, full: float = 100) -> str:
     known = finite(share) or 0.0
     least = 0.4 if known > 0 else 0.0
     return f"{min(max(known * full, least), full):.4g}"
+
+
+_CODE = "window.vegaEmbed = vegaEmbed;"
+
+
+@cache
+def library(vl_version: str) -> str:
+    """The script, for a version of Vega-Lite."""
+    try:
+        name = f"vega-{vl_version}-{version('vl-convert-python')}.js"
+    except PackageNotFoundError:  # a frozen program knows no versions
+        return _made(vl_version)
+    kept = read(name)
+    if kept is not None:
+        return kept.decode()
+    made = _made(vl_version)
+    keep(name, made.encode())
+    return made
+
+
+def _made(vl_version: str) -> str:
+    import vl_convert  # takes longer to import than a page to write; kept scripts do without
+
+    bundle: str = vl_convert.javascript_bundle(_CODE, vl_version=vl_version)
+    return bundle

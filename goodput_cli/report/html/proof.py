@@ -1,17 +1,29 @@
-"""What leads from a number of the report to the rows that prove it."""
+"""What proves a number of the report, and what leads to it: the rows behind each number of the waterfall (when a
+category was, and the lines of the log that say so), and the disruptions, the first ones with all their evidence.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
+import numpy as np
+
+from goodput_cli.analysis.disruptions.rows import Disruption
+from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
+from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.threshold import Threshold
-from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.category_names import short_title
+from goodput_cli.analysis.timeline.rows import CUSTOM_PREFIX, Runs, SegmentRows, find_runs, rows_of_runs
+from goodput_cli.analysis.timeline.sheet import timeline_sheet
+from goodput_cli.arrays import Rows
+from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
+from goodput_cli.vocabulary.categories import BY_NAME, Category, Look, short_title
+from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_text
 
 _MOST_LINKS = 5
 _SECTIONS = {"steps": "step-time", "saves": "where", "elastic": "where", "rolling": "over-time"}
@@ -97,3 +109,153 @@ def command_line(analysis: Analysis, name: str, *options: str) -> str:
     """A command on the logs of an analysis as it is typed."""
     logs = shlex.join(analysis.asked) or "LOG"
     return " ".join(("goodput", name, logs, *map(shlex.quote, options)))
+
+
+_MOST_ROWS = 50
+
+
+@dataclass(frozen=True)
+class LedgerPart:
+    """The rows of a category. id: of them in the page. left_out: what the table does not show, in a sentence; None
+    where it shows all. command: shows all. table: None where the category is no place in time."""
+
+    id: str
+    name: str
+    title: str
+    look: Look
+    amount: str
+    table: HtmlTable | None
+    left_out: str | None
+    command: str
+
+
+def ledger(analysis: Analysis) -> list[LedgerPart]:
+    """By category, in the order of the waterfall, the longest rows of each in the order of time."""
+    window = analysis.window
+    runs = find_runs(analysis.timeline, window.start_ns, window.end_ns)
+    named = [(row.name, row.title, row.ns) for row in facts.category_rows(analysis)]
+    if window.excluded_ns:
+        named.append((Category.EXCLUDED.id, "excluded", window.excluded_ns))
+    return [_part(analysis, runs, place, *one) for place, one in enumerate(named, 1)]
+
+
+def _part(analysis: Analysis, runs: Runs, place: int, name: str, title: str, ns: int) -> LedgerPart:
+    category, (kind, _, label) = BY_NAME[name.partition(":")[0]], name.partition(":")
+    own = _runs_of(analysis, runs, category, label)
+    length = runs.end[own] - runs.start[own]
+    longest = np.sort(np.argsort(-length, kind="stable")[:_MOST_ROWS])
+    rest = len(own) - len(longest)
+    left = f"{plural(rest, 'shorter row')}, together {duration(int(length.sum() - length[longest].sum()))}"
+    asked = CUSTOM_PREFIX + label if category == Category.CUSTOM else kind
+    return LedgerPart(
+        f"ledger-{place}", name, title, category.look, f"{duration(ns)} in {plural(len(own), 'row')}",
+        html_table(_sheet(analysis, rows_of_runs(analysis.timeline, runs, own[longest]))) if len(own) else None,
+        left if rest else None, command_line(analysis, "timeline", "--category", asked),
+    )  # fmt: skip
+
+
+def _runs_of(analysis: Analysis, runs: Runs, category: Category, label: str) -> Rows:
+    own = runs.category == category
+    if category == Category.CUSTOM:
+        labels = np.array([text == label for text in analysis.timeline.table.labels], dtype=bool)
+        own = own & labels[runs.label]
+    return np.flatnonzero(own)
+
+
+def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:
+    """As `goodput timeline` shows them, without what is the same in all rows."""
+    window = (analysis.window.start_ns, analysis.window.end_ns)
+    sheet = timeline_sheet(analysis, rows, window, None, filtered=False)
+    return replace(sheet, columns=tuple(map(_without_category, sheet.columns)))
+
+
+def _without_category(column: Column) -> Column:
+    return replace(column, audience=column.audience & ~Audience.PEOPLE) if column.name == "category" else column
+
+
+MOST_ROWS = 500
+"""How many rows a table of the report holds; the pages of the single commands hold more."""
+MOST_DETAILS = 100
+"""How many disruptions are shown with all their evidence."""
+_EVIDENCE = {
+    "last_step": "last step",
+    "last_sign_of_life": "last sign of life",
+    "ended": "how it ended",
+    "next_start": "next start",
+    "next_up": "next attempt up",
+    "resumed_step": "resumed at",
+    "first_step": "first step again",
+    "regained": "progress regained",
+}
+
+
+@dataclass(frozen=True)
+class Details:
+    """One disruption with everything that is known of it, and the lines that show it."""
+
+    number: int
+    title: str
+    facts: list[tuple[str, str]]
+    evidence: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Disruptions:
+    """The disruptions as a table, the summary above, and the first ones one by one."""
+
+    summary: tuple[str, ...]
+    table: HtmlTable
+    details: list[Details]
+    left_out: int
+
+
+def disruptions(analysis: Analysis) -> Disruptions:
+    """All disruptions of the window."""
+    sheet = disruptions_sheet(analysis, None)
+    rows = analysis.disruptions
+    return Disruptions(
+        summary=sheet.summary[1:],
+        table=with_ids(html_table(sheet, MOST_ROWS), "disruption-row"),
+        details=[_details(row) for row in rows[:MOST_DETAILS]],
+        left_out=max(len(rows) - MOST_DETAILS, 0),
+    )
+
+
+def _details(row: Disruption) -> Details:
+    places = asdict(row.evidence)
+    down_since = " ".join(clock(row.last_sign_of_life_ns))
+    return Details(
+        number=row.number,
+        title=f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}",
+        facts=list(_disruption_facts(row)),
+        evidence=[(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None],
+    )
+
+
+def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
+    """Everything that JSON holds of a disruption; amounts in seconds are exact."""
+    yield "last step", _step(row.last_step)
+    yield "last sign of life", iso(row.last_sign_of_life_ns)
+    yield "died before", iso(row.death_latest_ns)
+    yield "next start", iso(row.next_start_ns)
+    yield "next attempt up", iso(row.next_up_ns)
+    yield "resumed at step", _step(row.resumed_step)
+    yield "steps lost", ("at least " if row.steps_lost_is == "at_least" else "") + _step(row.steps_lost)
+    amounts = {
+        "wasted": row.wasted_ns,
+        "downtime": row.downtime_ns,
+        "of it undetermined": row.undetermined_ns,
+        "queued": row.queued_ns,
+        "starting again": row.restart_ns,
+        "lost in all": row.lost_ns,
+        "time to the first step": row.time_to_first_step_ns,
+        "regained after": row.regained_after_ns,
+    }
+    for name, ns in amounts.items():
+        yield name, "not known" if ns is None else f"{seconds_text(ns)} s"
+    if row.ranks_before is not None or row.ranks_after is not None:
+        yield "ranks before and after", f"{_step(row.ranks_before)}, {_step(row.ranks_after)}"
+
+
+def _step(value: int | None) -> str:
+    return "not known" if value is None else str(value)

@@ -312,16 +312,6 @@
   window.addEventListener("hashchange", unfold);
   if (location.hash) unfold();
 
-  // On paper nothing can be opened: it is open already.
-  let opened = [];
-  window.addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details:not([open])")];
-    for (const one of opened) one.open = true;
-  });
-  window.addEventListener("afterprint", () => {
-    for (const one of opened) one.open = false;
-  });
-
   // One chart after the other, so that the page can be scrolled and read between them.
   async function startAll() {
     for (const figure of document.querySelectorAll("figure[data-chart]")) {

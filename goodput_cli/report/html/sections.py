@@ -9,21 +9,20 @@ from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
-from goodput_cli.analysis.rolling.sheet import rolling_sheet
+from goodput_cli.analysis.rolling import rolling_sheet
 from goodput_cli.analysis.steps.measured import falls_of_mfu, measured
 from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
 from goodput_cli.analysis.steps.statistics import StepReport, step_report
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
-from goodput_cli.report.html.disruptions import MOST_ROWS
-from goodput_cli.report.html.proof import Link, Proof, insight_links, threshold_target
+from goodput_cli.report.html.proof import MOST_ROWS, Link, Proof, insight_links, threshold_target
+from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.report.insight_lines import amount_text, cost_text
-from goodput_cli.report.sheets.html import HtmlTable, html_table, with_ids
 from goodput_cli.vocabulary.categories import Category, Look
-from goodput_cli.vocabulary.definitions import DEFINITIONS
 from goodput_cli.vocabulary.option import declared
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period, plural
+from goodput_cli.vocabulary.titles import DEFINITIONS
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20

@@ -16,12 +16,18 @@ from typing import NamedTuple, TypeVar
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, Document, ReadContext, scheme_of
-from goodput_cli.sources.blocks import line_blocks
-from goodput_cli.sources.inflate import until_damaged
-from goodput_cli.sources.object_store.base import DeniedError, MissingError, ObjectStore, RefusedError, StoredObject
-from goodput_cli.sources.object_store.names import choose, fixed_part, has_magic
-from goodput_cli.sources.read_ahead import read_ahead
-from goodput_cli.sources.retry import GaveUpError, Patience, try_again
+from goodput_cli.sources.blocks import line_blocks, until_damaged
+from goodput_cli.sources.object_store.base import (
+    DeniedError,
+    MissingError,
+    ObjectStore,
+    RefusedError,
+    StoredObject,
+    choose,
+    fixed_part,
+    has_magic,
+)
+from goodput_cli.sources.remote import GaveUpError, Patience, read_ahead, try_again
 
 Result = TypeVar("Result")
 
@@ -219,7 +225,9 @@ class _Reading:
     def _version(self, name: str, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
         """The lines of one version; all parts of `ahead` are taken, unless _ReplacedError is raised."""
         chunks = self._chunks(name, wanted, ahead)
-        yield from line_blocks(name, until_damaged(name, chunks, self._context.report))
+        report = self._context.report
+        chunks = until_damaged(name, chunks, report)
+        yield from line_blocks(name, chunks, longest_mib=self._context.wanted.longest_line, report=report)
         for _ in ahead:  # what lies behind a damaged place
             pass
 

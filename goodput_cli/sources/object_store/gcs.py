@@ -25,7 +25,7 @@ from goodput_cli.sources.object_store.base import (
     StoredObject,
     check_address,
 )
-from goodput_cli.sources.retry import TransientError
+from goodput_cli.sources.remote import TransientError
 
 Result = TypeVar("Result")
 

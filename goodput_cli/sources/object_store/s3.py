@@ -18,7 +18,7 @@ from goodput_cli.sources.object_store.base import (
     StoredObject,
     check_address,
 )
-from goodput_cli.sources.retry import TransientError
+from goodput_cli.sources.remote import TransientError
 
 try:
     import boto3

@@ -8,14 +8,19 @@ from statistics import median
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.advice.from_timeline.amounts import Span, amounts_of
-from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
-from goodput_cli.analysis.advice.from_timeline.saves import SaveLog
-from goodput_cli.analysis.advice.from_timeline.training import JobTraining
-from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled, usual_startup
-from goodput_cli.analysis.advice.replay.endings import with_endings
-from goodput_cli.analysis.advice.replay.record import Death, JobRecord, Life, SaveColumns, latest_extra
-from goodput_cli.analysis.advice.replay.sums import linear_total, median_share, sparse_linear_total
+from goodput_cli.analysis.advice.from_timeline.amounts import JobTimeline, Span, amounts_of
+from goodput_cli.analysis.advice.from_timeline.training import JobTraining, SaveLog
+from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled, usual_startup, with_endings
+from goodput_cli.analysis.advice.replay.record import (
+    Death,
+    JobRecord,
+    Life,
+    SaveColumns,
+    latest_extra,
+    linear_total,
+    median_share,
+    sparse_linear_total,
+)
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.vocabulary.categories import Category

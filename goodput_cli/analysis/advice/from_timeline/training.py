@@ -1,20 +1,202 @@
-"""The training of a job in columns: what each span of it took, and what of that were saves, evals and start-up."""
+"""The training of a job in columns: what each span of it took, and what of that were saves, evals and start-up.
+
+Saves as intervals of a life, and what they block: each instant is counted once, for the save that began first.
+
+What the lines of a job say about its saves: which were made, how often, and which position each stores.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.claims.priority import Priority
+from goodput_cli.accounting.claims.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
-from goodput_cli.analysis.advice.from_timeline.job import JobTimeline
-from goodput_cli.analysis.advice.from_timeline.saved_intervals import Covered, SavedLines, Saves, saves_of
-from goodput_cli.analysis.advice.from_timeline.saves import SaveLog
+from goodput_cli.analysis.advice.from_timeline.amounts import JobTimeline
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.schema import Kind
+from goodput_cli.events.schema import Edge, Kind
+
+
+@dataclass(frozen=True)
+class SavedLines:
+    """What the log says of saves, one row a line or pair of lines; times in counted ns.
+
+    attempt, step: whose, and of which step. start, end: while it blocked. usable: when it could be used. completed:
+    whether its end was seen. measured: whether the lines show how long it blocked.
+    """
+
+    attempt: I64
+    step: I64
+    start: I64
+    end: I64
+    usable: I64
+    completed: Mask
+    measured: Mask
+
+    def __len__(self) -> int:
+        return len(self.attempt)
+
+    def take(self, chosen: Mask | NDArray[np.intp]) -> SavedLines:
+        """The chosen rows."""
+        return SavedLines(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    def within(self, first: I64, stop: I64, begin: I64, end: I64, behind: int) -> SavedLines:
+        """Those a life made and completed. By attempt: first and stop position, begin and end (ns); behind: from a step
+        to the position at which it is saved. A save that one host did not complete is none."""
+        made, owner = self.step + behind, self.attempt
+        inside = (made > first[owner]) & (made <= stop[owner]) & (self.start >= begin[owner])
+        whole = self.completed & (self.end <= end[owner])
+        order = np.lexsort((self.step, owner))
+        heads = np.append(True, (np.diff(owner[order]) != 0) | (np.diff(self.step[order]) != 0))[: len(order)]
+        if len(order) == 0:
+            return self
+        all_whole = np.logical_and.reduceat(whole[order], np.flatnonzero(heads))
+        kept = np.empty(len(order), dtype=bool)
+        kept[order] = all_whole[np.cumsum(heads) - 1]
+        chosen = np.flatnonzero(inside & kept)
+        return self.take(chosen[np.lexsort((self.end[chosen], self.start[chosen]))])
+
+
+@dataclass(frozen=True)
+class Saves:
+    """Saves by attempt and step, sorted by both. cost: ns, counted once. usable: ns. measured: as in the lines."""
+
+    attempt: I64
+    step: I64
+    start: I64
+    cost: I64
+    usable: I64
+    measured: Mask
+
+
+def saves_of(lines: SavedLines) -> tuple[Saves, I64]:
+    """One row a save, and of each line (in order of start) the instant from which on it blocks for nobody else."""
+    reach = np.maximum.accumulate(lines.end) if len(lines) else lines.end
+    begins = np.minimum(np.maximum(lines.start, np.append(lines.start[:1], reach[:-1])[: len(lines)]), lines.end)
+    order = np.lexsort((lines.start, lines.step, lines.attempt))
+    owner, step = lines.attempt[order], lines.step[order]
+    heads = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(step) != 0))[: len(order)])
+    if len(heads) == 0:
+        none = np.zeros(0, dtype=np.int64)
+        return Saves(none, none, none, none, none, none.astype(bool)), begins
+    return (
+        Saves(
+            owner[heads],
+            step[heads],
+            lines.start[order][heads],
+            np.add.reduceat((lines.end - begins)[order], heads),
+            np.maximum.reduceat(lines.usable[order], heads),
+            np.logical_or.reduceat(lines.measured[order], heads),
+        ),
+        begins,
+    )
+
+
+class Covered:
+    """How much of the time up to an instant is covered by intervals, which may overlap."""
+
+    def __init__(self, start: I64, end: I64) -> None:
+        some = end > start
+        start, end = start[some], end[some]
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+        reach = np.maximum.accumulate(end) if len(end) else end
+        self._start = np.minimum(np.maximum(start, np.append(start[:1], reach[:-1])[: len(start)]), end)
+        self._end = end
+        self._total = np.append(0, np.cumsum(self._end - self._start))
+
+    def upto(self, time: I64) -> I64:
+        """ns covered before each instant."""
+        place = np.searchsorted(self._start, time, side="right") - 1
+        known = np.maximum(place, 0)
+        if len(self._start) == 0:
+            return np.zeros(len(time), dtype=np.int64)
+        inside = np.clip(time, self._start[known], self._end[known]) - self._start[known]
+        return np.where(place >= 0, self._total[known] + inside, 0)
+
+    def within(self, start: I64, end: I64) -> I64:
+        """ns covered in each interval."""
+        return self.upto(end) - self.upto(start)
+
+
+class SaveLog:
+    """The lines of saves of a job."""
+
+    def __init__(self, job: JobTimeline) -> None:
+        self._job = job
+
+    @cached_property
+    def lines(self) -> SavedLines:
+        """All lines of saves: Orbax intervals; pairs of finished and saved; and saved lines that show no beginning."""
+        timeline, table = self._job.timeline, self._job.timeline.table
+        owner = timeline.attempts.of_row
+        orbax = np.flatnonzero((table.kind == Kind.SAVE) & (owner >= 0))
+        pairs = timeline.progress.saves if timeline.progress is not None else np.zeros((0, 2), dtype=np.intp)
+        alone = self._alone(orbax, pairs)
+        first = np.concatenate((orbax, pairs[:, 0], alone))
+        saved = np.concatenate((orbax, pairs[:, 1], alone))
+        start, end = self._job.clock.counted(table.time[first]), self._job.clock.counted(table.end[saved])
+        start[len(orbax) + len(pairs) :] = end[len(orbax) + len(pairs) :]
+        seen = timeline.ordered.table.end[orbax] == table.end[orbax]
+        completed, measured = np.ones(len(first), dtype=bool), np.ones(len(first), dtype=bool)
+        completed[: len(orbax)], measured[len(orbax) + len(pairs) :] = seen, False
+        measured[: len(orbax)] = table.edge[orbax] == Edge.INTERVAL
+        return SavedLines(owner[saved].astype(np.int64), table.step[saved], start, end, end, completed, measured)
+
+    def _alone(self, orbax: NDArray[np.intp], pairs: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The first `checkpoint_saved` of each step and attempt that no other line shows."""
+        table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
+        rows = np.flatnonzero((table.kind == Kind.SAVED) & (owner >= 0))
+        known = {(int(owner[row]), int(table.step[row])) for row in (*orbax.tolist(), *pairs[:, 1].tolist())}
+        alone: list[int] = []
+        for row, attempt, step in zip(rows.tolist(), owner[rows].tolist(), table.step[rows].tolist(), strict=True):
+            if (attempt, step) not in known:
+                known.add((attempt, step))
+                alone.append(row)
+        return np.array(alone, dtype=np.intp)
+
+    @cached_property
+    def finished(self) -> dict[tuple[int, int], int]:
+        """When (counted ns) each attempt first finished each step."""
+        table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
+        rows = np.flatnonzero((table.kind == Kind.FINISHED) & (owner >= 0))[::-1]
+        time = self._job.clock.counted(table.time[rows])
+        return dict(zip(zip(owner[rows].tolist(), table.step[rows].tolist(), strict=True), time.tolist(), strict=True))
+
+    @cached_property
+    def saved_steps(self) -> NDArray[np.int64]:
+        """Distinct steps of the saves that came to an end."""
+        return np.unique(self.lines.step[self.lines.completed])
+
+    def interval(self, origin: int) -> int | None:
+        """Today's interval: lower median distance of the steps that were saved."""
+        steps = self.saved_steps
+        if len(steps) < 2:
+            return max(int(steps[0]) - origin, 1) if len(steps) else None
+        apart = np.sort(np.diff(steps))
+        return int(apart[(len(apart) - 1) // 2])
+
+    @cached_property
+    def shift(self) -> int:
+        """From the position at which a save is made to the one it stores: what the restores of saved steps show. A
+        restore of a step that was never saved is a beginning from somewhere else."""
+        if not self._job.step_log:
+            return 0
+        table, attempts = self._job.timeline.table, self._job.timeline.attempts
+        offsets: list[int] = []
+        saved = np.isin(table.step, self.lines.step[self.lines.completed])
+        restores = np.flatnonzero((table.kind == Kind.RESTORE) & (attempts.of_row >= 0) & saved)
+        owner, begin = attempts.of_row[restores], self._job.timeline.training.spans.start
+        for attempt in self._job.lived:
+            before = restores[(owner == attempt) & (table.time[restores] <= begin[self._job.bounds[attempt]])]
+            if len(before):
+                offsets.append(int(self._job.began[attempt] - table.step[before[-1]]))
+        if not offsets:
+            return 0
+        return min(offsets, key=lambda offset: (-offsets.count(offset), offset)) - self._job.behind
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.analysis.advice.replay.record import JobRecord
-from goodput_cli.analysis.advice.replay.sums import StepTotal, step_total
+from goodput_cli.analysis.advice.replay.record import JobRecord, StepTotal, step_total
 from goodput_cli.arrays import I64
 
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.checked import mappings_in
-from goodput_cli.events.mappings.draft.entries import clock_of, entry_of
+from goodput_cli.events.mappings.draft.lines import clock_of, entry_of
 from goodput_cli.events.mappings.draft.records import Row, flat, records_draft
 from goodput_cli.events.mappings.draft.text import Draft, Rule, quoted, text_draft
 from goodput_cli.events.mappings.registry import Mappings, load_mapping
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line, record_of, shown
 from goodput_cli.events.tables import cells
-from goodput_cli.events.text.block import LONGEST
 from goodput_cli.events.text.marks import What
-from goodput_cli.events.text.prefixes import bare
+from goodput_cli.events.text.scan import LONGEST
+from goodput_cli.events.text.stamps import bare
+from goodput_cli.vocabulary.text import safe
 
 _FIRST, _LAST = 50_000, 25_000
 """So many lines of the beginning and of the end of a log are looked at."""
@@ -28,19 +30,80 @@ _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 _FEW = 20
 
 
-def suggest(lines: Iterable[str], name: str) -> str:
-    """A mapping of the log, as text to edit: rules that read it, other candidates for steps commented out, and samples
-    of its lines."""
+@dataclass(frozen=True)
+class Suggestion:
+    """A drafted mapping."""
+
+    text: str
+    """TOML to edit: rules that read the log, other candidates for steps commented out, and samples of its lines."""
+    refused: tuple[str, ...]
+    """Why it reads nothing, or would answer wrongly, and what to say by hand; its rules are commented out then."""
+
+
+def suggest(lines: Iterable[str], name: str) -> Suggestion:
+    """A mapping of a log."""
     texts = _some(lines)
     draft = _draft(texts)
     rules = _that_read(draft, name)
+    if not draft.refused and not any(rule.active and rule.event == "step" for rule in rules):
+        draft.refused.append("no rule that could be drafted reads a step: say what one looks like")
+    if not draft.refused:
+        draft.refused += _misread(draft, name, rules, texts)
+    if draft.refused:
+        rules = [replace(rule, active=False) for rule in rules]
+    return Suggestion(_written_whole(draft, name, rules, texts), tuple(draft.refused))
+
+
+def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> Iterable[str]:
+    """What the rule for steps reads otherwise than the lines that it was made of mean, and which others it reads."""
+    made = _made(draft, name, rules)
+    at = next(row for row, rule in enumerate(rule for rule in rules if rule.active) if rule.event == "step")
+    wrong = [line for _, line, step in draft.expected if _step_in(made, line, at) != step]
+    if 10 * len(wrong) > len(draft.expected):
+        yield f"no rule that could be drafted reads the step of a line such as: {safe(wrong[0].strip()[:120])}"
+        return
+    if made.declared.delimiter or not made.lines or not draft.expected:
+        return
+    own = {line: step for _, line, step in draft.expected}
+    before, highest, waiting, fell = -1, -1, "", False
+    other = None
+    for line in (part for text in texts for part in _split(text)[-1:]):
+        step = own.get(line)
+        if step is None:
+            found = _step_in(made, line, at)
+            if found is not None:
+                highest = max(highest, found)
+                waiting = line if found <= before or found == highest else waiting
+            fell = fell or (found is not None and found <= before)
+            continue
+        if step > before and (fell or highest >= step):  # the number jumped for one line alone
+            other = waiting
+            break
+        before, highest, waiting, fell = step, -1, "", False
+    if other is not None:
+        yield f"a rule for steps would read other lines too, such as: {safe(other.strip()[:120])}"
+
+
+def _step_in(made: Mapped, line: str, rule: int) -> int | None:
+    """The number of a step that a rule reads in a line; None if it does not read it."""
+    read = read_line(made, line, overwritten=made.declared.split)
+    if read is None or read.rule != rule or read.said is None:
+        return None
+    return 0 if read.said.what is What.START else read.said.step
+
+
+def _written_whole(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str]) -> str:
     parts = [f'name = "{_plain(name)}"', *draft.top]
+    if draft.assumed and not draft.refused:
+        parts.append("assumed = [             # said under each answer; delete what you have looked at")
+        parts += [f"  {quoted(sentence)}," for sentence in draft.assumed] + ["]"]
+    parts += [f"# refused: {reason}" for reason in draft.refused]
     parts += [f"# {note}" for note in [*draft.notes, *_read_without(texts)]]
     for rule in rules:
         parts += ["", *_written(rule)]
     if not any(rule.active for rule in rules):
         parts += ["", "# [[rule]]", '# event = "step"', "# line = 'step {step:int} took {each:float}s'"]
-    samples = _samples(_made(draft, name, rules), rules) if rules else []
+    samples = _samples(_made(draft, name, rules), rules) if any(rule.active for rule in rules) else []
     return "\n".join([*parts, *samples, ""])
 
 

@@ -9,13 +9,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goodput_cli.events.mappings.clocks import read_time
-from goodput_cli.events.mappings.draft import words
-from goodput_cli.events.mappings.draft.entries import Clock, entry_of
-from goodput_cli.events.mappings.draft.phases import Attempts, Chosen, Thing, phases
+from goodput_cli.events.mappings.draft import steps as words
+from goodput_cli.events.mappings.draft.lines import Clock, entry_of
 from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps
-from goodput_cli.events.mappings.draft.text import Draft, Rule, goes_on_from, quoted, step_of, text_draft
-from goodput_cli.events.text.rules import BadValueError
+from goodput_cli.events.mappings.draft.text import (
+    Attempts,
+    Chosen,
+    Draft,
+    Rule,
+    Thing,
+    assumptions,
+    contradictions,
+    expected_steps,
+    goes_on_from,
+    phases,
+    quoted,
+    remarks,
+    step_of,
+    text_draft,
+)
+from goodput_cli.events.mappings.fields import read_time
+from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import StampError
 from goodput_cli.events.values import number
 
@@ -79,12 +93,20 @@ def records_draft(rows: Sequence[Row]) -> Draft:
             return of_text
         named = [(at, one) for at, (_, _, lines) in enumerate(groups) for one in epochs_as_steps(lines)]
     if not named:
-        draft.notes.append("no key has a number that goes up from record to record: say what a step looks like")
+        draft.refused.append("no key has a number that goes up from record to record: say what a step looks like")
         return draft
     at, chosen = max(named, key=lambda pair: pair[1].score)
     draft.top.append(f'steps = "{"index" if chosen.index else "done"}"')
     wheres = [_where(kind, value, group, rows) for value, group, _ in groups]
     draft.rules.append(_step_rule(groups[at], chosen, time, wheres[at]))
+    draft.notes += remarks(chosen)
+    draft.assumed += assumptions(chosen)
+    draft.expected = [
+        (row.place, row.line, step) for row, step in zip(groups[at][1], expected_steps(chosen), strict=False)
+    ]
+    draft.refused += contradictions(
+        chosen, [one for row in rows if time is not None and (one := time.read(row)) is not None]
+    )
     attempts = Attempts(list(chosen.lines.places), frozenset(chosen.falls))
     things = [
         Thing(number_, words.plain(value or ""), lines.places, lines.count, _took(lines) is not None)
@@ -242,9 +264,12 @@ def _step_rule(group: tuple[str | None, list[Row], Lines], one: Candidate, time:
     if one.epochs is not None and one.epochs.column is not None:
         paths["epoch"] = _path(lines, one.epochs.column)
         more.append(f"epoch = {{ first = {one.epochs.first}, steps = {one.epochs.steps} }}")
-    if one.each is not None:
+    if one.elapsed is not None:
+        paths["elapsed"] = _path(lines, one.elapsed)
+        more.append(f'elapsed = {{ unit = "{one.unit}", begins = true }}')
+    elif one.each is not None:
         paths["each"] = _path(lines, one.each)
-        more.append(f'each = {{ unit = "{one.unit}" }}')
+        more.append(f'each = {{ unit = "{one.unit}"{", of = " + quoted("last") if one.of_last else ""} }}')
     return _rule("step", paths, time, where, more, rows)
 
 

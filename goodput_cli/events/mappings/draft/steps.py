@@ -1,4 +1,7 @@
-"""Which number of a log counts steps, what it is counted within, and which one is the time of a step."""
+"""Which number of a log counts steps, what it is counted within, and which one is the time of a step.
+
+The words by which lines and keys say what they are about.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,119 @@ from itertools import pairwise
 from statistics import median
 
 from goodput_cli.events.mappings.declared import UNITS
-from goodput_cli.events.mappings.draft.words import EPOCH, step_likeness
+
+STEP = re.compile(
+    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?|batch idx)$"
+)
+EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
+NO_STEP = re.compile(
+    r"\b(?:rank|pid|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?|tokens?|samples|examples|images|seq|size"
+    r"|port|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val|version|id|count|total|remaining"
+    r"|epochs?|ep|hosts?|scale|acc\w*|top|f1|map|auc|bleu|wer|ppl|perplexity|score|reward|mfu|tflops|throughput|grad|norm)\b"
+)
+DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
+"""Words before a number that may be a time."""
+_NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
+_RATE = re.compile(r"(?:/|\bper[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*[:=]?\s*$", re.IGNORECASE)
+"""Before a number that is so many a second."""
+_UNIT_BEHIND = re.compile(
+    r"\s?\(?(?:(?P<rate>(?:it|its|iters?|iterations?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?)\b"
+    r"|(?P<unit>ms|msecs?|milliseconds|us|s|secs?|seconds?|min|mins|minutes|h|hours?)\b"
+    r"(?:\s?(?:/|per )\s?(?P<per>it|iter|iteration|step|batch)\b)?)",
+    re.IGNORECASE,
+)
+_UNIT_BEFORE = re.compile(
+    r"(?<!/)(?<!per )(?<!per_)(?:\(|_|\b)(?<!/)(?P<unit>ms|us|s|sec|secs|seconds|msec)\)?\s?[:=]\s*$", re.IGNORECASE
+)
+_UNITS = (("ms", "ms"), ("milli", "ms"), ("us", "us"), ("min", "min"), ("s", "s"), ("h", "h"))
+START = (
+    r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
+    r"|spawn\w*)\b"
+)
+RESUME = (
+    r"\b(?:resum\w*|restor\w*|reload\w*|continu\w* (?:training|from)|"
+    r"load(?:ed|ing)? (?:\w+ ){0,4}?(?:checkpoint|ckpt|snapshot)|"
+    r"(?:checkpoint|ckpt|snapshot) (?:re)?(?:load|restor)(?:ed|ing))\b"
+)
+_KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
+SAVE = (
+    rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
+    rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"
+)
+EVAL = r"\b(?:eval\w*|validat\w*|valid|val)\b"
+PREP = r"\b(?:load(?:ed|ing)?|built|build(?:ing)?|prepar\w*|tokeniz\w*|download\w*|creat(?:ed|ing))\b"
+INIT = r"\b(?:compil\w*|init (?:process|distributed)|nccl init\w*)\b"
+FINISHED = (
+    r"\b(?:train(?:ing)?|run|job|fit|optimi[sz]ation|experiment)\b.*\b(?:finish(?:ed)?|complet(?:e|ed)|done|ended|end)\b"
+    r"|\b(?:finished|completed|done)\b.*\b(?:train(?:ing)?|run|job)\b|^(?:all )?(?:done|finished|completed)\b"
+    r"|\bmax (?:steps|iters|iterations|epochs) reached\b"
+)
+TERMINATED = r"\b(?:sigterm|sigint|keyboardinterrupt|preempt\w*|time limit|received signal|evict\w*)\b"
+CRASHED = (
+    r"\b(?:traceback|exception|(?:\w+)?error|fatal|crash\w*|killed|segmentation fault|core dumped|aborted"
+    r"|out of memory|oom)\b"
+)
+BEGINS = re.compile(r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|running|evaluating|validating|launch\w*)\b")
+ENDS = re.compile(r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|end\w*|loss|ppl|acc\w*)\b")
+
+
+def plain(text: str) -> str:
+    """Small letters, with blanks for all that parts words."""
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
+    return re.sub(r"[\s_./:=\\-]+", " ", apart).lower().strip()
+
+
+def step_likeness(label: str) -> float:
+    """How much the words before a number say that it counts steps."""
+    if STEP.search(label):
+        return 1.0 if re.search(r"\b(?:val|valid|eval|test|warmup|max|total|num)\b", label) else 3.0
+    return -4.0 if NO_STEP.search(label) else 0.0
+
+
+def unit_of(before: str, after: str) -> tuple[str, bool] | None:
+    """The unit of a number by the text around it, and whether it is the time of one step."""
+    if _NO_DURATION.search(plain(before)[-24:]) or _RATE.search(before[-24:]):
+        return None
+    behind = _UNIT_BEHIND.match(after)
+    if behind is not None:
+        if behind["rate"]:
+            return "per_s", True
+        return _unit(behind["unit"]), behind["per"] is not None
+    ahead = _UNIT_BEFORE.search(before)
+    if ahead is not None:
+        return _unit(ahead["unit"]), bool(re.search(r"\b(?:step|iter\w*|batch)\b", plain(before)))
+    return ("s", False) if DURATION.search(plain(before)) else None
+
+
+def unit_of_key(key: str) -> tuple[str, bool] | None:
+    """The same of the key of a number in a record."""
+    words = plain(key)
+    per_step = bool(re.search(r"\b(?:step|iter\w*|batch|it)\b", words))
+    if re.search(r"\b(?:its|iters|iterations|steps|it) per s(?:ec\w*)?\b", words):
+        return "per_s", True
+    if (
+        _NO_DURATION.search(words)
+        or _RATE.search(key)
+        or not re.search(r"\b(?:time|duration|elapsed|took|latency|dt|seconds|secs?|ms|s)\b", words)
+    ):
+        return None
+    unit = re.search(r"\b(ms|msecs?|milliseconds|us|ns|s|secs?|seconds|min|minutes)$", words)
+    return (_unit(unit[1]) if unit else "s"), per_step
+
+
+def _unit(text: str) -> str:
+    text = text.lower()
+    return "ns" if text == "ns" else next(unit for start, unit in _UNITS if text.startswith(start))
+
 
 _LEAST = 3
 _NEAR = 0.12
+MOST = 1_000_000_000
+"""Above it a number counts tokens, samples or times, and no steps."""
+_CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 _RISING = 0.6
+_FAR = 5
+"""A time of so many times the usual one holds something else."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +158,11 @@ class Column:
         return [int(float(text)) for text in found]
 
     def numbers(self) -> list[float]:
-        """As numbers; what is none as nan."""
+        """As numbers, a clock such as 1:02:03 in seconds; what is none as nan."""
+        return self._numbers
+
+    @cached_property
+    def _numbers(self) -> list[float]:
         return [_number(text) for text in self.texts]
 
 
@@ -88,12 +203,33 @@ class Candidate:
     index: bool
     """Whether it counts from 0."""
     each: int | None
-    """The column that is the time of one step."""
+    """The column that is the time of one step: one that goes up and down about a level, and no part of another."""
     unit: str
     elapsed: int | None
+    """The column that is the time since something began: it never falls but at a restart."""
     score: float
     done: tuple[int, ...]
     """Of each line, how many steps are done (`index`: the number of the last)."""
+
+    @property
+    def of_last(self) -> bool:
+        """Whether that is the time of the last step alone, of all that there were since the line before: lines without
+        a time in which one is far longer than others at an even distance, for an evaluation."""
+        if self.each is None or self.epochs is not None or _has_times(self.lines):
+            return False
+        times = self.lines.columns[self.each].numbers()
+        usual = median(times)
+        strides = [b - a for a, b in pairwise(self.done) if b > a]
+        far = [done for done, time in zip(self.done, times, strict=True) if time > _FAR * usual]
+        ahead = [b - a for a, b in pairwise(far) if b > a]
+        return bool(strides) and median(strides) > 1 and bool(ahead) and all(one % min(ahead) == 0 for one in ahead)
+
+    @property
+    def trained(self) -> float | None:
+        """Seconds that all steps took, by the column that is the time of one; None without such a column."""
+        if self.each is None:
+            return None
+        return _total(self.lines.columns[self.each].numbers(), self.unit, self.done)
 
     @property
     def falls(self) -> list[int]:
@@ -109,7 +245,7 @@ def candidates(lines: Lines, epochs_elsewhere: Sequence[tuple[int, int]]) -> Ite
     for at, column in enumerate(lines.columns):
         values = column.whole()
         is_other = column.unit is not None or not column.counts or EPOCH.search(column.name)
-        if values is None or is_other:
+        if values is None or is_other or max(values) > MOST:
             continue
         found = _candidate(lines, at, values, epochs_elsewhere)
         if found is not None:
@@ -120,7 +256,7 @@ def epochs_as_steps(lines: Lines) -> Iterable[Candidate]:
     """The columns that count epochs: the steps of a log that names no others."""
     for at, column in enumerate(lines.columns):
         values = column.whole() if EPOCH.search(column.name) else None
-        if values is not None and lines.count >= 2 and _rising(values) >= _RISING:
+        if values is not None and lines.count >= 2 and max(values) <= MOST and _rising(values) >= _RISING:
             yield _made(lines, at, values, None, 1.0)
 
 
@@ -132,7 +268,9 @@ def _candidate(
     done = values if epochs is None else _within(lines, values, epochs, epochs_elsewhere)
     rises = _rising(done)
     likely = step_likeness(column.name) + (1.5 if column.of is not None else 0.0)
-    if rises < _RISING or len(set(done)) < min(_LEAST, lines.count) or likely < 0:
+    likely += 1.0 if "global" in column.name else 3.0 if column.name.endswith("num updates") else 0.0
+    constant = len(set(values)) < 2 and column.of is None
+    if constant or rises < _RISING or len(set(done)) < min(_LEAST, lines.count) or likely < 0:
         return None
     strides = Counter(b - a for a, b in pairwise(done) if b > a)
     regular = strides.most_common(1)[0][1] / max(1, len(done) - 1) if strides else 0.0
@@ -154,9 +292,9 @@ def _made(
     index = index or (stride > 1 and all(value % stride == stride - 1 for value in within))
     index = index and (total is None or max(within) != total) and not any(one.is_elapsed for one in lines.columns)
     each, unit = _each(lines, at, done)
-    elapsed = next((row for row, one in enumerate(lines.columns) if one.is_elapsed), None)
-    if all(time is not None for time in lines.times):
-        elapsed = None
+    elapsed = None
+    if not all(time is not None for time in lines.times):
+        elapsed, unit = _elapsed(lines, at, done, (each, unit))
     timed = 0.5 if each is not None or elapsed is not None or _has_times(lines) else -3.0
     each = None if elapsed is not None else each
     return Candidate(lines, at, epochs, index, each, unit, elapsed, score + timed, tuple(done))
@@ -227,7 +365,9 @@ def _rising(values: Sequence[int]) -> float:
 def _each(lines: Lines, at: int, done: Sequence[int]) -> tuple[int | None, str]:
     """The column that is the time of one step, and its unit: where lines have times, one that agrees with them."""
     timed = [row for row, one in enumerate(lines.columns) if one.unit is not None and row != at]
-    usual = _usual(lines, done)
+    timed = [row for row in timed if not rises(lines.columns[row].numbers(), done)]
+    timed = [row for row in timed if not any(_is_part(lines, row, other) for other in timed if other != row)]
+    usual = usual_step(lines, done)
     if usual is None:
         timed.sort(key=lambda row: not (lines.columns[row].unit or ("", False))[1])
         return (timed[0], (lines.columns[timed[0]].unit or ("s", False))[0]) if timed else (None, "")
@@ -241,7 +381,74 @@ def _each(lines: Lines, at: int, done: Sequence[int]) -> tuple[int | None, str]:
     return None, ""
 
 
-def _usual(lines: Lines, done: Sequence[int]) -> float | None:
+def _elapsed(lines: Lines, at: int, done: Sequence[int], each: tuple[int | None, str]) -> tuple[int | None, str]:
+    """The column that is the time since something began, and its unit; without one, or where it says another time than
+    all steps took by the time of one, in whatever unit, the unit of the time of a step."""
+    unit = each[1]
+    drawn = next((row for row, one in enumerate(lines.columns) if one.is_elapsed), None)
+    if drawn is not None:
+        return drawn, unit
+    columns = [(row, one) for row, one in enumerate(lines.columns) if one.unit is not None and row != at]
+    clocks = [(row, one) for row, one in columns if is_clock(one.numbers(), done) and not _is_of_a_step(one)]
+    if not clocks:
+        return None, unit
+    row, column = max(clocks, key=lambda pair: _in_seconds(pair[1])[-1])
+    own = (column.unit or ("s", False))[0]
+    if each[0] is None:
+        return row, own
+    took = _total(lines.columns[each[0]].numbers(), unit, done)
+    values = column.numbers()
+    fitting = [one for one in (own, "s", "ms", "min", "h") if 0.5 < UNITS[one] * (max(values) - min(values)) / took < 2]
+    return (row, fitting[0]) if fitting else (None, unit)
+
+
+def _total(each: Sequence[float], unit: str, done: Sequence[int]) -> float:
+    """Seconds that all steps took, by the time of one."""
+    pairs = zip(pairwise(done), each[1:], strict=False)
+    factor = UNITS[unit]
+    return sum((b - a) * (factor * one if factor > 0 else 1 / one) for (a, b), one in pairs if b > a and one > 0)
+
+
+def _is_of_a_step(column: Column) -> bool:
+    """Whether the words before a time say that it is that of one step, or of one thing."""
+    unit = column.unit or ("s", False)
+    return (
+        unit[0] == "per_s"
+        or unit[1]
+        or re.search(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$", column.name) is not None
+    )
+
+
+def rises(values: Sequence[float], done: Sequence[int]) -> bool:
+    """Whether numbers never fall, but where the step falls, and rise: then they are no time of one step."""
+    pairs = [(a, b) for (a, b), (one, other) in zip(pairwise(values), pairwise(done), strict=False) if other > one]
+    return len(pairs) > 1 and all(b >= a for a, b in pairs) and any(b > a for a, b in pairs)
+
+
+def is_clock(values: Sequence[float], done: Sequence[int]) -> bool:
+    """Whether numbers are the time since something began: they never fall, but where the step falls, rise from row to
+    row, and come to a multiple of the usual distance of two rows."""
+    ahead = [b - a for (a, b), (one, other) in zip(pairwise(values), pairwise(done), strict=False) if other > one]
+    if not rises(values, done):
+        return False
+    growing = sum(one > 0 for one in ahead) >= len(ahead) / 2
+    return growing and max(values) > 1.5 * median(ahead) and max(values) - min(values) > 0.3 * max(values)
+
+
+def _is_part(lines: Lines, row: int, other: int) -> bool:
+    """Whether a time is below another one in all rows, of which it is a part then."""
+    if (lines.columns[row].unit or ("", False))[1] and not (lines.columns[other].unit or ("", False))[1]:
+        return False  # of one step, beside that of many
+    values, whole = _in_seconds(lines.columns[row]), _in_seconds(lines.columns[other])
+    return values != whole and all(a <= b for a, b in zip(values, whole, strict=True))
+
+
+def _in_seconds(column: Column) -> list[float]:
+    unit = UNITS[(column.unit or ("s", False))[0]]
+    return [unit * one if unit > 0 else (1 / one if one > 0 else math.inf) for one in column.numbers()]
+
+
+def usual_step(lines: Lines, done: Sequence[int]) -> float | None:
     """The usual time of a step, s, by the times of lines; None where they have none."""
     found = []
     for at, (a, b) in enumerate(pairwise(done)):
@@ -256,6 +463,10 @@ def _has_times(lines: Lines) -> bool:
 
 
 def _number(text: str) -> float:
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock is not None:
+        days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
+        return ((days * 24 + hours) * 60 + minutes) * 60 + float(clock[4])
     try:
         return float(text.replace(",", ""))
     except ValueError:

@@ -1,23 +1,187 @@
-"""Drafts the rules of a log of text."""
+"""Drafts the rules of a log of text.
+
+Which lines say that something began, was saved, was evaluated or ended, by their words and by where they stand.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from goodput_cli.events.mappings.clocks import pattern_of
-from goodput_cli.events.mappings.draft import words
-from goodput_cli.events.mappings.draft.entries import AMERICAN, Clock, Entry
-from goodput_cli.events.mappings.draft.phases import Attempts, Chosen, Thing, phases
-from goodput_cli.events.mappings.draft.shapes import Shape, shapes_of
-from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps
-from goodput_cli.events.mappings.draft.templates import template
+from goodput_cli.events.mappings.draft import steps as words
+from goodput_cli.events.mappings.draft.lines import AMERICAN, Clock, Entry, Shape, shapes_of, template
+from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps, usual_step
+from goodput_cli.events.mappings.fields import pattern_of
+
+_MOSTLY = 0.8
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Similar lines or records."""
+
+    at: int
+    """Its number among all."""
+    text: str
+    """What is said, in small letters."""
+    places: Sequence[int]
+    """Where they stand in the log."""
+    count: int
+    took: bool
+    """Whether one of its numbers is a duration."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What lines or records say."""
+
+    event: str
+    at: int
+    edge: str = ""
+    uses_took: bool = False
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """Where in a log steps stand."""
+
+    steps: Sequence[int]
+    falls: frozenset[int]
+    """The first steps of attempts but the first."""
+
+    def begins(self, place: int) -> bool:
+        """Whether the next step behind a place is the first of an attempt."""
+        following = self._next(place)
+        return following is not None and (following == self.steps[0] or following in self.falls)
+
+    def ends(self, place: int) -> bool:
+        """Whether the step before a place is the last of an attempt."""
+        following = self._next(place)
+        return bool(self.steps) and place > self.steps[0] and (following is None or following in self.falls)
+
+    def inside(self, place: int) -> bool:
+        """Whether a step stands before a place."""
+        return bool(self.steps) and place > self.steps[0]
+
+    def _next(self, place: int) -> int | None:
+        at = bisect_right(self.steps, place)
+        return self.steps[at] if at < len(self.steps) else None
+
+
+def phases(things: Sequence[Thing], attempts: Attempts, timed: bool) -> list[Chosen]:
+    """What lines say that are no steps. timed: whether lines have times, so that two of them are a begin and an end."""
+    found: list[Chosen] = []
+    left = list(things)
+    head = _launch(things, attempts) if timed else None
+    if head is not None:
+        found.append(Chosen("start", head.at))
+        left = [one for one in left if one is not head]
+    for event, pattern, where in (
+        ("terminated", words.TERMINATED, attempts.ends),
+        ("finished", words.FINISHED, attempts.ends),
+        ("crashed", words.CRASHED, attempts.ends),
+        ("resume", words.RESUME, attempts.begins),
+        ("save", words.SAVE, attempts.inside),
+        ("eval", words.EVAL, attempts.inside),
+        ("start", words.START, attempts.begins),
+        ("init", words.INIT, attempts.begins),
+        ("prep", words.PREP, attempts.begins),
+    ):
+        if event == "start" and head is not None:
+            continue
+        those = [one for one in left if re.search(pattern, one.text) and _mostly(one.places, where)]
+        chosen = list(_chosen(event, those, timed, 1 + len(attempts.falls)))
+        found += chosen
+        used = {one.at for one in chosen}
+        left = [one for one in left if one.at not in used]
+    return found
+
+
+def _launch(things: Sequence[Thing], attempts: Attempts) -> Thing | None:
+    """The lines with which each launch of a program begins: the first of the log that come again, each time before the
+    first step of an attempt, and behind a step, a crash or others that come again with them; None if there are none.
+    So launches that died before a step are told apart."""
+    candidates = [
+        one for one in things
+        if one.count == len(one.places) >= 2 and _mostly(one.places, attempts.begins, 1.0) and not _tells(one.text)
+    ]  # fmt: skip
+    crashes = sorted(place for one in things if re.search(words.CRASHED, one.text) for place in one.places)
+    for head in sorted(candidates, key=lambda one: one.places[0]):
+        others = [one for one in candidates if one is not head and one.places[0] > head.places[0]]
+        if all(_is_launch(a, b, attempts, crashes, others) for a, b in pairwise(head.places)):
+            return head
+    return None
+
+
+def _tells(text: str) -> bool:
+    """Whether the words of a line say that something ended, failed or was saved: no launch begins with it."""
+    said = (words.CRASHED, words.TERMINATED, words.FINISHED, words.SAVE, r"\bwarn(?:ing)?\b")
+    return any(re.search(pattern, text) for pattern in said)
+
+
+def _is_launch(
+    before: int, at: int, attempts: Attempts, crashes: Sequence[int], others: Sequence[Thing]
+) -> bool:  # fmt: skip
+    """Whether a line is one of another launch than that before it."""
+    if bisect_right(attempts.steps, before) < bisect_right(attempts.steps, at):
+        return True
+    if bisect_right(crashes, before) < bisect_right(crashes, at):
+        return True
+    return any(any(before < a < at < b for a, b in pairwise(one.places)) for one in others)
+
+
+def _chosen(event: str, those: Sequence[Thing], timed: bool, attempts: int) -> Iterable[Chosen]:
+    if not those:
+        return
+    if event == "start":
+        yield Chosen(event, min(those, key=lambda one: (one.count < attempts, one.places[0])).at, once=True)
+    elif event in ("save", "eval"):
+        yield from _phase(event, those, timed)
+    elif event in ("init", "prep"):
+        yield from (Chosen(event, one.at, uses_took=True) for one in those[:3] if one.took)
+    elif event == "crashed":
+        yield Chosen(event, min(those, key=lambda one: one.places[0]).at)
+    else:
+        yield Chosen(event, max(those, key=lambda one: one.count).at, uses_took=event == "restore")
+
+
+def _phase(event: str, those: Sequence[Thing], timed: bool) -> Iterable[Chosen]:
+    """One line with its duration; else two, that something begins and that it ended; else one."""
+    long = [one for one in those if one.took]
+    if long:
+        yield Chosen(event, max(long, key=lambda one: one.count).at, uses_took=True)
+        return
+    begins = [one for one in those if words.BEGINS.search(one.text) and not words.ENDS.search(one.text)]
+    ends = [one for one in those if words.ENDS.search(one.text)]
+    if begins and ends and timed:
+        first, last = (max(some, key=lambda one: one.count) for some in (begins, ends))
+        if abs(first.count - last.count) <= 0.2 * max(first.count, last.count):
+            yield Chosen(event, first.at, "begin")
+            yield Chosen(event, last.at, "end")
+            return
+    yield Chosen(event, max(ends or begins or those, key=lambda one: one.count).at)
+
+
+def _mostly(places: Sequence[int], where: Callable[[int], bool], share: float = _MOSTLY) -> bool:
+    return sum(map(where, places)) >= share * len(places)
+
 
 _BEST = 3
 _DAY_FIRST = 'time = { format = "%d/%m/%Y %H:%M:%S" }'
 _SHAPES = 200
+_COUNTED = re.compile(r"(epoch|batch|iter|step)s?\b")
+"""A word directly behind a number that says what it counts, as in `3epoch`."""
+_SLOWEST = 86_400
+"""Seconds; no step takes more."""
+_LEAST_STEP = 1e-3
+"""Seconds; no step that is logged takes less."""
+_MOST_OF_SPAN = 2.0
+"""Steps that took longer than so many times the log did not take it."""
 
 
 @dataclass
@@ -40,6 +204,12 @@ class Draft:
     rules: list[Rule] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """What whoever drafts it should look at."""
+    assumed: list[str] = field(default_factory=list)
+    """What its answers rest on: said under each until somebody has looked at it."""
+    refused: list[str] = field(default_factory=list)
+    """Why it would answer wrongly, and what to say by hand."""
+    expected: list[tuple[int, str, int]] = field(default_factory=list)
+    """Of the first lines of steps, where each stands, itself, and the number that its rule has to read there."""
     score: float = 0.0
     """How likely its steps are steps."""
 
@@ -58,7 +228,7 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     if clock.format:
         draft.top.append(f"time = {{ format = {quoted(clock.format)} }}")
     if not best:
-        draft.notes.append("no line has a number that goes up from line to line: say what a step looks like")
+        draft.refused.append("no line has a number that goes up from line to line: say what a step looks like")
         return draft
     chosen = best[0][1]
     draft.score = chosen.score - math.log10(chosen.lines.count)
@@ -76,7 +246,14 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     ]
     for phase in phases(things, attempts, timed):
         draft.rules.append(_phase_rule(shapes[phase.at], found[phase.at], phase, chosen))
-    draft.notes += _remarks(chosen, timed)
+        if phase.event == "start" and not phase.once:
+            draft.assumed.append(f"each launch begins with a line such as: {shapes[phase.at].example.message[:80]}")
+    draft.notes += remarks(chosen)
+    draft.assumed += assumptions(chosen)
+    rows = shapes[best[0][0]].rows
+    steps = expected_steps(chosen)
+    draft.expected = [(at, entry.line, step) for (at, entry, _), step in zip(rows, steps, strict=False)]
+    draft.refused += contradictions(chosen, [entry.ns for entry in entries if entry.ns is not None])
     if not clock.format and any(pattern_of(AMERICAN).search(one.text, 0, 40) for one in entries[:20]):
         draft.notes.append(f"03/01/2026 is read as 1 March; if it is 3 January: {_DAY_FIRST}")
     return draft
@@ -107,6 +284,8 @@ def _column(shape: Shape, at: int) -> Column:
     behind = shape.before(at + 1).strip() if at + 1 < len(shape.tokens) else ""
     of = at + 1 if is_number and behind in ("/", "of") and shape.tokens[at + 1].kind == "number" else None
     label = "total" if over else label
+    unit_word = _COUNTED.match(after)
+    label = unit_word[1] if unit_word is not None and is_number else label
     return Column(label, shape.column(at), unit, of, is_number and not after.startswith("%"), elapsed)
 
 
@@ -154,11 +333,14 @@ def _step_rule(shape: Shape, one: Candidate, active: bool) -> Rule:
             steps = f", steps = {one.epochs.steps}" if one.epochs.steps is not None else ""
             more.append(f"epoch = {{ first = {one.epochs.first}{steps} }}")
     timed = all(time is not None for time in one.lines.times)
-    if one.elapsed is not None:
+    if one.elapsed is not None and one.lines.columns[one.elapsed].unit is not None:
+        names[one.elapsed] = "elapsed:float"
+        more.append(f'elapsed = {{ unit = "{one.unit}", begins = true }}')
+    elif one.elapsed is not None:
         names[one.elapsed] = "elapsed:clock"
     elif one.each is not None:
         names[one.each] = "each:float"
-        more.append(f'each = {{ unit = "{one.unit}" }}')
+        more.append(f'each = {{ unit = "{one.unit}"{", of = " + quoted("last") if one.of_last else ""} }}')
     if (one.elapsed is not None or one.each is not None) and not timed:
         more.append('time = "cursor"          # these lines have no time: count on from the last one')
     return _line_rule("step", shape, names, more, active)
@@ -233,9 +415,77 @@ def goes_on_from(lines: Lines, column: int, steps: Candidate) -> bool:
     return bool(values) and all(a == b for a, b in zip(values, following, strict=False))
 
 
-def _remarks(chosen: Candidate, timed: bool) -> Iterable[str]:
-    if not timed and chosen.each is None and chosen.elapsed is None:
+def contradictions(chosen: Candidate, times: Sequence[int]) -> Iterable[str]:
+    """Why the answers of a draft would be wrong: there is no time, or more than there can be. times: all of the log's,
+    ns."""
+    columns = chosen.lines.columns
+    timed = [one for at, one in enumerate(columns) if one.unit is not None and at != chosen.step]
+    if not times and chosen.each is None and chosen.elapsed is None:
         yield "no line has a time, and no number is the time of a step: let the program print stamps"
+        for one in timed[:3]:
+            yield (
+                f"`{one.name}` never falls, and is no time since the start: it is not read as the time of a step; say "
+                "what it is with a field `each` or `elapsed`"
+            )
+    usual = usual_step(chosen.lines, chosen.done)
+    if usual is not None and usual < _LEAST_STEP:
+        yield (
+            f"by the stamps of its lines one of `{_named(chosen, chosen.step)}` takes {1000 * usual:.3g} ms: it counts "
+            "samples or tokens, and no steps; say by hand what counts steps"
+        )
+    each = None if chosen.each is None else chosen.lines.columns[chosen.each]
+    slow = each is not None and chosen.trained is not None and len(chosen.done) > 1
+    if each is not None and slow and (chosen.trained or 0) > _SLOWEST * max(1, max(chosen.done) - min(chosen.done)):
+        yield (
+            f"by `{_named(chosen, chosen.each or 0)}` a step takes over a day: that number is no time of one; say by "
+            "hand what is, `each` with its unit"
+        )
+    span, trained = (max(times) - min(times)) / 1e9 if times else 0.0, chosen.trained
+    if trained is not None and span > 0 and trained > _MOST_OF_SPAN * span and chosen.each is not None:
+        yield (
+            f"by `{columns[chosen.each].name}` all steps took {trained:,.0f} s, and by its stamps the log is "
+            f"{span:,.0f} s long: say by hand what that number is, `each` with its unit or `took`, or leave it out"
+        )
+
+
+def _named(chosen: Candidate, at: int) -> str:
+    """What stands before a number, or such as it is."""
+    column = chosen.lines.columns[at]
+    return column.name or f"{column.texts[0]}, …"
+
+
+def expected_steps(chosen: Candidate) -> list[int]:
+    """What a rule for steps reads in each of its lines: the number of an epoch that other lines name is added later."""
+    values = chosen.lines.columns[chosen.step].whole() or []
+    own = chosen.epochs is None or chosen.epochs.column is None
+    return [value + chosen.index for value in (values if own else chosen.done)]
+
+
+def assumptions(chosen: Candidate) -> Iterable[str]:
+    """What the answers of a draft rest on, and the log does not prove."""
+    name = _named(chosen, chosen.step)
+    if chosen.index:
+        yield f"`{name}` is the index of the last step, from 0"
+    else:
+        yield f"`{name}` counts the steps that are done"
+    if chosen.each is not None:
+        each = _named(chosen, chosen.each)
+        if chosen.of_last:
+            yield (
+                f"`{each}` is the time of the last step alone, in {chosen.unit}; one that is far longer, at an even "
+                "distance, holds an evaluation"
+            )
+        else:
+            yield f"`{each}` is the mean time of one step, in {chosen.unit}"
+    if chosen.elapsed is not None:
+        yield f"`{_named(chosen, chosen.elapsed)}` never falls: read as time since the start, in {chosen.unit or 's'}"
+    if chosen.epochs is not None:
+        steps = chosen.epochs.steps
+        yield "steps begin anew with each epoch" + ("" if steps is None else f", which has {steps}")
+
+
+def remarks(chosen: Candidate) -> Iterable[str]:
+    """What whoever drafts a mapping should look at."""
     if chosen.epochs is not None and chosen.epochs.steps is not None:
         yield f"steps begin anew with each epoch; by the lines an epoch has {chosen.epochs.steps}"
     if chosen.falls:

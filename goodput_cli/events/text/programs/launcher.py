@@ -1,19 +1,27 @@
-"""Lines of launchers and schedulers: workers started, died, or were killed. torchrun, ft_launcher (NVRx), Slurm.
+"""Launchers and schedulers: workers started, died, or were killed. torchrun, ft_launcher (NVRx), Slurm.
 
-They stand in the same stdout as a trainer's lines and turn a silent death into a crash with a time.
+Their lines stand in the same stdout as a trainer's and turn a silent death into a crash with a time.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.marks import ENDS, Mark, Said, What
-from goodput_cli.events.text.rules import Rule, pattern
+from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
+from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.stamps import read_dated
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "launcher"
+_CANCELLED = "cancelled "
+_DYING = 30 * NS_PER_SECOND
+"""What Slurm gives processes to end, before it kills them."""
 OUTLIVED = "workers alive"
 """The name of signs of life that a launcher did not write: its workers went on."""
 
@@ -54,7 +62,53 @@ def _cancelled(found: Any) -> Said:
         what = What.CRASHED
     elif "PREEMPT" in why:
         what = What.PREEMPTED
-    return Said(NAME, what, name="cancelled", at=read_dated(found["time"]), detail=(("why", why),) if why else ())
+    return Said(
+        NAME,
+        what,
+        name=f"{_CANCELLED}{found['id'].partition('.')[0]}",
+        at=read_dated(found["time"]),
+        detail=(("why", why),) if why else (),
+    )
+
+
+def next_jobs(marks: list[Mark]) -> list[Mark]:
+    """The marks of one source, in order of lines, with a start where the next of several jobs of Slurm that write into
+    one file shows its first time: what stands between that and the end of the job before is of neither. A start that
+    the next job writes itself is enough."""
+    if not any(_number(mark) for mark in marks):
+        return marks
+    starts: dict[int, Mark] = {}
+    ended: Mark | None = None
+    first: int | None = None  # the first time behind that end
+    for at, mark in enumerate(marks):
+        number, what = _number(mark), None if mark.said is None else mark.said.what
+        if ended is None:
+            ended = mark if number else None
+            continue
+        if what is What.START:
+            ended = first = None
+        elif what is What.STEP or (number and number != _number(ended)):
+            if first is not None:
+                starts[first] = replace(marks[first], said=Said(NAME, What.START, name="job"))
+            ended, first = (mark if number else None), None
+        elif mark.stamp is not None and not number and (first is None or _soon(ended, marks[first])):
+            first = at
+    return [one for at, mark in enumerate(marks) for one in ((starts[at], mark) if at in starts else (mark,))]
+
+
+def _number(mark: Mark) -> str:
+    """The number of the job of Slurm of which a line says that it ended."""
+    said_ = mark.said
+    is_end = said_ is not None and said_.format == NAME and said_.name.startswith(_CANCELLED)
+    return said_.name.removeprefix(_CANCELLED) if is_end and said_ is not None else ""
+
+
+def _soon(ended: Mark, behind: Mark) -> bool:
+    """Whether the processes that a job of Slurm has may still have been dying."""
+    at = None if ended.said is None else ended.said.at
+    if at is None or behind.stamp is None or behind.stamp.zone is not at.zone:
+        return False
+    return behind.stamp.ns - at.ns <= _DYING
 
 
 def _because(what: What, name: str) -> Any:
@@ -202,3 +256,68 @@ def translate(marks: Sequence[Mark]) -> list[Mark]:
         if not again:
             kept.append(mark)
     return kept
+
+
+SACCT = "sacct"
+_DOWN = (What.STEP, *ENDS)
+
+
+def allocations(marks: Sequence[Mark]) -> list[list[Mark]]:
+    """The marks of one source; those of each allocation and of each further run of MLPerf, and what is neither
+    together."""
+    by_number: defaultdict[tuple[str, str], list[Mark]] = defaultdict(list)
+    others = []
+    for mark in marks:
+        if said(mark).format == SACCT:
+            by_number[said(mark).job, said(mark).name].append(mark)
+        elif said(mark).format == mllog.NAME and said(mark).job:
+            by_number[mllog.NAME, said(mark).job].append(mark)
+        else:
+            others.append(mark)
+    return [others, *by_number.values()]
+
+
+def started_by_scheduler(parts: Sequence[list[Mark]]) -> None:
+    """Of a start that the scheduler shows and those that the text of its allocation shows, the scheduler's counts: the
+    others become signs of life, so that what lies between is the start-up of the first step."""
+    starts = [mark for part in parts for mark in part if said(mark).format == SACCT and said(mark).what is What.START]
+    if not starts:
+        return
+    ends = {said(mark).name: mark.time for part in parts for mark in part if _is_end(mark)}
+    downs = sorted(
+        mark.end for part in parts for mark in part if said(mark).what in _DOWN and said(mark).format != SACCT
+    )
+    for start in starts:
+        until = min([ends.get(said(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
+        for part in parts:
+            part[:] = [_alive(mark) if _is_start(mark, start.time, until) else mark for mark in part]
+
+
+def ends_in_their_second(parts: Sequence[list[Mark]]) -> None:
+    """An end that was written in whole seconds was in the course of that second: not before what the job did in it, as
+    far as it had not begun anew. parts: the marks of one job by source."""
+    every = sorted((mark for part in parts for mark in part), key=lambda mark: mark.time)
+    times = [mark.time for mark in every]
+    for mark in [mark for mark in every if said(mark).what in ENDS and _in_whole_seconds(mark)]:
+        for other in every[bisect_right(times, mark.time) : bisect_left(times, mark.time + NS_PER_SECOND)]:
+            if said(other).what is What.START:
+                break
+            if said(other).what not in ENDS:
+                mark.time = mark.end = other.time
+
+
+def _in_whole_seconds(mark: Mark) -> bool:
+    stamp = said(mark).at or mark.stamp
+    return stamp is not None and stamp.whole
+
+
+def _is_end(mark: Mark) -> bool:
+    return said(mark).format == SACCT and said(mark).what not in (What.START, What.SCHEDULED)
+
+
+def _is_start(mark: Mark, begin: int, end: int) -> bool:
+    return said(mark).format != SACCT and said(mark).what is What.START and begin <= mark.time < end
+
+
+def _alive(mark: Mark) -> Mark:
+    return replace(mark, said=replace(said(mark), what=What.ALIVE))

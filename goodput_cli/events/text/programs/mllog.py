@@ -1,22 +1,37 @@
-"""MLPerf's `:::MLLOG` lines: a run is a file, and its blocks between evaluations are records. Times are exact."""
+"""MLPerf's `:::MLLOG` lines: a run is a file, and its blocks between evaluations are records. Times are exact.
+
+Programs count in steps, samples, tokens or epochs, under keys that mean one thing here and another there: `_counted`
+says which number of a run is believed (docs/formats.md, MLPerf).
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.marks import Mark, Said, What
-from goodput_cli.events.text.rules import MAX_STEP, BadValueError, Rule, pattern
+from goodput_cli.events.text.marks import MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, whole_number
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "mllog"
-_STEP_KEYS = ("block_stop", "epoch_stop", "tracked_stats", "eval_accuracy", "train_loss")
-_COUNTS = ("step_num", "samples_count", "epoch_num", "epoch_count", "first_epoch_num", "step")
-_SETTINGS = ("global_batch_size", "train_samples", "submission_benchmark", "submission_platform")
+SAMPLES = "samples"
+"""The name of records whose steps are samples: nothing says how many of them a step takes."""
+_NO_PROGRESS = ("block_start", "epoch_start", "run_start", "init_start", "init_stop")
+"""Marks whose counters say what is about to be done, a length, or nothing."""
+_COUNTS = (
+    "step_num", "curr_global_step", "step", "samples_count", "epoch_num", "epoch_count", "first_epoch_num",
+)  # fmt: skip
+_SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
+_MOST_EPOCHS = 10_000
+"""A counter of epochs is below it; what is not counts samples or tokens."""
+_SOON = 5 * NS_PER_SECOND
+
+Count = Callable[[Mark], float | None]
+"""How many steps are done by a mark; None: it does not say."""
 
 
 def _read(found: Any) -> Said | None:
@@ -28,7 +43,7 @@ def _read(found: Any) -> Said | None:
     if milliseconds is None or not 0 <= milliseconds < MAX_SECONDS * 1000:
         raise BadValueError("`time_ms` is no time between 1970 and 2255")
     metadata = entry.get("metadata") if isinstance(entry.get("metadata"), dict) else {}
-    detail: list[tuple[str, Any]] = [(name, whole_number(metadata[name])) for name in _COUNTS if name in metadata]
+    detail: list[tuple[str, Any]] = [(name, _count(metadata[name])) for name in _COUNTS if name in metadata]
     detail.append(("status", str(metadata.get("status", ""))))
     value = entry.get("value")
     detail.append(("value", value if isinstance(value, str | int | float) else None))
@@ -36,22 +51,21 @@ def _read(found: Any) -> Said | None:
     return Said(NAME, What.ALIVE, at=stamp, name=str(entry.get("key", "")), detail=tuple(detail))
 
 
+def _count(value: Any) -> float | None:
+    """A counter; epochs may be fractions."""
+    plain = None if isinstance(value, bool) else number(value)
+    return None if plain is None or not 0 <= plain <= MAX_STEP else float(plain)
+
+
 RULES = (Rule(NAME, ":::MLLOG ", pattern(r":::MLLOG (?P<json>\{.*\})\s*$"), _read, "mllog"),)
 
 
 def translate(marks: Sequence[Mark]) -> list[Mark]:
-    """A run. Every rank writes the same within seconds and out of order: of a phase, the first begin and the last end
-    count."""
+    """The runs of a file. Every rank writes the same within seconds and out of order: of a phase, the first begin and
+    the last end count."""
     ordered = sorted(marks, key=lambda mark: (mark.time, mark.line))
-    out = [_made(ordered[0], What.START)]
-    out += _phase(ordered, "init", What.PREP)
-    out += _phase(ordered, "eval", What.EVAL)
-    out += _records(ordered)
-    stops = [mark for mark in ordered if _said(mark).name == "run_stop"]
-    if stops:
-        aborted = _values(stops[-1]).get("status") == "aborted"
-        out.append(_made(stops[-1], What.STOPPED if aborted else What.FINISHED))
-    return [*out, _made(ordered[-1], What.ALIVE)]
+    runs = _runs(ordered)
+    return [one for number_, run in enumerate(runs) for one in _run(run, "" if number_ == 0 else f"{number_ + 1}")]
 
 
 def job_of(marks: Sequence[Mark], source: str) -> str:
@@ -64,37 +78,160 @@ def job_of(marks: Sequence[Mark], source: str) -> str:
     return f"{name}#{number_[1]}" if number_ else str(name)
 
 
-def _records(ordered: Sequence[Mark]) -> list[Mark]:
-    """A record a progress number that is above those before it."""
-    settings = {name: _setting(ordered, name) for name in ("global_batch_size", "train_samples")}
-    blocks = {_values(mark).get("samples_count") for mark in ordered if _said(mark).name == "block_stop"}
-    out: list[Mark] = []
+def _runs(ordered: Sequence[Mark]) -> list[list[Mark]]:
+    """The marks of each run of a file: a run that begins behind the end of another is one of its own, and what stands
+    between the two is of neither."""
+    runs: list[list[Mark]] = [[]]
+    stopped = False
+    for mark in ordered:
+        key = _said(mark).name
+        if stopped and key in ("run_start", "init_start", "cache_clear"):
+            runs.append([])
+            stopped = False
+        if not stopped or key == "run_stop":  # each rank says that it stopped
+            runs[-1].append(mark)
+        stopped = stopped or key == "run_stop"
+    return runs
+
+
+def _run(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
+    """What the marks of one run mean. Its first line is no start: where training begins is written, so that no part of
+    a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
+    records = list(_records(ordered, job))
+    yield _made(ordered[0], What.ALIVE if records else What.START, job)
+    yield from _phase(ordered, "init", What.PREP, job)
+    yield from _phase(ordered, "eval", What.EVAL, job)
+    yield from records
+    stops = [mark for mark in ordered if _said(mark).name == "run_stop"]
+    if stops:
+        aborted = _values(stops[-1]).get("status") == "aborted"
+        yield _made(stops[-1], What.STOPPED if aborted else What.FINISHED, job)
+    yield _made(ordered[-1], What.ALIVE, job)
+
+
+def _records(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
+    """A record a progress number that is above those before it, and before the first of them where training began."""
+    count, name = _counted(ordered)
+    evaluating: Mark | None = None
+    found: list[Mark] = []
     highest = 0
     for mark in ordered:
-        if _said(mark).name not in _STEP_KEYS:
-            continue
-        step = _steps(_values(mark), settings["global_batch_size"], settings["train_samples"], blocks)
+        key = _said(mark).name
+        evaluating = mark if key == "eval_start" else evaluating
+        done = None if key in _NO_PROGRESS else count(mark)
+        step = None if done is None else round(done)
         if step is not None and highest < step <= MAX_STEP:
             highest = step
-            out.append(_made(mark, What.STEP, step=step))
-    return out
+            at = mark if evaluating is None else evaluating  # no step is done in an evaluation
+            found.append(_made(at, What.STEP, job, step=step, name=name))
+        evaluating = None if key == "eval_stop" else evaluating
+    if found:
+        yield _begin(ordered, found[0], count, job)
+    yield from found
 
 
-def _steps(values: dict[str, Any], size: int | None, epoch: int | None, blocks: set[Any]) -> int | None:
-    """Steps that are done: as written, or by samples or epochs, rounded half to even."""
-    if values.get("step_num") is not None:
-        return int(values["step_num"])
-    samples = values.get("samples_count")
-    if samples is None and values.get("step") in blocks:
-        samples = values.get("step")
-    if samples is not None:
-        return round(samples / size) if size else int(samples)
-    epochs = values.get("epoch_num")
-    if values.get("first_epoch_num") is not None and values.get("epoch_count") is not None:
-        epochs = values["first_epoch_num"] + values["epoch_count"]
-    if epochs is None:
-        return None
-    return round(epochs * epoch / size) if size and epoch else int(epochs)
+def _begin(ordered: Sequence[Mark], first: Mark, count: Count, job: str) -> Mark:
+    """Where training began: at the first block or epoch, or with the run if a record stands before those."""
+    starts = {name: [mark for mark in ordered if _said(mark).name == name] for name in _NO_PROGRESS}
+    blocks = sorted([*starts["block_start"], *starts["epoch_start"]], key=lambda mark: mark.time)
+    begin = blocks[0] if blocks and blocks[0].time < first.time else next(iter(starts["run_start"]), ordered[0])
+    step = 0
+    if _values(begin).get("first_epoch_num") and first.said is not None:
+        step = round(count(begin) or 0)  # of a run that goes on from a checkpoint
+    return _made(begin, What.RESUME, job, step=step if step < (_said(first).step or 0) else 0)
+
+
+def _counted(ordered: Sequence[Mark]) -> tuple[Count, str]:
+    """How many steps are done by a mark, and `SAMPLES` where these are samples: the first number of a run that rises,
+    in an order that holds in the results of many submitters."""
+    batch = _setting(ordered, "global_batch_size")
+    blocks = [_values(mark) for mark in ordered if _said(mark).name == "block_start"]
+    plain = ["step_num", "curr_global_step", *(["step"] if any("step" in one for one in blocks) else [])]
+    kinds: list[tuple[Count, str]] = [(_value_of(key), "") for key in plain]
+    kinds += [_samples(ordered, batch, "step" not in plain), _epochs(ordered, batch)]
+    rising = [kind for kind in kinds if len(_distinct(ordered, kind[0])) > 1]
+    any_ = [kind for kind in kinds if _distinct(ordered, kind[0])]
+    return next(iter([*rising, *any_, *kinds]))
+
+
+def _distinct(ordered: Sequence[Mark], count: Count) -> set[float]:
+    values = (count(mark) for mark in ordered if _said(mark).name not in _NO_PROGRESS)
+    return {value for value in values if value}
+
+
+def _value_of(key: str) -> Count:
+    return lambda mark: _values(mark).get(key)
+
+
+def _samples(ordered: Sequence[Mark], batch: int | None, steps_are_samples: bool) -> tuple[Count, str]:
+    """By samples and the batch; a number below the batch counts steps."""
+    wrong = _other_counts(ordered)
+    keys = ("samples_count", *(["step"] if steps_are_samples else []))
+
+    def samples(mark: Mark) -> float | None:
+        return None if id(mark) in wrong else next((one for key in keys if (one := _values(mark).get(key))), None)
+
+    least = min(_distinct(ordered, samples), default=0.0)
+    if batch is None or least < batch:
+        return samples, SAMPLES if batch is None else ""
+    return lambda mark: _divided(samples(mark), batch), ""
+
+
+def _other_counts(ordered: Sequence[Mark]) -> set[int]:
+    """Ends of blocks whose counter is another one than that of the evaluation that follows: the length of a block."""
+    wrong: set[int] = set()
+    following: Mark | None = None
+    for mark in reversed(ordered):
+        key, samples = _said(mark).name, _values(mark).get("samples_count")
+        if key in ("eval_start", "eval_accuracy", "eval_stop"):
+            following = mark if samples is not None or following is None else following
+        elif key == "block_stop" and following is not None:
+            other = _values(following).get("samples_count")
+            if samples != other and following.time - mark.time < _SOON:
+                wrong.add(id(mark))
+        elif key == "block_start":
+            following = None
+    return wrong
+
+
+def _epochs(ordered: Sequence[Mark], batch: int | None) -> tuple[Count, str]:
+    """By epochs, or by the samples or tokens that are written in their place."""
+    firsts = [one for mark in ordered if (one := _values(mark).get("first_epoch_num")) is not None]
+    base = 1 if min(firsts, default=0) == 1 else 0
+
+    def epochs(mark: Mark) -> float | None:
+        values = _values(mark)
+        if values.get("epoch_num") is not None or values.get("first_epoch_num") is None:
+            return values.get("epoch_num")
+        first, length = values["first_epoch_num"], values.get("epoch_count")
+        if _said(mark).name in _NO_PROGRESS:
+            return float(first - base)
+        return None if length is None or (length == 1 and first >= _MOST_EPOCHS) else float(first - base + length)
+
+    values = _distinct(ordered, epochs)
+    if min(values, default=0) < _MOST_EPOCHS:
+        samples = _setting(ordered, "train_samples")
+        if batch is None or samples is None:
+            return epochs, ""
+        return lambda mark: _divided(epochs(mark), batch / samples), ""
+    each = _a_step(ordered, batch, values)
+    return (epochs, SAMPLES) if each is None else (lambda mark: _divided(epochs(mark), each), "")
+
+
+def _a_step(ordered: Sequence[Mark], batch: int | None, values: set[float]) -> float | None:
+    """How many samples or tokens a step takes; None: nothing says it."""
+    for mark in ordered:
+        epochs, step = _values(mark).get("epoch_num"), _values(mark).get("step_num")
+        if epochs and step:
+            return float(epochs / step)
+    length = _setting(ordered, "max_sequence_length")
+    if batch is not None and length is not None and all(value % (batch * length) == 0 for value in values):
+        return float(batch * length)
+    return None if batch is None else float(batch)
+
+
+def _divided(value: float | None, by: float) -> float | None:
+    return None if value is None else value / by
 
 
 def _setting(ordered: Sequence[Mark], name: str) -> int | None:
@@ -102,7 +239,7 @@ def _setting(ordered: Sequence[Mark], name: str) -> int | None:
     return next((value for value in values if value), None)
 
 
-def _phase(ordered: Sequence[Mark], name: str, what: What) -> list[Mark]:
+def _phase(ordered: Sequence[Mark], name: str, what: What, job: str) -> list[Mark]:
     """From the first begin to the last end before the next begin."""
     out: list[Mark] = []
     begin: Mark | None = None
@@ -110,8 +247,8 @@ def _phase(ordered: Sequence[Mark], name: str, what: What) -> list[Mark]:
     for mark in [*ordered, None]:
         key = None if mark is None else _said(mark).name
         if begin is not None and (mark is None or (key == f"{name}_start" and end is not None)):
-            out.append(_made(begin, what, edge=Edge.BEGIN))
-            out += [_made(end, what, edge=Edge.END)] if end is not None else []
+            out.append(_made(begin, what, job, edge=Edge.BEGIN))
+            out += [_made(end, what, job, edge=Edge.END)] if end is not None else []
             begin = end = None
         if key == f"{name}_start" and begin is None:
             begin = mark
@@ -120,8 +257,8 @@ def _phase(ordered: Sequence[Mark], name: str, what: What) -> list[Mark]:
     return out
 
 
-def _made(mark: Mark, what: What, **more: Any) -> Mark:
-    return Mark(mark.line, "", mark.stamp, Said(NAME, what, **more), mark.time, mark.time)
+def _made(mark: Mark, what: What, job: str, **more: Any) -> Mark:
+    return Mark(mark.line, "", mark.stamp, Said(NAME, what, job=job, **more), mark.time, mark.time)
 
 
 def _said(mark: Mark) -> Said:

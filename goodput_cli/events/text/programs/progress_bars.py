@@ -13,16 +13,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from goodput_cli.events.text.marks import Mark, Said, What
-from goodput_cli.events.text.rules import Rule, duration, pattern, whole
+from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, duration, pattern, whole
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "progress-bars"
 _EVERY = 20
 """Seconds between two states of a bar that are kept: it shows whole seconds, and is drawn ten times in each."""
 _FIRST = 3
+_BURST = 60 * NS_PER_SECOND
+"""What every node prints, all print within this time."""
+_NODES = 64
+"""So many bars are compared with one another."""
 _BAR = pattern(
-    r"^\s*(?P<name>[^|%]*?):?\s*:?\s*\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d+(?::\d\d){1,2})<"
+    r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d+(?::\d\d){1,2})<"
     r"(?P<rest>[^\]]*)"
 )
 _EPOCH = re.compile(r"epoch:? (\d+)(?:/\d+)?", re.IGNORECASE)
@@ -46,7 +49,8 @@ def _read_bar(found: Any) -> Said:
     for part in found["elapsed"].split(":"):
         elapsed = 60 * elapsed + int(part)
     step = _GLOBAL_STEP.search(found["rest"])
-    bar = _Bar(found["name"].strip(), whole(found["done"]), whole(found["total"]), elapsed,
+    name = found["name"].strip().removesuffix(":").rstrip().removesuffix(":").strip()
+    bar = _Bar(name, whole(found["done"]), whole(found["total"]), elapsed,
                None if step is None else int(step[1]))  # fmt: skip
     return Said(NAME, What.ALIVE, name="bar", detail=(("bar", bar),))
 
@@ -115,6 +119,7 @@ def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
     whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors."""
     if not any(_bar(mark) is not None for mark in marks):
         return [*_clocks_of(marks)]
+    marks = one_bar_each(marks)
     others = any(mark.said is not None and mark.said.what is What.STEP for mark in marks)
     streams: defaultdict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
@@ -132,6 +137,123 @@ def as_records(marks: Sequence[Mark], trainer: bool) -> list[Mark]:
     for stream, (place, mark) in sorted(ended.items(), key=lambda one: -one[1][0]):
         told[place:place] = _evaluation(mark, stories[stream])  # which no bar of training follows
     return [one for at, mark in enumerate(told) for one in (*_resumed(told, at), mark)]
+
+
+@dataclass
+class _Track:
+    """A bar, as one process draws it. Times are those of a clock that no state contradicts, ns."""
+
+    begin: int
+    last: _Bar
+    rows: list[int]
+    """Of its states among the marks."""
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.last.elapsed * NS_PER_SECOND
+
+    def goes_on(self, bar: _Bar) -> bool:
+        """Whether a state may be of this bar."""
+        return bar.done >= self.last.done and bar.elapsed >= self.last.elapsed
+
+    def beside(self, other: _Track) -> bool:
+        """Whether another process drew a bar at the same time: their states alternate, or their times overlap by over
+        half of the shorter."""
+        first, second = sorted((self, other), key=lambda one: one.rows[0])
+        if second.rows[0] < first.rows[-1]:
+            return True
+        shorter = min(first.end - first.begin, second.end - second.begin)
+        return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
+
+
+def one_bar_each(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks of one source, where of bars that the processes of several nodes drew of the same steps, without a rank
+    in front, that with most states is left; what these processes said beside their bars counts once."""
+    streams: defaultdict[str, list[int]] = defaultdict(list)
+    for row, mark in enumerate(marks):
+        streams[mark.stream].append(row)
+    dropped: set[int] = set()
+    for rows in streams.values():
+        tracks, clock = _tracks(marks, rows)
+        others = [row for same in tracks.values() for track in _repeated(same) for row in track.rows]
+        dropped.update(others)
+        dropped.update(_said_again(marks, [row for row in rows if row not in dropped], clock))
+    kept = (mark if row not in dropped else _without_meaning(mark) for row, mark in enumerate(marks))
+    return [mark for mark in kept if mark is not None]
+
+
+def _without_meaning(mark: Mark) -> Mark | None:
+    return None if mark.stamp is None else replace(mark, said=None)
+
+
+def _tracks(marks: Sequence[Mark], rows: Sequence[int]) -> tuple[dict[tuple[str, int], list[_Track]], dict[int, int]]:
+    """The bars of one stream by name and total, and when (ns) each mark of it was written at the earliest."""
+    tracks: defaultdict[tuple[str, int], list[_Track]] = defaultdict(list)
+    clock: dict[int, int] = {}
+    now = next((mark.stamp.ns for mark in map(marks.__getitem__, rows) if mark.stamp is not None), 0)
+    for row in rows:
+        mark, bar = marks[row], _bar(marks[row])
+        if mark.stamp is not None:
+            now = max(now, mark.stamp.ns)
+        if bar is not None:
+            same = tracks[bar.name, bar.total]
+            going = [track for track in same[-_NODES:] if track.goes_on(bar)]
+            if going:
+                track = max(going, key=lambda one: (one.last.elapsed, one.last.done))
+                track.last = bar
+                track.rows.append(row)
+                now = max(now, track.end)
+            else:
+                same.append(_Track(now - bar.elapsed * NS_PER_SECOND, bar, [row]))
+        clock[row] = now
+    return tracks, clock
+
+
+def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
+    """Of some bars in order those that show what another one shows, which has more states."""
+    groups: list[list[_Track]] = []
+    for track in tracks:
+        group = next((group for group in groups[-_NODES:] if any(track.beside(one) for one in group)), None)
+        if group is None:
+            groups.append([track])
+        else:
+            group.append(track)
+    best = {id(max(group, key=lambda one: (len(one.rows), one.last.done))) for group in groups}
+    return [track for track in tracks if id(track) not in best]
+
+
+def _said_again(marks: Sequence[Mark], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
+    """Lines of the Trainer that every node prints: of starts in a burst the first counts, of ends the last, and of
+    evaluations without a step in between, which took about as long, the longest."""
+    again: set[int] = set()
+    started: int | None = None
+    finished: int | None = None
+    evaluated: int | None = None
+    for row in rows:
+        mark = marks[row]
+        if mark.said is not None and mark.said.what in ENDS and not _is(mark, What.FINISHED):
+            started = None
+        elif _is(mark, What.START):
+            if started is not None and clock[row] - clock[started] <= _BURST and finished is None:
+                again.add(row)
+            else:
+                started, finished, evaluated = row, None, None
+        elif _is(mark, What.FINISHED):
+            if finished is not None and clock[row] - clock[finished] <= _BURST:
+                again.add(finished)
+            finished, evaluated = row, None
+        elif _is(mark, What.EVAL):
+            shorter, longer = sorted((row if evaluated is None else evaluated, row), key=lambda at: _took(marks[at]))
+            if evaluated is not None and 10 * _took(marks[shorter]) >= 9 * _took(marks[longer]):
+                again.add(shorter)
+            evaluated = longer
+        elif _bar(mark) is not None:
+            evaluated = None
+    return again
+
+
+def _took(mark: Mark) -> int:
+    return mark.said.took or 0 if mark.said is not None else 0
 
 
 def _clocks_of(marks: Sequence[Mark]) -> Iterator[Mark]:
@@ -227,7 +349,8 @@ def _record(mark: Mark, bar: _Bar, story: _Story) -> Iterator[Mark]:
     step = bar.done + (int(epoch[1]) * bar.total if epoch else 0)
     step = step if bar.global_step is None else bar.global_step + 1
     again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
-    if again and bar.done == 0 and not story.started:
+    begins = bar.done == 0 if before is not None else bar.done == 0 or bar.elapsed > 0
+    if again and begins and not story.started:
         yield replace(mark, said=Said(NAME, What.START, once=True))
     story.step = 0 if again else story.step
     story.started = False

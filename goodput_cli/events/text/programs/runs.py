@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from goodput_cli.events.formats.mldiagnostics import NAME
-from goodput_cli.events.text.marks import ENDS, Mark, Said, What
+from goodput_cli.events.formats.fields import RUNS as NAME
+from goodput_cli.events.text.entries import STEP_TIME
+from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.meaning import said
-from goodput_cli.events.text.programs.metric_entries import STEP_TIME
-from goodput_cli.events.text.rules import Rule, pattern
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _HASH = re.compile(r"[0-9a-f]{64}")

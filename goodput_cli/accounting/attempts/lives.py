@@ -1,0 +1,315 @@
+"""Which observations are of which attempt (docs/causes.md): by the order of lines within a file, by time between files,
+and for hosts and pods by who they are."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from goodput_cli.accounting.attempts.attempts import Attempts
+from goodput_cli.accounting.attempts.why import TOLERANCE_NS, Life, Why, same_host, why_it_died
+from goodput_cli.arrays import I64
+from goodput_cli.events.observations import Observation, Observed
+from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.units import NS_PER_SECOND
+
+_SHORT = 60 * NS_PER_SECOND
+_AFTER_DEATH = 120 * NS_PER_SECOND
+_LATEST = 1 << 62
+_WORDS_OF_FILES = re.compile(
+    r"^(?:dmesg|kern(?:el)?|messages|syslog|journal(?:ctl)?|xid|log|txt|out|gz|zst|json|\d{8})$"
+)
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Why each attempt died, and what became of each observation."""
+
+    why: tuple[Why, ...]
+    """By attempt."""
+    other_hosts: tuple[Observation, ...] = ()
+    """Of hosts on which the job did not run."""
+    unknown_hosts: tuple[Observation, ...] = ()
+    """Of hosts, where nobody says on which the job ran."""
+    without_clock: tuple[Observation, ...] = ()
+    """Of which nobody knows in which attempt they were."""
+
+
+def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Causes:
+    """Why each attempt died. sign_of_life: of each (ns)."""
+    observed = table.observed
+    count = len(attempts)
+    if not observed.rows or count == 0:
+        return Causes((Why(),) * count)
+    rows = _of_this_job(table, observed)
+    lives = _lives(table, attempts, sign_of_life)
+    return _Assigned(rows, lives, _Files(table, attempts), table).causes()
+
+
+def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Life]:
+    count = len(attempts)
+    found: list[Life] = []
+    for at in range(count):
+        row = int(attempts.last_progress[at])
+        stepped = row >= 0
+        row = row if stepped else int(attempts.begin_row[at])
+        following = int(attempts.begin[at + 1]) if at + 1 < count else _LATEST
+        ended = attempts.first_ending[at] >= 0
+        died = int(sign_of_life[at])
+        found.append(
+            Life(
+                begin=int(attempts.begin[at]),
+                up=int(attempts.up[at]),
+                progress=int(table.end[row]) if stepped else int(attempts.up[at]),
+                progress_source=table.sources[table.source[row]],
+                progress_line=int(table.line[row]) if table.entry[row] < 0 else 0,
+                death=died if ended else max(following, died),
+                next_start=following,
+                stepped=stepped,
+            )
+        )
+    return found
+
+
+def _of_this_job(table: EventTable, observed: Observed) -> list[Observation]:
+    """The observations that may be of this job: of its own files, and of files that are of no job, where no other job
+    of the log is as near."""
+    own = {table.sources[code] for code in np.unique(table.source).tolist()}
+    single = len(table.jobs) <= 1
+    name = table.jobs[int(table.job[0])] if len(table) and len(table.jobs) > int(table.job[0]) >= 0 else ""
+    own_folders = {_folder(source) for source in own}
+    lines = _lines_of(table) if any(one.row == "sacct" for one in observed.rows) else set()
+    others = {source for source in table.observed.starts if source not in own}
+    return [
+        one for one in observed.rows
+        if (one.row != "sacct" or (one.source, one.line) in lines)
+        and (not one.job or one.job == name or single)
+        and (single or one.source in own or (_folder(one.source) in own_folders and one.source not in others))
+    ]  # fmt: skip
+
+
+def _lines_of(table: EventTable) -> set[tuple[str, int]]:
+    return {
+        (table.sources[source], line) for source, line in zip(table.source.tolist(), table.line.tolist(), strict=True)
+    }
+
+
+def _folder(source: str) -> str:
+    return source.rpartition("/")[0]
+
+
+class _Files:
+    """The lines of the events of each source, and their attempts: what stands between two lines is of their time."""
+
+    def __init__(self, table: EventTable, attempts: Attempts) -> None:
+        self._lines: dict[str, tuple[list[int], list[int]]] = {}
+        rows = np.flatnonzero((attempts.of_row >= 0) & (np.asarray(table.entry) < 0))
+        line, source, owner = (np.asarray(column)[rows] for column in (table.line, table.source, attempts.of_row))
+        order = np.lexsort((line, source))
+        line, source, owner = line[order], source[order], owner[order]
+        bounds = np.flatnonzero(np.diff(source)) + 1
+        for part in np.split(np.arange(len(rows)), bounds) if len(rows) else []:
+            name = table.sources[int(source[part[0]])]
+            self._lines[name] = line[part].tolist(), owner[part].tolist()
+
+    def lives(self, source: str, line: int, count: int) -> range:
+        """The attempts in which a line of a source may lie."""
+        known = self._lines.get(source)
+        if known is None:
+            return range(count)
+        lines, owners = known
+        low, high = bisect_left(lines, line), bisect_right(lines, line)
+        if low < high:
+            return range(owners[low], owners[high - 1] + 1)
+        before = owners[low - 1] if low else -1
+        behind = owners[high] if high < len(lines) else count
+        return range(max(before, 0), max(behind, before + 1, 1))
+
+
+@dataclass
+class _Assigned:
+    """Observations of one job, and its lives."""
+
+    rows: Sequence[Observation]
+    lives: Sequence[Life]
+    files: _Files
+    table: EventTable
+
+    def causes(self) -> Causes:
+        """The cause of each life: each observation is used in one at most."""
+        of_life: defaultdict[int, list[Observation]] = defaultdict(list)
+        lost: list[Observation] = []
+        for one in self.rows:
+            if one.speaker in ("kernel", "pod"):
+                continue
+            lives = self._lives_of(one)
+            if len(lives) == 1:
+                of_life[lives[0]].append(one)
+            elif lives or one.lo is None:
+                lost.append(one)
+        context, strangers, nobody = self._of_hosts()
+        self._of_pods(of_life)
+        for at, rows in context.items():
+            of_life[at] += rows
+        why = tuple(why_it_died(life, of_life.get(at, ())) for at, life in enumerate(self.lives))
+        return Causes(why, tuple(strangers), tuple(nobody), tuple(one for one in lost if one.role == "root"))
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [life.begin for life in self.lives]
+
+    def _lives_of(self, one: Observation) -> list[int]:
+        """The lives at whose end an observation of a process may stand."""
+        count = len(self.lives)
+        by_line = self.files.lives(one.source, one.line, count)
+        if one.lo is None and one.hi is None:
+            named = [int(one.own_life)] if one.own_life.isdigit() and int(one.own_life) < count else []
+            known = len(by_line) == 1 and (count == 1 or by_line != range(count))
+            return [at for at in by_line if _behind_by_line(one, self.lives[at])] if known else named
+        lo = one.lo if one.lo is not None else -_LATEST
+        hi = one.hi if one.hi is not None else _LATEST
+        first = max(bisect_right(self._begins, lo - TOLERANCE_NS) - 1, 0)
+        last = bisect_right(self._begins, hi)
+        near = range(max(first, by_line.start), min(last, by_line.stop))
+        return [at for at in near if _is_at_the_end(one, self.lives[at])]
+
+    def _of_hosts(
+        self,
+    ) -> tuple[dict[int, list[Observation]], list[Observation], list[Observation]]:
+        """Kernel lines by life, those of other hosts, and those of which nobody knows."""
+        found: defaultdict[int, list[Observation]] = defaultdict(list)
+        strangers: list[Observation] = []
+        nobody: list[Observation] = []
+        kernel = [one for one in self.rows if one.speaker == "kernel"]
+        if not kernel:
+            return found, strangers, nobody
+        hosts, pids = self._hosts_by_life()
+        every = {host for names in hosts.values() for host in names}
+        for one in kernel:
+            host = one.host or _host_of_file(one.source, every)
+            lives = [at for at, life in enumerate(self.lives) if _is_near_death(one, life)]
+            if host and every and not any(same_host(host, other) for other in every):
+                strangers.append(one)
+                continue
+            if len(lives) != 1:
+                continue
+            at = lives[0]
+            names = hosts.get(at) or set()
+            inside = one.source in {self.lives[at].progress_source}
+            if not names and not inside:
+                nobody.append(one)
+                continue
+            if not inside and (not host or not any(same_host(host, other) for other in names)):
+                strangers.append(one)
+                continue
+            known = pids.get(at, set())
+            own = one.pid is not None and one.pid in known
+            if one.pid is not None and known and not own:
+                one = replace(one, role="context")
+            found[at].append(replace(one, host=host))
+        return found, strangers, nobody
+
+    def _hosts_by_life(self) -> tuple[dict[int, set[str]], dict[int, set[int]]]:
+        """The hosts and the processes that lines of each life name."""
+        hosts: defaultdict[int, set[str]] = defaultdict(set)
+        pids: defaultdict[int, set[int]] = defaultdict(set)
+        for one in self.rows:
+            if one.speaker in ("kernel", "pod") or not (one.host or one.pid is not None):
+                continue
+            for at in self._lives_around(one):
+                hosts[at].update(one.hosts or ((one.host,) if one.host else ()))
+                if one.pid is not None:
+                    pids[at].add(one.pid)
+        return hosts, pids
+
+    def _lives_around(self, one: Observation) -> range:
+        by_line = self.files.lives(one.source, one.line, len(self.lives))
+        if one.lo is None:
+            return by_line if len(by_line) == 1 else range(0)
+        first = max(bisect_right(self._begins, one.lo + TOLERANCE_NS) - 1, 0)
+        return range(first, first + 1)
+
+    def _of_pods(self, of_life: defaultdict[int, list[Observation]]) -> None:
+        """What a cluster says of pods: of those whose name holds that of the job, and of those that others wait for."""
+        for one in self.rows:
+            if one.speaker != "pod":
+                continue
+            near = [at for at, life in enumerate(self.lives) if _is_between(one, life)]
+            if len(near) != 1:
+                continue
+            own = self._names_job(one)
+            index = _index_of(one.identity)
+            waited = any(index in other.suspects for other in of_life.get(near[0], ()) if other.role == "echo")
+            if own or (index is not None and waited) or (not one.identity and one.source in self._own_sources):
+                rank = one.rank if one.rank is not None or not waited else index
+                of_life[near[0]].append(replace(one, rank=rank, unhandled=own))
+
+    @cached_property
+    def _own_sources(self) -> set[str]:
+        return {self.table.sources[code] for code in np.unique(self.table.source).tolist()}
+
+    def _names_job(self, one: Observation) -> bool:
+        if len(self.table) == 0:
+            return False
+        job = self.table.jobs[int(self.table.job[0])].lower()
+        name = one.identity.rpartition("/")[2].lower()
+        return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
+
+
+def _holds(name: str, job: str) -> bool:
+    return re.search(rf"(?:^|[-_.]){re.escape(job)}(?:[-_.]|$)", name) is not None
+
+
+def _index_of(pod: str) -> int | None:
+    """The index of a pod: the number behind its last dash."""
+    last = pod.rpartition("-")[2]
+    return int(last) if last.isascii() and last.isdigit() and len(last) < 7 else None
+
+
+def _behind_by_line(one: Observation, life: Life) -> bool:
+    return one.source != life.progress_source or one.line > life.progress_line
+
+
+def _is_at_the_end(one: Observation, life: Life) -> bool:
+    """Whether a line of a process stands behind the last progress of a life, and not behind its end."""
+    lo = one.lo if one.lo is not None else -_LATEST
+    hi = one.hi if one.hi is not None else _LATEST
+    if lo > life.next_start:
+        return False
+    if life.progress_line and one.source == life.progress_source and one.row != "sacct":  # a line is a whole life
+        return one.line > life.progress_line
+    since = max(life.up, life.progress)
+    return lo > since - TOLERANCE_NS or (hi > since and hi - lo < _SHORT)
+
+
+def _is_near_death(one: Observation, life: Life) -> bool:
+    if one.lo is None:
+        return False
+    since = max(life.up, life.progress)
+    return since - TOLERANCE_NS < one.lo <= min(life.death + _AFTER_DEATH, life.next_start)
+
+
+def _is_between(one: Observation, life: Life) -> bool:
+    if one.lo is None:
+        return False
+    return max(life.up, life.progress) - TOLERANCE_NS < one.lo <= life.next_start
+
+
+def _host_of_file(source: str, hosts: set[str]) -> str:
+    """The host that the name of a file says: one of some hosts, or what is left without words such as `dmesg`."""
+    base = source.rpartition("/")[2].lower()
+    for host in sorted(hosts, key=len, reverse=True):
+        found = re.search(rf"(?:^|[^a-z0-9]){re.escape(host.lower())}(?=$|[^a-z0-9])", base)
+        rest = base[: found.start()] + base[found.end() :] if found else ""
+        if found and all(_WORDS_OF_FILES.match(word) for word in re.split(r"[^a-z0-9]+", rest) if word):
+            return host
+    words = [word for word in re.split(r"[._]+", base) if word]
+    kept = [re.sub(r"^(?:dmesg|kern(?:el)?|messages|syslog|journal)-", "", word) for word in words]
+    kept = [word for word in kept if not _WORDS_OF_FILES.match(word)]
+    return ".".join(kept)

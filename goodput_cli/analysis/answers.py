@@ -1,0 +1,107 @@
+"""What several answers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from goodput_cli.analysis.threshold import Threshold, Verdict
+from goodput_cli.analysis.written import Count, Each, Instant, Pattern, Seconds, written, written_after
+from goodput_cli.diagnostics.codes import Severity
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+
+
+@written("named_job")
+@dataclass(frozen=True)
+class NamedJob:
+    """The job as answers about a part of it name it."""
+
+    name: str
+    start_ns: Instant
+    """T0"""
+    end_ns: Instant
+    """T1"""
+
+
+@written("measured_window", "the window of the question")
+@dataclass(frozen=True)
+class MeasuredWindow:
+    """The window of the question."""
+
+    start_ns: Instant
+    """start"""
+    end_ns: Instant
+    """end"""
+
+    @property
+    @written_after("end_ns")
+    def ns(self) -> Annotated[int, Seconds(least=0)]:
+        """length"""
+        return self.end_ns - self.start_ns
+
+
+@written("diagnostic_entry")
+@dataclass(frozen=True)
+class DiagnosticEntry:
+    """A diagnostic."""
+
+    code: Annotated[str, Pattern("^[a-z][a-z0-9_]*$")]
+    """what was noticed: see `goodput help CODE`"""
+    severity: Severity
+    """how grave it is"""
+    count: Count
+    """how often"""
+    message: str
+    """the same as a sentence"""
+    where: Sequence[str]
+    """file:line or insertId; may hold fewer than count"""
+
+
+@written("threshold_part")
+@dataclass(frozen=True)
+class ThresholdPart:
+    """A threshold as it was judged."""
+
+    expression: str
+    met: bool | None
+    """whether what the expression says holds; null: not recorded"""
+    value: float | None
+    """in the unit; null: not recorded, or a change in % of 0"""
+    limit: float
+    """in the unit"""
+    unit: Literal["%", "pp", "s", ""]
+    """of value and limit: percent, points of goodput or of a share, seconds, a plain number"""
+    fails: bool
+    """whether the run fails when the expression holds (--fail-under, --fail-if), or is only warned of (--warn-if)"""
+    verdict: Verdict
+    """what the expression did"""
+    hint: str | None = None
+    """what may have been meant, where a name is not in the log"""
+
+
+def diagnostic_entry(one: Diagnostic) -> DiagnosticEntry:
+    """A diagnostic as every answer has it."""
+    return DiagnosticEntry(one.code, one.severity, one.count, one.message, one.where)
+
+
+def threshold_part(one: Threshold) -> ThresholdPart:
+    """A threshold as every answer has it."""
+    return ThresholdPart(**asdict(one), verdict=one.verdict)
+
+
+Diagnostics = Annotated[tuple[Diagnostic, ...], Each(diagnostic_entry, DiagnosticEntry)]
+Thresholds = Annotated[tuple[Threshold, ...], Each(threshold_part, ThresholdPart)]
+
+
+def named_job(analysis: Analysis) -> NamedJob:
+    """The job of an analysis."""
+    return NamedJob(analysis.job.name, analysis.job.start_ns, analysis.job.end_ns)
+
+
+def measured_window(analysis: Analysis) -> MeasuredWindow:
+    """The window of the question."""
+    return MeasuredWindow(analysis.window.start_ns, analysis.window.end_ns)

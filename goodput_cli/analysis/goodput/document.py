@@ -1,0 +1,189 @@
+"""An analysis as a `Document`: what `analyze` offers to the formats that know no question."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from goodput_cli.analysis import document as blocks
+from goodput_cli.analysis.document import Family, Published
+from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.picture.strip import Strip, strip_of
+from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.rolling import rolling_lines
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.vocabulary.causes import CAUSES
+from goodput_cli.vocabulary.text import duration, finite, iso, percent, seconds_text
+
+CATEGORIES = (
+    Column("category", "text", Audience.TABLES),
+    Column("label", "text", Audience.TABLES),
+    Column("seconds", "duration", Audience.TABLES),
+    Column("ns", "count", Audience.TABLES),
+    Column("percent", "percent", Audience.TABLES),
+)
+"""Goodput first, then every badput: the amounts add up to the window without exclusions."""
+
+_WORST = 3
+"""How many losses a gate that failed names."""
+
+
+@dataclass(frozen=True)
+class AnalysisDocument:
+    """What an analysis offers; each part is made when a format asks for it."""
+
+    analysis: Analysis
+
+    def tables(self) -> tuple[Sheet, ...]:
+        """Time by category."""
+        analysis = self.analysis
+        rows = [(row.category, row.label, row.ns, row.ns, row.percent) for row in (analysis.goodput, *analysis.badput)]
+        return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORIES, rows=rows),)
+
+    def gates(self) -> Published:
+        """The thresholds, and the figures of the job as properties."""
+        analysis = self.analysis
+        share, amount = phrases.headline(analysis)
+        return Published(
+            job=analysis.job.name,
+            end_ns=analysis.window.end_ns,
+            headline=f"goodput {share}, {amount}",
+            said=(phrases.window_text(analysis),),
+            properties=tuple(_properties(analysis)),
+            thresholds=analysis.thresholds,
+            diagnostics=analysis.diagnostics,
+            verdict=tuple(_verdict(analysis)) if analysis.thresholds else (),
+        )
+
+    def figures(self) -> Iterator[Family]:
+        """Every metric."""
+        from goodput_cli.analysis.goodput.figures import families  # only where metrics are written
+
+        return families(self.analysis)
+
+    def json_answer(self) -> object:
+        """The whole answer."""
+        from goodput_cli.analysis.goodput.answer import analysis_answer
+
+        return analysis_answer(self.analysis)
+
+    def blocks(self) -> Iterator[blocks.Block]:
+        """The report, from the top."""
+        analysis, window = self.analysis, self.analysis.window
+        yield _headline(analysis)
+        if analysis.thresholds:
+            yield blocks.Gates(analysis.thresholds)
+        yield blocks.Losses(
+            counted_ns=window.counted_ns,
+            badput=analysis.badput,
+            insights=analysis.insights,
+            price=analysis.price,
+            asked=analysis.asked,
+            disrupted=bool(analysis.disruptions),
+        )
+        yield blocks.Picture(window.start_ns, window.end_ns, partial(_strip, analysis))
+        yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
+        if beside := tuple(phrases.beside_ledger(analysis)):
+            yield blocks.Facts(beside)
+        if analysis.rolling is not None:
+            yield blocks.Curves(tuple(blocks.Curve(*words) for words in rolling_lines(analysis.rolling)))
+        if analysis.disruptions and analysis.reliability is not None:
+            yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
+        yield from _reference(analysis)
+        if steps := phrases.step_text(analysis):
+            yield blocks.Line(f"step times, {steps}")
+        if analysis.not_recorded:
+            yield blocks.Line("not recorded (unknown, not zero)", analysis.not_recorded)
+        if analysis.diagnostics:
+            yield blocks.Findings(analysis.diagnostics)
+
+
+def _headline(analysis: Analysis) -> blocks.Headline:
+    share, amount = phrases.headline(analysis)
+    return blocks.Headline(
+        subject=analysis.job.name,
+        measure="goodput",
+        value=share,
+        amount=amount,
+        adjective="productive",
+        window=phrases.window_text(analysis),
+        whole=phrases.outside_window_text(analysis),
+        attempts=phrases.attempts_text(analysis),
+        progress=phrases.progress_text(analysis),
+    )
+
+
+def _strip(analysis: Analysis, cells: int) -> Strip:
+    window = analysis.window
+    return strip_of(analysis.timeline.ledger, analysis.disruptions, window.start_ns, window.end_ns, cells)
+
+
+def _reference(analysis: Analysis) -> Iterator[blocks.Pairs]:
+    """The resiliency calculator's table, where there is a reference."""
+    rows = phrases.reference_rows(analysis)
+    if rows:
+        yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
+
+
+def _disruptions(analysis: Analysis) -> Sheet:
+    from goodput_cli.analysis.disruptions.sheet import disruptions_sheet  # which a terminal does without
+
+    sheet = disruptions_sheet(analysis, None)
+    return replace(sheet, summary=sheet.summary[1:])  # the first line is the window
+
+
+def _verdict(analysis: Analysis) -> Iterator[str]:
+    """What cost most, why and what to do, in the words of the insights; without any, what the most was lost to."""
+    lost, counted = sum(row.ns for row in analysis.badput), analysis.window.counted_ns
+    if lost <= 0 or counted <= 0:
+        return
+    yield f"Lost {percent(100 * lost / counted)}, {duration(lost)}; {phrases.progress_text(analysis)}. What cost most:"
+    for insight in analysis.insights[:_WORST]:
+        cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
+        yield f"- {cost}: {insight.text}. {insight.advice[:1].upper()}{insight.advice[1:]}: {insight.command_line()}"
+    if not analysis.insights:
+        yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in _largest_losses(analysis))
+        name = "disruptions" if analysis.disruptions else "timeline"
+        yield f"What shows more: goodput {name} {shlex.join(analysis.asked) or 'LOG'}"
+    yield from _why(analysis)
+
+
+def _why(analysis: Analysis) -> Iterator[str]:
+    """Why it died, of the disruptions that cost most and of which a line says so."""
+    from goodput_cli.analysis.disruptions.sheet import cause_note  # which a screen without gates does without
+
+    rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
+    known = [(row.lost_ns, row.number, why) for row, why in rows if why.certainty is not None and not why.planned]
+    for _, number, why in sorted(known, key=lambda one: -one[0])[:_WORST]:
+        advice = CAUSES[why.code].advice
+        yield f"Disruption {cause_note(number, why)}. {advice[:1].upper()}{advice[1:]}."
+
+
+def _largest_losses(analysis: Analysis) -> list[blocks.LedgerRow]:
+    return [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0][:_WORST]
+
+
+def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:
+    """Name and value of every figure; what is not known is left out."""
+    job, window = analysis.job, analysis.window
+    yield "job.name", job.name
+    yield "job.ending", job.ending
+    yield "job.attempts", str(job.attempts)
+    yield "job.disruptions", str(job.disruptions)
+    yield "window.start", iso(window.start_ns)
+    yield "window.end", iso(window.end_ns)
+    yield "window.seconds", seconds_text(window.ns)
+    yield "window.excluded_seconds", seconds_text(window.excluded_ns)
+    yield from _amount("goodput", analysis.goodput)
+    for row in analysis.badput:
+        yield from _amount(f"badput.{row.name}", row)
+    if analysis.not_recorded:
+        yield "not_recorded", " ".join(analysis.not_recorded)
+
+
+def _amount(name: str, amount: CategoryTime) -> Iterator[tuple[str, str]]:
+    yield f"{name}.seconds", seconds_text(amount.ns)
+    if finite(amount.percent) is not None:
+        yield f"{name}.percent", repr(amount.percent)

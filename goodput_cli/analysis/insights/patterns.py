@@ -1,0 +1,234 @@
+"""What the step times and the saves of a job show over its length: long steps at equal distances, drift, saves that
+become slow. Each needs enough of its data, and is not judged without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.insights.insight import About, Candidate
+from goodput_cli.analysis.steps.slow_regimes import block_means, block_size, drifts
+from goodput_cli.analysis.steps.timed import TimedSteps, timed_steps
+from goodput_cli.analysis.timeline.around import STEP_PREFIX
+from goodput_cli.arrays import F64, I64, Mask, Rows
+from goodput_cli.events.schema import NO_STEP, Edge, Kind
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, plural
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.results import Analysis
+
+LEAST_STEP_TIMES = 20
+"""Fewer say nothing about the usual step."""
+_PERIODS = 8
+_LEAST_PERIOD = 5
+"""Long steps nearer than this are a population of their own, and no pattern."""
+_IN_PHASE = 0.8
+_LONGER = 0.25
+"""A step is long that takes so much more than the usual one."""
+_DRIFT_STEPS = 200
+_DRIFT_NS = 5 * 3600 * 10**9
+_LEAST_DRIFT = 0.05
+_SAVES = 8
+_GREW = 1.5
+_OUTLIER = 5.0
+_MINUTE_NS = 60 * 10**9
+_MOST_ROWS = 5
+_HALF = 0.5
+_TRAINED = (Category.PRODUCTIVE, Category.STALL, Category.SLOWDOWN)
+WITHIN = ", counted as goodput"
+"""What is said of a cost that is no badput, since the training was kept."""
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """Steps at equal distances that take longer than the others."""
+
+    every: int
+    """Steps from one to the next."""
+    steps: TimedSteps
+    """All step times of the window."""
+    places: Rows
+    """Of the long ones, in `steps`."""
+    beyond: I64
+    """What each took beyond a usual step, in kept training (ns)."""
+    stalled: I64
+    """The part of it that the ledger holds as a stall (ns)."""
+
+    def holds(self, attempt: Rows, number: I64) -> Mask:
+        """Which of some steps, as records number them, are among them."""
+        own = set(zip(self.steps.attempt[self.places].tolist(), self.steps.number[self.places].tolist(), strict=True))
+        return np.array([pair in own for pair in zip(attempt.tolist(), number.tolist(), strict=True)], dtype=bool)
+
+
+def find_periodic(analysis: Analysis) -> Periodic | None:
+    """Eight long steps or more at the same distance. None where there are none, or not every step is recorded."""
+    timeline, window = analysis.timeline, analysis.window
+    if analysis.steps.count < _PERIODS * _LEAST_PERIOD or timeline.reference_ns is not None:
+        return None
+    steps = timed_steps(timeline, window.start_ns, window.end_ns)
+    usual = float(np.median(steps.seconds))
+    if usual <= 0 or np.any(steps.count > 1):
+        return None
+    long = np.flatnonzero(steps.seconds > (1 + _LONGER) * usual)
+    if not _PERIODS <= len(long) <= len(steps) / _LEAST_PERIOD:
+        return None
+    amounts = timeline.ledger.between(steps.time[long], steps.end[long], _TRAINED)
+    nothing = np.zeros(len(long), dtype=np.int64)
+    trained = sum((ns for ns in amounts.values()), nothing)
+    beyond = trained - round(usual * 1e9)
+    some = beyond > _LONGER * usual * 1e9  # others held a save or an evaluation, which have their own lines
+    places, beyond = long[some], beyond[some]
+    every = _distance(steps.number[places])
+    if every is None:
+        return None
+    phase = np.bincount(steps.number[places] % every).argmax()
+    of_phase = steps.number[places] % every == phase
+    expected = np.count_nonzero(steps.number % every == phase)
+    if np.count_nonzero(of_phase) < max(_PERIODS, _IN_PHASE * expected):
+        return None
+    if beyond[of_phase].sum() < _IN_PHASE * beyond.sum():
+        return None
+    stalled = amounts.get((Category.STALL, -1), nothing)[some]
+    return Periodic(every, steps, places[of_phase], beyond[of_phase], np.minimum(stalled, beyond)[of_phase])
+
+
+def _distance(numbers: I64) -> int | None:
+    """The distance that most of some steps have from the one before; None where no distance is common enough."""
+    if len(numbers) < _PERIODS:
+        return None
+    apart = np.diff(numbers)
+    values, counts = np.unique(apart[apart >= _LEAST_PERIOD], return_counts=True)
+    if len(counts) == 0 or counts.max() < max(_PERIODS - 1, _HALF * len(apart)):
+        return None
+    return int(values[counts.argmax()])
+
+
+def periodic_insight(analysis: Analysis, periodic: Periodic) -> Candidate:
+    """What the long steps took beyond usual ones."""
+    steps, places = periodic.steps, periodic.places
+    loads = analysis.timeline.loads
+    loaded = _inside(loads.start, loads.end, steps.time[places], steps.end[places])
+    ns, each = int(periodic.beyond.sum()), duration(int(np.median(periodic.beyond)))
+    text = f"every {periodic.every} steps one takes {each} longer, {plural(len(places), 'time')}"
+    advice = None
+    if loaded > _HALF * ns:
+        text += ": data is loaded then"
+        advice = "load the next epoch's data while the last one trains; keep the loader's workers"
+    worst = places[np.argsort(-periodic.beyond, kind="stable")[:_MOST_ROWS]]
+    return Candidate(
+        "periodic", ns, text, int(steps.time[places[0]]), int(steps.end[places[-1]]), len(places),
+        tuple(steps.row[worst].tolist()), About(steps=tuple(steps.number[worst].tolist())),
+        options=("--around", f"{STEP_PREFIX}{int(steps.number[worst[0]])}", "--events"),
+        in_goodput_ns=ns - int(periodic.stalled.sum()), advice=advice,
+    )  # fmt: skip
+
+
+def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
+    """Time (ns) that some intervals have inside others that do not overlap and are sorted."""
+    if len(starts) == 0:
+        return 0
+    place = np.minimum(np.searchsorted(stop, starts, side="right"), len(begin) - 1)
+    return int(np.maximum(np.minimum(ends, stop[place]) - np.maximum(starts, begin[place]), 0).sum())
+
+
+def find_drift(analysis: Analysis, steps: TimedSteps) -> Iterator[Candidate]:
+    """Steps that become slower all the time, where a line fits better than levels."""
+    count = len(steps)
+    if count < _DRIFT_STEPS or steps.end[-1] - steps.time[0] < _DRIFT_NS:
+        return
+    size = block_size(count)
+    line = drifts(block_means([steps.seconds], count), size)
+    if line is None:
+        return
+    first, last = line
+    if last / first < 1 + _LEAST_DRIFT:
+        return
+    timeline = analysis.timeline
+    kept = np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count)
+    beyond: F64 = first * (np.exp(np.log(last / first) * np.arange(count) / count) - 1)
+    ns = round(float((beyond * kept).sum()) * 1e9)
+    text = f"steps became slower throughout: from {duration_of_seconds(first)} to {duration_of_seconds(last)}"
+    text += f" over {duration(int(steps.end[-1] - steps.time[0]))}{WITHIN}"
+    yield Candidate(
+        "drift", ns, text, int(steps.time[0]), int(steps.end[-1]), 1, (int(steps.row[0]), int(steps.row[-1])),
+        About(steps=(int(steps.number[0]),)), in_goodput_ns=ns,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SlowSaves:
+    """What saves took beyond the usual one."""
+
+    candidate: Candidate
+    ns: int
+
+
+def find_slow_saves(analysis: Analysis) -> SlowSaves | None:
+    """Saves that grow, or single ones that take far longer than the others: eight saves at least."""
+    timeline, window = analysis.timeline, analysis.window
+    table = timeline.table
+    rows = np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
+    rows = rows[(table.end[rows] > window.start_ns) & (table.time[rows] < window.end_ns)]
+    if len(rows) < _SAVES:
+        return None
+    taken = timeline.ledger.between(table.time[rows], table.end[rows], (Category.SAVE,)).get((Category.SAVE, -1))
+    if taken is None:
+        return None
+    rows, taken = rows[taken > 0], taken[taken > 0]
+    if len(rows) < _SAVES:
+        return None
+    third = len(rows) // 3
+    early, late, usual = (float(np.median(some)) for some in (taken[:third], taken[-third:], taken))
+    odd = (taken > _OUTLIER * usual) & (taken > usual + _MINUTE_NS)
+    if late > _GREW * early:
+        quarter = (late - early) / 4  # medians of thirds stand in their middles: two thirds of the way apart
+        first, last = max(early - quarter, float(taken.min())), late + quarter
+        beyond = np.maximum(taken - round(first), 0)
+        text = f"saves became slower: from {duration(round(first))} to {duration(round(last))}"
+        return _slow_saves(analysis, rows, beyond, text, "see what grows: the checkpoint, or the load of the storage")
+    if not odd.any():
+        return None
+    beyond = np.where(odd, taken - round(usual), 0)
+    worst = int(np.argmax(beyond))
+    step = int(table.step[rows[worst]])
+    name = "a save" if step == NO_STEP else f"the save of step {step}"
+    text = f"{name} took {duration(int(taken[worst]))}; a usual one takes {duration(round(usual))}"
+    if np.count_nonzero(odd) > 1:
+        text += f", and {plural(int(np.count_nonzero(odd)) - 1, 'more')} took long"
+    return _slow_saves(analysis, rows[odd], beyond[odd], text, "see what the storage did then")
+
+
+def _slow_saves(analysis: Analysis, rows: Rows, beyond: I64, text: str, advice: str) -> SlowSaves:
+    table, worst = analysis.timeline.table, rows[np.argsort(-beyond, kind="stable")[:_MOST_ROWS]]
+    ns = int(beyond.sum())
+    candidate = Candidate(
+        "slow_saves", ns, text, int(table.time[rows[0]]), int(table.end[rows[-1]]), len(rows), tuple(worst.tolist()),
+        About(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id), advice=advice,
+    )  # fmt: skip
+    return SlowSaves(candidate, ns)
+
+
+def hangs_now(timeline: Timeline) -> tuple[int, int, int] | None:
+    """The step in flight at the end of a job that nothing ended, when the last other line was, and the last heartbeat:
+    where heartbeats went on for longer than a step may take. A log that stops shows no hang."""
+    records, factor = timeline.records, timeline.rules.method.stall_factor
+    if timeline.ended or records is None or len(timeline.attempts) == 0 or factor <= 0:
+        return None
+    last = len(timeline.attempts) - 1
+    usual = float(timeline.usual_step.median[last])
+    own = np.flatnonzero(records.owner == last)
+    if len(own) == 0 or not usual > 0:
+        return None
+    table = timeline.table
+    beats = table.time[(table.kind == Kind.HEARTBEAT) & (timeline.attempts.of_row == last)]
+    begun, heard = int(records.time[own[-1]]), int(beats.max()) if len(beats) else 0
+    other = table.end[(table.kind != Kind.HEARTBEAT) & (timeline.attempts.of_row == last)]
+    begun = max(begun, int(other.max()))
+    if heard - begun <= max(factor * usual, _MINUTE_NS):
+        return None
+    return int(records.number[own[-1]]) + int(timeline.attempts.step_ends), begun, heard

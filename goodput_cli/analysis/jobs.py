@@ -1,0 +1,284 @@
+"""Every job of a log in a line (`goodput jobs`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from goodput_cli.accounting.attempts.endings import END_NAMES, End
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.order import in_order
+from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.disruptions.find import count_disruptions
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.shown import Answered
+from goodput_cli.analysis.table import Table, attribute, each
+from goodput_cli.analysis.written import Count, written
+from goodput_cli.events.schema import EventLog
+from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.text import plural
+
+SortKey = Literal["start", "name", "goodput", "events", "length"]
+
+
+@dataclass(frozen=True)
+class JobSummary:
+    """One job of a log."""
+
+    name: str
+    """The job name."""
+    start_ns: int
+    """Start of the window that was accounted for (accounting §1, §7), ns since 1970 UTC; of a job that cannot be
+    analysed, its first event."""
+    end_ns: int
+    """End of that window, ns since 1970 UTC; of a job that cannot be analysed, its last event."""
+    events: int
+    """Events of the job, each counted once."""
+    formats: tuple[str, ...]
+    """Names of the log formats seen, sorted."""
+    attempts: int | None
+    """How many attempts; None where the job cannot be analysed."""
+    runs: int | None
+    """How often the name was used (accounting §10); None where the job cannot be analysed."""
+    disruptions: int | None
+    """Disruptions inside the window; None where the job cannot be analysed."""
+    ending: str | None
+    """How the last attempt ended; None where the job cannot be analysed."""
+    goodput_ns: int | None
+    """Productive time; None where the job cannot be analysed, or all of the window is excluded."""
+    goodput_percent: float | None
+    """Of the window without what is excluded; None as `goodput_ns`."""
+    reason: str | None = None
+    """Why there is no goodput; None where there is."""
+
+    @property
+    def ns(self) -> int:
+        """Length of the window (ns)."""
+        return self.end_ns - self.start_ns
+
+
+def _formats(job: JobSummary) -> str:
+    return " + ".join(job.formats)
+
+
+def _goodput(job: JobSummary) -> dict[str, Any] | None:
+    if job.goodput_ns is None:
+        return None
+    return {"seconds": job.goodput_ns / 1e9, "ns": job.goodput_ns, "percent": job.goodput_percent}
+
+
+JOBS = Table(
+    "listed_job",
+    "one job of the logs",
+    (
+        Column("job", "text", values=attribute("name"), words="job_name of its events", key="name"),
+        Column(
+            "start",
+            "instant",
+            values=attribute("start_ns"),
+            words="start of the window, cut to the job; of a job that cannot be analysed, its first event",
+            spare=True,
+        ),
+        Column(
+            "end",
+            "instant",
+            Audience.PROGRAMS,
+            attribute("end_ns"),
+            "end of the window, cut to the job; of a job that cannot be analysed, the end of its last event",
+        ),
+        Column(
+            "length", "duration", values=attribute("ns"), words="end - start", key="seconds", title="window", spare=True
+        ),
+        Column("ns", "count", Audience.JSON, attribute("ns"), "the same in ns", least=0),
+        Column(
+            "events",
+            "count",
+            Audience.PROGRAMS,
+            attribute("events"),
+            "events as they came, duplicates included",
+            least=0,
+        ),
+        Column(
+            "attempts",
+            "count",
+            values=attribute("attempts"),
+            words="lives of the job; null: it cannot be analysed",
+            nullable=True,
+            least=0,
+            spare=True,
+        ),
+        Column(
+            "runs",
+            "count",
+            values=attribute("runs"),
+            words="how often the job's name was used",
+            nullable=True,
+            least=0,
+            spare=True,
+        ),
+        Column(
+            "disruptions",
+            "count",
+            Audience.PROGRAMS,
+            attribute("disruptions"),
+            "disruptions inside the window",
+            nullable=True,
+            least=0,
+        ),
+        Column(
+            "formats",
+            "text",
+            Audience.JSON,
+            attribute("formats"),
+            "log formats seen, sorted",
+            json={"type": "array", "items": {"type": "string"}},
+        ),
+        Column("goodput", "percent", Audience.PEOPLE | Audience.TABLES, attribute("goodput_percent")),
+        Column(
+            "ending",
+            "text",
+            values=attribute("ending"),
+            words="how the last attempt ended, as far as it was logged",
+            json={"enum": list(END_NAMES)},
+            nullable=True,
+            title="ended",
+        ),
+        Column("formats", "text", Audience.TABLES, each(_formats)),
+        Column(
+            "goodput",
+            "text",
+            Audience.JSON,
+            each(_goodput),
+            "null: the job cannot be analysed, and reason says why",
+            json={
+                "type": "object",
+                "description": "productive time",
+                "properties": {
+                    "seconds": {"type": "number"},
+                    "ns": {"type": "integer"},
+                    "percent": {"type": "number", "description": "of the window without exclusions"},
+                },
+            },
+            nullable=True,
+        ),
+        Column("goodput", "percent", Audience.JSON, attribute("goodput_percent"), "goodput.percent", nullable=True),
+        Column(
+            "reason",
+            "text",
+            Audience.PROGRAMS,
+            attribute("reason"),
+            "why the job could not be analysed",
+            nullable=True,
+        ),
+    ),
+)
+
+
+@written("jobs_answer", "goodput jobs --format json", kind="jobs")
+@dataclass(frozen=True, repr=False, kw_only=True)
+class JobList(Answered):
+    """The jobs of a log."""
+
+    found: Count
+    """jobs in the logs, before --limit"""
+    runs: Count
+    """runs of all jobs found: more than jobs where a name was used again"""
+    events: Count
+    """events of all jobs found, duplicates included"""
+    jobs: Annotated[tuple[JobSummary, ...], JOBS]
+    """in the order of --sort"""
+    diagnostics: Diagnostics
+    """what was noticed while reading"""
+
+    def sheet(self) -> Sheet:
+
+        return jobs_sheet(self)
+
+
+def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs: int) -> JobSummary:
+    """A job in a line. job: its log alone; [start, end) (ns): the window of the question, inside the job window; runs:
+    how often its name was used."""
+    amounts = timeline.ledger.between(np.array([start]), np.array([end]))
+    taken = {category: int(ns[0]) for (category, _), ns in amounts.items() if category != Category.CUSTOM}
+    productive = taken.get(Category.PRODUCTIVE, 0)
+    counted = end - start - taken.get(Category.EXCLUDED, 0)
+    attempts = len(timeline.attempts)
+    return JobSummary(
+        name=job.table.jobs[0],
+        start_ns=start,
+        end_ns=end,
+        events=len(timeline.ordered.table),
+        formats=job.format_names[0],
+        attempts=attempts,
+        runs=runs,
+        disruptions=count_disruptions(timeline, start, end),
+        ending=END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED],
+        goodput_ns=productive if counted > 0 else None,
+        goodput_percent=100 * productive / counted if counted > 0 else None,
+        reason=None if counted > 0 else "the whole window is excluded",
+    )
+
+
+def not_analysed(job: EventLog, reason: str) -> JobSummary:
+    """A job of which only the lines can be told."""
+    table = job.table
+    first, last = int(table.time.min()), int(table.end.max())
+    return JobSummary(
+        table.jobs[0], first, last, len(in_order(table).table), job.format_names[0], *(None,) * 6, reason=reason
+    )
+
+
+def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:
+    """Sorted, ties by start and name; the first `limit` of them.
+
+    start, name: ascending. goodput: the lowest first, unknown last. events, length: the most first.
+    """
+    orders = {
+        "start": lambda job: (job.start_ns, job.name),
+        "name": lambda job: (job.name, job.start_ns),
+        "goodput": lambda job: (
+            job.goodput_percent is None,
+            0.0 if job.goodput_percent is None else job.goodput_percent,
+            job.start_ns,
+            job.name,
+        ),
+        "events": lambda job: (-job.events, job.start_ns, job.name),
+        "length": lambda job: (-job.ns, job.start_ns, job.name),
+    }
+    return tuple(sorted(jobs, key=orders[key])[:limit])
+
+
+_MOST_REASONS = 5
+
+
+def jobs_sheet(jobs: JobList) -> Sheet:
+    """A row a job. For people only what fits 80 columns: runs only where a name was used more than once."""
+    columns = JOBS.sheet_columns(without=() if any((job.runs or 1) > 1 for job in jobs.jobs) else ("runs",))
+    return Sheet(
+        title=plural(jobs.found, "job"),
+        columns=columns,
+        rows=JOBS.of_rows(jobs.jobs).cells(columns),
+        summary=tuple(_summary(jobs)),
+        notes=tuple(_notes(jobs)),
+        answer=lambda: jobs,
+    )
+
+
+def _summary(jobs: JobList) -> Iterator[str]:
+    formats = sorted({name for job in jobs.jobs for name in job.formats})
+    kinds = f"{'log' if len(formats) == 1 else 'logs'}: {' + '.join(formats)}"
+    yield f"{plural(jobs.events, 'event')} in {plural(jobs.runs, 'run')}, {kinds}"
+    if len(jobs.jobs) < jobs.found:
+        yield f"the first {len(jobs.jobs)} are shown"
+
+
+def _notes(jobs: JobList) -> Iterator[str]:
+    """Why jobs have no goodput."""
+    without = [job for job in jobs.jobs if job.reason is not None]
+    for job in without[:_MOST_REASONS]:
+        yield f"{job.name}: {job.reason}"
+    if len(without) > _MOST_REASONS:
+        yield f"{len(without) - _MOST_REASONS} more jobs without goodput"

@@ -1,1 +1,0 @@
-"""`goodput jobs`: every job of a log in a line."""

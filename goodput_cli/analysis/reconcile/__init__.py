@@ -1,1 +1,0 @@
-"""`goodput reconcile`: our account beside the reference library's."""

@@ -1,0 +1,482 @@
+"""Rolling windows (`goodput rolling`, accounting §7): windows that move through the job, as rows, table and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.accounting.build import Timeline, build_timeline
+from goodput_cli.accounting.columns import distinct
+from goodput_cli.accounting.ledger import Key, Ledger
+from goodput_cli.analysis.answers import NamedJob, named_job
+from goodput_cli.analysis.goodput.analyse import slice_counts
+from goodput_cli.analysis.results import Analysis, CategoryTime
+from goodput_cli.analysis.sheet import Audience, Column, Sheet
+from goodput_cli.analysis.table import FilledTable, Table
+from goodput_cli.analysis.written import Instant, Seconds, written
+from goodput_cli.arrays import I64, blocks
+from goodput_cli.errors import NotEnoughData, UsageError
+from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
+from goodput_cli.vocabulary.text import as_typed, clock, duration, finite, percent, period, plural
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class WindowRow:
+    """One window of `Rolling`: [start_ns, end_ns), cut to the job window."""
+
+    window_ns: int
+    """The length asked for."""
+    start_ns: int
+    """ns since 1970 UTC."""
+    end_ns: int
+    """ns since 1970 UTC."""
+    excluded_ns: int
+    """Time of it that the user excluded."""
+    productive_ns: int
+    """Time that became progress."""
+    percent: float | None
+    """Goodput; None where nothing counts."""
+    badput: tuple[CategoryTime, ...]
+    """Every category that is not zero, the largest first."""
+    stepping: float | None
+    """Slice efficiency; None where unknown."""
+
+
+@dataclass(frozen=True, repr=False)
+class Rolling:
+    """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one."""
+
+    window_ns: NDArray[np.int64]
+    """The length asked for, of each row."""
+    start_ns: NDArray[np.int64]
+    """Start of each window, cut to the job window; ns since 1970 UTC."""
+    end_ns: NDArray[np.int64]
+    """End of each window, ns since 1970 UTC."""
+    excluded_ns: NDArray[np.int64]
+    """Time of each that the user excluded."""
+    productive_ns: NDArray[np.int64]
+    """Time of each that became progress."""
+    categories: tuple[tuple[str, str | None], ...]
+    """k pairs (category, label)."""
+    badput_ns: NDArray[np.int64]
+    """int64[k, n]: the amounts; `productive_ns` and they add up to the window without `excluded_ns`."""
+    stepping: NDArray[np.float64]
+    """Slice efficiency, NaN where unknown."""
+    every_ns: int
+    """Between two ends."""
+    hindsight: bool
+    """False where each window is as it was known at its end."""
+
+    def __len__(self) -> int:
+        return len(self.window_ns)
+
+    def __repr__(self) -> str:
+        return f"<{plural(len(self), 'window')}; .to_frame() has a row for each>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row a window: its start and end (UTC), lengths and productive time in ns, and goodput in percent."""
+        import pandas as pd
+
+        counted = pd.Series(self.counted_ns)
+        return pd.DataFrame(
+            {
+                "start": pd.to_datetime(self.start_ns, unit="ns", utc=True),
+                "end": pd.to_datetime(self.end_ns, unit="ns", utc=True),
+                "window_ns": self.window_ns,
+                "counted_ns": counted,
+                "productive_ns": self.productive_ns,
+                "goodput_percent": 100 * self.productive_ns / counted.where(counted > 0),
+            }
+        )
+
+    @property
+    def counted_ns(self) -> NDArray[np.int64]:
+        """Length of each window without what is excluded: its 100 %."""
+        return self.end_ns - self.start_ns - self.excluded_ns
+
+    def rows(self) -> Iterator[WindowRow]:
+        """The windows, length by length and each in time order."""
+        columns = (self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping)
+        amounts = self.badput_ns.T.tolist()
+        lists = (column.tolist() for column in columns)
+        for window, start, end, excluded, productive, stepping, badput in zip(*lists, amounts, strict=True):
+            counted = end - start - excluded
+            yield WindowRow(
+                window_ns=window,
+                start_ns=start,
+                end_ns=end,
+                excluded_ns=excluded,
+                productive_ns=productive,
+                percent=100 * productive / counted if counted else None,
+                badput=self._badput(badput, counted),
+                stepping=None if stepping != stepping else stepping,  # NaN
+            )
+
+    def _badput(self, amounts: list[int], counted: int) -> tuple[CategoryTime, ...]:
+        some = [
+            CategoryTime(category, label, ns, 100 * ns / counted if counted else float("nan"))
+            for (category, label), ns in zip(self.categories, amounts, strict=True)
+            if ns
+        ]
+        return tuple(sorted(some, key=lambda row: (-row.ns, row.category, row.label or "")))
+
+
+MAX_ROWS = 1_000_000
+_ROUND = (
+    *(n * NS_PER_SECOND for n in (1, 5, 10, 30)),
+    *(n * NS_PER_MINUTE for n in (1, 5, 10, 15, 30)),
+    *(n * NS_PER_HOUR for n in (1, 2, 4, 6, 12)),
+    *(n * NS_PER_DAY for n in (1, 2, 7)),
+)
+
+
+def rolling(
+    timeline: Timeline, start: int, end: int, windows: Sequence[int], every: int | None = None, hindsight: bool = True
+) -> Rolling:
+    """Goodput and badput of windows that end in (start, end] (ns).
+
+    windows: lengths in ns. every: ns between two ends, counted from `start` (default: the shortest window, so that it
+    tiles the job); the last row ends at `end`. Windows look back beyond `start` and are cut only to the job window.
+    hindsight: whether a step redone later is wasted in every window that holds it, or each row is as it was known at
+    its end. `UsageError`: more than a million rows.
+    """
+    window, begins, ends = window_bounds(timeline, start, end, windows, every or min(windows))
+    if hindsight:
+        amounts = timeline.ledger.between(begins, ends)
+    else:
+        ends, amounts = _as_known_then(timeline, begins, ends)
+    nothing = np.zeros(len(ends), dtype=np.int64)
+    productive = amounts.pop((Category.PRODUCTIVE, -1), nothing)
+    excluded = amounts.pop((Category.EXCLUDED, -1), nothing)
+    keys = tuple(key for key, amount in amounts.items() if amount.any())
+    return Rolling(
+        window_ns=window,
+        start_ns=begins,
+        end_ns=ends,
+        excluded_ns=excluded,
+        productive_ns=productive,
+        categories=tuple((CATEGORIES[category], _label(timeline.table, label)) for category, label in keys),
+        badput_ns=np.array([amounts[key] for key in keys], dtype=np.int64).reshape(len(keys), len(ends)),
+        stepping=slice_counts(timeline.table).stepping.mean(begins, ends),
+        every_ns=every or min(windows),
+        hindsight=hindsight,
+    )
+
+
+def last_windows(timeline: Timeline, end: int, windows: Sequence[int]) -> Rolling:
+    """The one window of each length (ns) that ends at `end` (ns)."""
+    return replace(rolling(timeline, end - 1, end, windows, every=1), every_ns=min(windows))
+
+
+def as_known_at(timeline: Timeline, as_of: int) -> Timeline:
+    """The job as it was known at the instant `as_of` (ns). `NotEnoughData` if that is nothing."""
+    if as_of >= timeline.end:
+        return timeline
+    then = build_timeline(timeline.ordered, timeline.rules, as_of)
+    if then is None:
+        raise NotEnoughData("nothing of the job was known at the end of the window")
+    return then
+
+
+def default_window(length: int) -> int:
+    """A round length (ns) of which some ten fit into `length` (ns)."""
+    return next((size for size in _ROUND if 10 * size >= length), _ROUND[-1])
+
+
+def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[int], every: int) -> tuple[I64, I64, I64]:
+    """Length asked for, start and end (ns) of every window, length by length and each in time order."""
+    rows = -(-(end - start) // every)
+    if rows * len(windows) > MAX_ROWS:
+        raise UsageError(f"{rows * len(windows)} windows are too many (at most {MAX_ROWS}); choose a longer --every")
+    ends = start + every * np.arange(1, rows + 1, dtype=np.int64)
+    window = np.repeat(np.array(windows, dtype=np.int64), rows)
+    reached = np.tile(ends, len(windows))
+    begins, cut = np.maximum(reached - window, timeline.start), np.minimum(reached, end)
+    some = begins < cut
+    return window[some], begins[some], cut[some]
+
+
+def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dict[Key, I64]]:
+    """Ends and amounts of windows as they were known at each end: a window ends where the job had ended by then (if
+    that was before the window began, nothing of it counts)."""
+    cut = begins.copy()
+    amounts: dict[Key, I64] = {}
+    for known_at in distinct(ends).tolist():
+        rows = np.flatnonzero(ends == known_at)
+        then = build_timeline(timeline.ordered, timeline.rules, known_at)
+        if then is not None:
+            cut[rows] = np.maximum(np.minimum(ends[rows], then.end), begins[rows])
+            _add(amounts, then.ledger, rows, begins, cut)
+    return cut, dict(sorted(amounts.items()))
+
+
+def _add(amounts: dict[Key, I64], ledger: Ledger, rows: NDArray[np.intp], begins: I64, ends: I64) -> None:
+    for key, values in ledger.between(begins[rows], ends[rows]).items():
+        amounts.setdefault(key, np.zeros(len(ends), dtype=np.int64))[rows] = values
+
+
+def _label(table: EventTable, label: int) -> str | None:
+    return table.labels[label] if label >= 0 else None
+
+
+_AT_ONCE = 1024
+
+
+def rolling_sheet(analysis: Analysis) -> Sheet:
+    """The rolling windows of an analysis; `Analysis.rolling` must be there."""
+    rolling = analysis.rolling
+    assert rolling is not None
+    columns = _columns(rolling)
+    return Sheet(
+        title=f"Rolling goodput of {analysis.job.name}",
+        summary=tuple(_summary(analysis, rolling)),
+        columns=columns,
+        rows=filled(rolling).cells(columns),
+        notes=tuple(_notes(rolling)),
+        answer=lambda: _answer(analysis, rolling),
+    )
+
+
+def _answer(analysis: Analysis, rolling: Rolling) -> object:
+
+    return rolling_answer(analysis, rolling)
+
+
+@dataclass(frozen=True)
+class _Windows:
+    """Some of the windows: a part of the table."""
+
+    rows: list[WindowRow]
+    badput_ns: I64
+    """As in `Rolling`, of these windows."""
+
+
+def parts(rolling: Rolling) -> Iterator[_Windows]:
+    """All windows, some at a time."""
+    rows = rolling.rows()
+    for start, stop in blocks(len(rolling), _AT_ONCE):
+        yield _Windows(list(islice(rows, stop - start)), rolling.badput_ns[:, start:stop])
+
+
+def _of(value: Callable[[WindowRow], Any]) -> Callable[[_Windows], list[Any]]:
+    return lambda part: [value(row) for row in part.rows]
+
+
+def _amounts(category: int) -> Callable[[_Windows], I64]:
+    return lambda part: part.badput_ns[category]
+
+
+def _badput(row: WindowRow) -> list[dict[str, Any]]:
+    return [
+        {
+            "category": amount.category,
+            "label": amount.label,
+            "seconds": amount.seconds,
+            "ns": amount.ns,
+            "percent": finite(amount.percent),
+        }
+        for amount in row.badput
+    ]
+
+
+def _times_stepping(row: WindowRow) -> float | None:
+    return None if row.stepping is None or row.percent is None else row.percent * row.stepping
+
+
+WINDOWS = Table(
+    "rolling_row",
+    "one window",
+    (
+        Column("window", "duration", values=_of(lambda row: row.window_ns), words="the length asked for"),
+        Column(
+            "start", "instant", Audience.PROGRAMS, _of(lambda row: row.start_ns), "start of the window, cut to the job"
+        ),
+        Column(
+            "end",
+            "instant",
+            values=_of(lambda row: row.end_ns),
+            words="end of the window, cut to the job; without hindsight, to what it was then",
+        ),
+        Column(
+            "seconds",
+            "number",
+            Audience.JSON,
+            _of(lambda row: (row.end_ns - row.start_ns) / 1e9),
+            "length of the window as cut, exclusions included",
+        ),
+        Column(
+            "excluded_ns",
+            "count",
+            Audience.JSON,
+            _of(lambda row: row.excluded_ns),
+            "taken out by the user, in ns",
+            least=0,
+        ),
+        Column(
+            "goodput_ns",
+            "count",
+            Audience.JSON,
+            _of(lambda row: row.productive_ns),
+            "productive time; with all badput[].ns it adds up to the window without exclusions",
+        ),
+        Column(
+            "goodput",
+            "percent",
+            values=_of(lambda row: row.percent),
+            words="of the window without exclusions; null: nothing counts",
+            nullable=True,
+        ),
+        Column(
+            "badput",
+            "text",
+            Audience.JSON,
+            _of(_badput),
+            "every category that is not zero, the largest first",
+            json={"type": "array", "items": {"$ref": "#/$defs/badput"}},
+        ),
+        Column("", "share", Audience.PEOPLE, _of(lambda row: None if row.percent is None else row.percent / 100)),
+        Column(
+            "slices", "percent", Audience.PEOPLE, _of(lambda row: None if row.stepping is None else 100 * row.stepping)
+        ),
+        Column(
+            "stepping_slice_efficiency",
+            "number",
+            Audience.PROGRAMS,
+            _of(lambda row: row.stepping),
+            "time-weighted mean of active/total slices; null: unknown",
+            nullable=True,
+        ),
+        Column(
+            "goodput_x_stepping",
+            "percent",
+            Audience.JSON,
+            _of(_times_stepping),
+            "goodput times stepping_slice_efficiency",
+            nullable=True,
+        ),
+        Column(
+            "most lost to",
+            "text",
+            Audience.PEOPLE,
+            _of(lambda row: row.badput[0].name if row.badput else None),
+            brief=brief_name,
+        ),
+        Column(
+            "share", "percent", Audience.PEOPLE, _of(lambda row: finite(row.badput[0].percent) if row.badput else None)
+        ),
+        Column("productive", "duration", Audience.TABLES, _of(lambda row: row.productive_ns)),
+    ),
+)
+"""The columns of every answer; tables have one more for each category that there is."""
+_EXCLUDED = Column("excluded", "duration", Audience.TABLES, _of(lambda row: row.excluded_ns))
+
+
+def _columns(rolling: Rolling) -> tuple[Column, ...]:
+    """What people and tables have: the lengths of windows where there are several, slices and exclusions where there
+    are some, each category."""
+    hidden = set() if _is_elastic(rolling) else {"slices", "stepping_slice_efficiency"}
+    without = ("window",) if len(set(rolling.window_ns.tolist())) <= 1 else ()
+    shown = [one for one in WINDOWS.sheet_columns(without) if one.name not in hidden]
+    names = [category if label is None else f"{category}:{label}" for category, label in rolling.categories]
+    amounts = [Column(name, "duration", Audience.TABLES, _amounts(place)) for place, name in enumerate(names)]
+    return (*shown, *amounts, *([_EXCLUDED] if rolling.excluded_ns.any() else []))
+
+
+def filled(rolling: Rolling) -> FilledTable:
+    """The table of the windows."""
+    return WINDOWS.of(len(rolling), lambda: parts(rolling))
+
+
+def _is_elastic(rolling: Rolling) -> bool:
+    """Whether slice counts are known."""
+    return not bool(np.isnan(rolling.stepping).all())
+
+
+def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], str, str]]:
+    """Per window length: what it is, goodput in percent of every window, and the lowest and the last one in words."""
+    shares = np.divide(
+        100 * rolling.productive_ns, rolling.counted_ns, out=np.full(len(rolling), np.nan), where=rolling.counted_ns > 0
+    )
+    for length in dict.fromkeys(rolling.window_ns.tolist()):
+        rows = np.flatnonzero(rolling.window_ns == length)
+        head = f"{as_typed(length)} every {as_typed(rolling.every_ns)}, {plural(len(rows), 'window')}"
+        known = rows[~np.isnan(shares[rows])]
+        if len(known) == 0:
+            yield head, [None] * len(rows), "nothing counts", ""
+            continue
+        lowest, last = int(known[np.argmin(shares[known])]), int(known[-1])
+        span = _short_period(int(rolling.start_ns[lowest]), int(rolling.end_ns[lowest]))
+        yield (
+            head,
+            [finite(share) for share in shares[rows].tolist()],
+            f"lowest {percent(float(shares[lowest]))} ({span})",
+            f"last {percent(float(shares[last]))}",
+        )
+
+
+def _short_period(start_ns: int, end_ns: int) -> str:
+    (day, first), (last_day, last) = clock(start_ns), clock(end_ns)
+    return f"{day[5:]} {first} - {last if day == last_day else f'{last_day[5:]} {last}'}"
+
+
+def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
+    window = analysis.window
+    goodput = percent(analysis.goodput.percent)
+    yield f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)}), goodput {goodput}"
+    for head, _, words, _ in rolling_lines(rolling):
+        yield f"{head}: {words}"
+
+
+def _notes(rolling: Rolling) -> Iterator[str]:
+    if (rolling.end_ns - rolling.start_ns < rolling.window_ns).any():
+        yield "windows at the ends of the job are shorter: they are cut to it"
+    if _is_elastic(rolling):
+        yield "slices: share of the job's slices that were stepping; goodput times it is in the JSON"
+    if not rolling.hindsight:
+        yield "each window as it was known at its end (--no-hindsight)"
+
+
+@written("rolling_span")
+@dataclass(frozen=True)
+class RollingSpan:
+    """Where the windows end."""
+
+    start_ns: Instant
+    """windows end after this instant"""
+    end_ns: Instant
+    """the last window ends here"""
+
+
+@written("rolling_answer", "goodput rolling --format json", kind="rolling")
+@dataclass(frozen=True, kw_only=True)
+class RollingAnswer:
+    """The windows that move through a job."""
+
+    job: NamedJob
+    window: RollingSpan
+    every_ns: Annotated[int, Seconds()]
+    """time between two window ends"""
+    hindsight: bool
+    """false: each window as it was known at its end"""
+    rolling: Annotated[FilledTable, WINDOWS]
+
+
+def rolling_answer(analysis: Analysis, rolling: Rolling) -> RollingAnswer:
+    """The windows of an analysis."""
+    return RollingAnswer(
+        job=named_job(analysis),
+        window=RollingSpan(analysis.window.start_ns, analysis.window.end_ns),
+        every_ns=rolling.every_ns,
+        hindsight=rolling.hindsight,
+        rolling=filled(rolling),
+    )

@@ -1,1 +1,0 @@
-"""`goodput rolling`: windows that move through the job."""

@@ -1,0 +1,344 @@
+"""What JSON has of a result: from its declaration (`written.py`), worked out once per class.
+
+`wire_type` is the object of JSON as a `msgspec.Struct`: it is written, a saved answer is converted to it, and
+docs/schema.json is made of it. `wire` makes one of a result. Only what writes or reads JSON imports this module.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache
+from textwrap import dedent
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import field as wire_field
+
+from goodput_cli.analysis.sheet import SCHEMA_VERSION
+from goodput_cli.analysis.table import FilledTable, Table
+from goodput_cli.analysis.written import (
+    After,
+    Both,
+    Each,
+    InstantText,
+    Key,
+    Least,
+    Nulls,
+    OneOf,
+    Optional,
+    Pattern,
+    Seconds,
+    Through,
+    Unknown,
+    Whole,
+    Written,
+)
+from goodput_cli.vocabulary.text import finite, iso
+
+InstantWire = Annotated[
+    str,
+    Meta(
+        title="instant",
+        description="ISO-8601 in UTC, with 0, 3, 6 or 9 fractional digits",
+        pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3}|\.\d{6}|\.\d{9})?Z$",
+    ),
+]
+Row = Mapping[str, Any]
+Value = Callable[[Any], Any]
+
+
+class Wire(Struct, kw_only=True):
+    """An object of JSON, made of a result that is declared in `declared`."""
+
+    declared: ClassVar[type]
+    indented: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A key of JSON."""
+
+    key: str
+    type: Any
+    value: Value
+    """From the value of the field to what is written."""
+    words: str | None = None
+    """What the schema says, where that is not the string under the field."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field, or a property, of a result, and the keys that JSON has of it."""
+
+    name: str
+    entries: tuple[_Entry, ...]
+    default: Any
+    """Where it may be missing on reading; MISSING where it may not."""
+    behind: str | None = None
+    """The field that it stands behind, where that is not the one before it."""
+
+
+def wire(result: Any) -> Any:
+    """The result as JSON has it; what is no `written` class is written as it is."""
+    if not hasattr(type(result), "__written__"):
+        return _plain(result)
+    kind: Any = type(result)
+    values = {entry.key: entry.value(getattr(result, one.name)) for one in _fields_of(kind) for entry in one.entries}
+    return wire_type(kind)(**values)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, FilledTable):
+        return value.json()
+    if isinstance(value, list | tuple) and any(hasattr(type(one), "__written__") for one in value):
+        return [wire(one) for one in value]
+    if isinstance(value, dict):
+        return {key: wire(one) for key, one in value.items()}
+    return value
+
+
+@cache
+def wire_type(kind: type) -> type:
+    """The object of JSON that a `written` class gives; any other class as it is."""
+    about: Written | None = getattr(kind, "__written__", None)
+    if about is None:
+        return kind
+    declared = []
+    for one in _fields_of(kind):
+        for entry in one.entries:
+            default = UNSET if entry.type is not _without_unset(entry.type) else one.default
+            declared.append(
+                (entry.key, entry.type) if default is MISSING else (entry.key, entry.type, _default(default))
+            )
+    if about.kind is not None:
+        version, kinds = Literal[SCHEMA_VERSION], Literal[about.kind]
+        declared = [("schema_version", version, SCHEMA_VERSION), ("kind", kinds, about.kind), *declared]
+    name = "".join(part.title() for part in about.name.split("_"))
+    made: Any = defstruct(name, declared, bases=(Wire,), kw_only=True, module=__name__)
+    made.declared, made.indented = kind, about.indented
+    made.__doc__ = about.words
+    return_type: type = made
+    return return_type
+
+
+def descriptions(kind: type[Wire]) -> dict[str, str]:
+    """What the schema says of each key: the string under its field."""
+    strings = _field_strings(kind.declared)
+    said = {}
+    for one in _fields_of(kind.declared):
+        for entry in one.entries:
+            words = strings.get(one.name, "") if entry.words is None else entry.words
+            if words:
+                said[entry.key] = words
+    return said
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, type):
+        return wire_field(default_factory=value)
+    return value
+
+
+@cache
+def _fields_of(kind: type) -> tuple[_Field, ...]:
+    """The fields that JSON has, and behind them the properties that it has as well."""
+    about: Written = kind.__written__  # type: ignore[attr-defined]
+    names: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        names |= vars(sys.modules[base.__module__])
+    found = [
+        _field_of(one.name, _evaluated(one.type, names), one.default, nulls=about.nulls)
+        for one in fields(kind)
+        if one.name not in about.without
+    ]
+    for name, attribute in vars(kind).items():
+        getter = attribute.fget if isinstance(attribute, property) else None
+        behind = getattr(getter, "__written_after__", None)
+        if behind is not None:
+            hint = get_type_hints(getter, names, include_extras=True)["return"]
+            place = [one.name for one in found].index(behind)
+            found.insert(place + 1, _field_of(name, hint, MISSING, nulls=about.nulls))
+    return tuple(_in_order(found))
+
+
+def _in_order(found: list[_Field]) -> list[_Field]:
+    for one in tuple(found):
+        if one.behind is not None:
+            found.remove(one)
+            found.insert([other.name for other in found].index(one.behind) + 1, one)
+    return found
+
+
+def _evaluated(hint: Any, names: dict[str, Any]) -> Any:
+    return eval(hint, names) if isinstance(hint, str) else hint
+
+
+def _field_of(name: str, hint: Any, default: Any, *, nulls: bool) -> _Field:
+    """How a field is written. hint: its type, evaluated. nulls: whether JSON may have null in any case."""
+    kind, marks = _split(hint)
+    named = {type(mark): mark for mark in marks}
+    key = named[Key].name if Key in named else name
+    entries = _entries(key, kind, named)
+    if Nulls in named:
+        part = _not_none(kind)
+        entries = (_Entry(key, wire_type(part), lambda value: wire_type(part)() if value is None else wire(value)),)
+        default = wire_type(part)
+    if Optional in named:
+        (entry,) = entries
+        write = entry.value
+        entries = (_Entry(key, entry.type | UnsetType, lambda value: UNSET if value is None else write(value)),)
+    if Unknown in named:
+        default = named[Unknown].value
+    elif nulls:
+        entries = tuple(replace(entry, type=_or_null(entry.type, True)) for entry in entries)
+        default = None
+    return _Field(name, entries, default, named[After].field if After in named else None)
+
+
+def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
+    nullable = _is_nullable(kind)
+    if Both in marks:
+        both: Both = marks[Both]
+        return (
+            _Entry(_in_seconds(key), _or_null(float, nullable), _seconds),
+            _Entry(key, _or_null(_bounded(int, both.least), nullable), _same, both.ns),
+        )
+    if Seconds in marks:
+        return (_Entry(_in_seconds(key), _or_null(_bounded(float, marks[Seconds].least), nullable), _seconds),)
+    if InstantText in marks:
+        return (_Entry(key.removesuffix("_ns"), _or_null(InstantWire, nullable), _instant),)
+    if Each in marks:
+        each: Each = marks[Each]
+        part: Any = wire_type(each.kind)
+        return (_Entry(key, Sequence[part], lambda values: [wire(each.made(one)) for one in values]),)
+    if Through in marks:
+        through: Through = marks[Through]
+        made = through.made
+        return (
+            _Entry(
+                key,
+                _or_null(wire_type(through.kind), nullable),
+                lambda value: None if value is None else wire(made(value)),
+            ),
+        )
+    table = next((mark for mark in marks.values() if isinstance(mark, Table)), None)
+    if table is not None:
+        rows = Sequence[Annotated[Row, Meta(extra_json_schema=table.schema())]]
+        return (_Entry(key, rows, lambda value: _rows(table, value)),)
+    if OneOf in marks:
+        choices = {"enum": [*marks[OneOf].choices]}
+        return (_Entry(key, Annotated[str, Meta(extra_json_schema=choices)], wire),)
+    if Whole in marks:
+        return (_Entry(key, _or_null(_type(kind, marks), True), _whole),)
+    return (_Entry(key, _type(kind, marks), wire),)
+
+
+def _rows(table: Table, value: Any) -> Any:
+    """Rows as JSON has them, of a table that is filled or of results."""
+    if isinstance(value, FilledTable):
+        return value.json()
+    return table.of_rows(value).json() if value else ()
+
+
+def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A type, and what is said of it."""
+    if get_origin(hint) is Annotated:
+        kind, marks = _split(get_args(hint)[0])
+        return kind, (*marks, *get_args(hint)[1:])
+    if get_origin(hint) in (Union, UnionType) and _is_nullable(hint):
+        kind, marks = _split(_not_none(hint))  # `Amount | None`
+        return Union[kind, None], marks  # noqa: UP007 - of types that are known only now
+    return hint, ()
+
+
+def _type(kind: Any, marks: Mapping[type, Any] = {}) -> Any:
+    """A type as msgspec has it."""
+    if _is_nullable(kind):
+        return _or_null(_type(_not_none(kind), marks), True)
+    if Meta in marks:
+        return Annotated[_type(kind), marks[Meta]]
+    if Pattern in marks:
+        return Annotated[kind, Meta(pattern=marks[Pattern].pattern)]
+    if Least in marks:
+        return _bounded(kind, marks[Least].value)
+    if is_dataclass(kind) and hasattr(kind, "__written__"):
+        return wire_type(kind)  # type: ignore[arg-type]
+    inner = get_args(kind)
+    if get_origin(kind) is dict:
+        return dict[inner[0], _type(inner[1])]  # type: ignore[misc, valid-type]
+    if get_origin(kind) in (Sequence, tuple, list) and inner and get_origin(kind) is not Annotated:
+        if get_origin(kind) is tuple and inner[-1] is not Ellipsis:
+            return kind
+        part, marked = _split(inner[0])
+        named = {type(mark): mark for mark in marked}
+        entry = _entries("", part, named)[0]
+        return Sequence[entry.type]  # type: ignore[name-defined]
+    return kind
+
+
+def _without_unset(kind: Any) -> Any:
+    return kind if UnsetType not in get_args(kind) else None
+
+
+def _is_nullable(kind: Any) -> bool:
+    return NoneType in get_args(kind)
+
+
+def _not_none(kind: Any) -> Any:
+    return Union[tuple(one for one in get_args(kind) if one is not NoneType)]  # noqa: UP007
+
+
+def _or_null(kind: Any, nullable: bool) -> Any:
+    return Union[kind, None] if nullable else kind  # noqa: UP007
+
+
+def _bounded(kind: Any, least: int | None) -> Any:
+    return kind if least is None else Annotated[kind, Meta(ge=least)]
+
+
+def _in_seconds(key: str) -> str:
+    """`lost_ns` as `lost_seconds`, `ns` as `seconds`."""
+    return key.removesuffix("ns") + "seconds"
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _seconds(value: int | None) -> float | None:
+    return None if value is None else value / 1e9
+
+
+def _instant(value: int | None) -> str | None:
+    return None if value is None else iso(value)
+
+
+def _whole(value: float | None) -> float | int | None:
+    """An int where the number is whole: counts of steps are, but for shares."""
+    if value is None or finite(value) is None:
+        return None
+    return int(value) if value == int(value) else float(value)
+
+
+def _field_strings(kind: type) -> dict[str, str]:
+    """Each field and property of the class with the string that describes it."""
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("goodput_cli."):
+            (definition,) = ast.parse(dedent(inspect.getsource(base))).body
+            assert isinstance(definition, ast.ClassDef)
+            found.update(_strings_of(definition))
+    return found
+
+
+def _strings_of(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for one, below in zip(definition.body, [*definition.body[1:], None], strict=True):
+        if isinstance(one, ast.FunctionDef):
+            yield one.name, " ".join((ast.get_docstring(one) or "").split())
+        elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
+            yield one.target.id, " ".join(ast.literal_eval(below.value).split())

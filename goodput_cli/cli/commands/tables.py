@@ -1,0 +1,211 @@
+"""The commands that show one job in rows: rolling, timeline, disruptions and steps."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from goodput_cli.cli.group import complete_category
+from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_options, window_options
+from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.errors import UsageError
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.disruptions.sheet import By
+    from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.timeline.around import Around
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput rolling run.jsonl
+      goodput rolling run.jsonl --window 1h --window 4h --every 10m
+      goodput rolling logs/ -j llm-7b --from -12h --window 30m -o rolling.csv
+
+    \b
+    Windows end every E, counted from the start of the job (or --from); the last one
+    ends at its end (or --to). A window looks back W from its end, cut only to the
+    job. Where E is W, which is the default, they tile the job and add up to it.""",
+)
+@shared_options()
+@window_options
+def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> int:
+    """Show goodput and badput in windows that move through the job.
+
+    One row per window end; JSON and CSV hold every kind of badput. SOURCE is as for analyze. Without --window, windows
+    are a round tenth of the job.
+    """
+    session = open_sheet_session(line)
+    analysis = session.analyze(window=window or ("auto",), every=every)
+    from goodput_cli.analysis.rolling import rolling_sheet
+
+    return session.finish(rolling_sheet(analysis), analysis.diagnostics)
+
+
+_MARGIN_NS = 600 * 10**9
+
+
+def _around(text: str) -> object:
+    from goodput_cli.analysis.timeline.around import parse_around
+
+    return parse_around(text)
+
+
+def _category(text: str) -> str:
+    from goodput_cli.analysis.timeline.rows import check_category
+
+    return check_category(text)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput timeline run.jsonl
+      goodput timeline run.jsonl --from -2h --min-duration 30s
+      goodput timeline run.jsonl --around disruption:3 --events
+      goodput timeline run.jsonl --around step:1503 --events --margin 2m
+      goodput timeline run.jsonl --category step_stall --category custom:EVAL_STEP
+      goodput timeline run.jsonl --format json | jq '.segments[0]'
+
+    \b
+    Tables show a run of alike steps as one row; JSON and CSV hold every segment.
+    Disruptions are numbered from 1 in time order.""",
+)
+@shared_options()
+@option(
+    "When",
+    "--around",
+    metavar="TIME|disruption:N|step:N",
+    type=Checked("around", _around),
+    help="Show a neighbourhood.",
+)
+@option("When", "--margin", metavar="DURATION", type=LENGTH, help="How far around, on either side.  [default: 10m]")
+@option("Which", "--min-duration", metavar="DURATION", type=LENGTH, help="Only what lasts at least that long.")
+@option(
+    "Which",
+    "--category",
+    metavar="NAME",
+    multiple=True,
+    type=Checked("name", _category),
+    shell_complete=complete_category,
+    help="Only these categories.",
+)
+@option("Which", "--events", is_flag=True, help="Show the events of the log between the segments.")
+def timeline(
+    line: CommandLine,
+    around: Around | None,
+    margin: int | None,
+    min_duration: int | None,
+    category: tuple[str, ...],
+    events: bool,
+) -> int:
+    """Show what the job did when, and the lines that prove it.
+
+    Every segment with its attempt and steps. SOURCE is as for analyze. A run of alike steps counts as one for
+    --min-duration.
+    """
+    if around is not None and (line.library.get("start") or line.library.get("end")):
+        raise UsageError("--around names a window of its own; leave out --from and --to")
+    if margin is not None and around is None:
+        raise UsageError("--margin belongs to --around")
+    session = open_sheet_session(line)
+    analysis = session.analyze()
+    from goodput_cli.analysis.timeline.around import neighbourhood
+    from goodput_cli.analysis.timeline.rows import choose_segments, event_rows
+    from goodput_cli.analysis.timeline.sheet import timeline_sheet
+
+    window = (analysis.window.start_ns, analysis.window.end_ns)
+    if around is not None:
+        zone = line.library["timezone"]
+        window = neighbourhood(analysis.timeline, around, margin or _MARGIN_NS, zone, time.time_ns())
+    rows = choose_segments(analysis.timeline, window, min_duration or 0, category)
+    shown = event_rows(analysis.timeline, *window) if events else None
+    sheet = timeline_sheet(analysis, rows, window, shown, filtered=bool(category or min_duration))
+    return session.finish(sheet, analysis.diagnostics)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput disruptions run.jsonl
+      goodput disruptions run.jsonl --from -1d --accelerators 256 --price-per-hour 2.50
+      goodput disruptions logs/ -j llm-7b --format json | jq '.reliability.mtbf_seconds'
+      goodput disruptions run.jsonl -o disruptions.csv
+      goodput disruptions logs/ --by cause
+
+    \b
+    A disruption belongs to the window in which the attempt's last sign of life lies;
+    its amounts are always whole. Its cost is lost training, downtime and starting
+    again, without the time in the queue. Every row cites the log lines that show it.""",
+)
+@shared_options()
+@option(
+    "What",
+    "--by",
+    type=click.Choice(["cause", "group", "host"]),
+    help="Add them up: by why they died, by the group of that, or by where.",
+)
+@cost_options
+def disruptions(line: CommandLine, price: Price | None, by: By | None) -> int:
+    """List every disruption: what it lost, and the proof.
+
+    Above the list: MTBF with its 95 % interval, mean downtime, ETTR. SOURCE is as for analyze.
+    """
+    session = open_sheet_session(line)
+    analysis = session.analyze()
+    if by is not None:
+        from goodput_cli.analysis.disruptions.sheet import by_sheet
+
+        return session.finish(by_sheet(analysis, by), analysis.diagnostics)
+    from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
+
+    return session.finish(disruptions_sheet(analysis, price), analysis.diagnostics)
+
+
+@click.command(
+    cls=GroupedCommand,
+    epilog="""\b
+    Examples:
+      goodput steps run.jsonl
+      goodput steps run.jsonl --from -6h --slowest 25
+      goodput steps logs/ -j llm-7b --format json | jq '.slow_regimes'
+      goodput steps run.jsonl -o slowest.csv
+
+    \b
+    A step time lies between two recorded steps of one attempt. The ideal step time is
+    the mean of those up to median + 3 x MAD. A slow regime is a stretch in which the
+    level of the step time moved up by more than 5 % and stayed, 24 steps at least;
+    single slow steps and short bursts make none. Of 24 slowdowns by 10 % over 600
+    steps all are found at 5 % of noise, 19 where that noise drifts; of 1200 series
+    without any, none is said to have one. p99 is of all steps, also of those that
+    hold a start-up, a save or an evaluation; the slowest say so.""",
+)
+@shared_options()
+@option(
+    "Which",
+    "--slowest",
+    metavar="N",
+    type=click.IntRange(min=0, max=1_000_000),
+    default=10,
+    show_default=True,
+    help="How many of the slowest steps to list.",
+)
+def steps(line: CommandLine, slowest: int) -> int:
+    """Show step times: statistics, slowest steps, slow regimes.
+
+    SOURCE is as for analyze. Logs that record only checkpoints have no step times: exit code 4.
+    """
+    session = open_sheet_session(line)
+    analysis = session.analyze()
+    from goodput_cli.analysis.steps.sheet import steps_sheet
+    from goodput_cli.analysis.steps.statistics import step_report
+
+    report = step_report(analysis, slowest)
+    return session.finish(steps_sheet(analysis, report), analysis.diagnostics)

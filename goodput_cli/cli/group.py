@@ -1,0 +1,187 @@
+"""The commands, each imported when it is asked for; what shells complete, and what is said of an unknown name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from textwrap import fill
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from goodput_cli.vocabulary.likely import did_you_mean
+
+_WIDTH = 79
+FORMATS = "formats"
+"""What lists the programs whose logs are read."""
+
+
+def explain(name: str) -> str | None:
+    """Some paragraphs on a name; None where it is the name of nothing."""
+    if name.strip().lower() == FORMATS:
+        from goodput_cli.vocabulary.programs import program_lines
+
+        return "\n".join(program_lines())
+    lines = list(_paragraphs(name.strip().lower()))
+    if not lines:
+        return None
+    return "\n".join(fill(line, _WIDTH, subsequent_indent="  ", break_long_words=False) for line in lines)
+
+
+def suggestion(name: str, commands: Iterable[str] = ()) -> str:
+    """What may have been meant, as a question; empty where nothing is like it. commands: those there are."""
+    from goodput_cli.analysis.insights.kinds import BY_CODE
+    from goodput_cli.diagnostics.codes import CODES
+    from goodput_cli.vocabulary.categories import NAMES
+
+    return did_you_mean(name, (*commands, FORMATS, *CODES, *BY_CODE, *NAMES))
+
+
+def _paragraphs(name: str) -> Iterator[str]:
+    from goodput_cli.analysis.insights.kinds import BY_CODE
+    from goodput_cli.diagnostics.codes import CODES
+    from goodput_cli.vocabulary.categories import category_named
+
+    if name in CODES:
+        code = CODES[name]
+        yield f"{name} ({code.severity}{f', {code.mild} in mild cases' if code.mild else ''}): {code.meaning}"
+        yield f"Effect: {code.effect}"
+        yield f"Do: {' '.join(code.advices)}"
+    if name in BY_CODE:
+        kind = BY_CODE[name]
+        yield f"insight {name}, {kind.title}: {kind.meaning}"
+        yield f"Least: {kind.least_percent:g} % of the window; from: {kind.origin}."
+        yield f"Do: {kind.advice}. `goodput {kind.command}` shows more; --fail-if 'insight:{name}>10m' is a gate."
+    named = category_named(name)
+    if named is not None:
+        category, _ = named
+        yield f"category {category.id}: {category.row.meaning}."
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A command in another module.
+
+    module: holds it as a `click.Command` of the command's name (`-` as `_`). summary: the first line of its help.
+    """
+
+    module: str
+    summary: str
+
+    def load(self, name: str) -> click.Command:
+        """The command itself, imported now."""
+        command = getattr(import_module(self.module), name.replace("-", "_"))
+        assert isinstance(command, click.Command)
+        return command
+
+
+HELP = "help"
+_LOG = re.compile(r"-|.*://.*|.*[*?].*|.*\.(jsonl?|ndjson|log|out|err|txt|gz|zst)", re.DOTALL)
+"""Names that are no command's: standard input, addresses, globs, and the usual endings of logs."""
+
+
+def _is_log(name: str) -> bool:
+    return _LOG.fullmatch(name) is not None or os.path.exists(name)
+
+
+class LazyGroup(click.Group):
+    """A group that knows where its commands live.
+
+    elsewhere: the commands by name, in the order in which people are shown them. Lists of them (`--help`, completion,
+    what somebody may have meant) are made of the summaries. default: the command that is meant where a log stands in
+    the place of a command.
+    """
+
+    def __init__(
+        self, *args: object, elsewhere: Mapping[str, Elsewhere], default: str | None = None, **kwargs: object
+    ) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._elsewhere = dict(elsewhere)
+        self.default = default
+        for name, command in elsewhere.items():
+            self.add_command(click.Command(name, help=command.summary))
+
+    def commands_with(self, option: str) -> list[str]:
+        """The commands that have an option, all of them imported."""
+        commands = {name: one.load(name) for name, one in self._elsewhere.items()}
+        return [name for name, one in commands.items() if any(option in param.opts for param in one.params)]
+
+    def _command_to_explain(self, ctx: click.Context, names: list[str]) -> list[str]:
+        """The command whose help is wanted; other help is shown here, and that is all."""
+        if names and names[0] in self.commands:
+            return [names[0], "--help"]
+        text = explain(names[0]) if names else ctx.get_help()
+        if not text and names:
+            topics = (
+                "commands, diagnostics, insights, categories and `formats` have some: `goodput help` lists the commands"
+            )
+            ctx.fail(f"there is no help on {names[0]!r}; {suggestion(names[0], self.commands) or topics}")
+        if text:
+            click.echo(text, color=ctx.color)
+            ctx.exit()
+        return [names[0]]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Options of the command that is meant may stand before the log: `goodput --fail-under 80 run.jsonl`."""
+        own = {name for param in self.get_params(ctx) for name in param.opts}
+        first = args[0].partition("=")[0] if args else ""
+        if self.default is not None and first.startswith("-") and first not in {"-", "--", *own}:
+            rest = args[1:]
+            if not any(one in self.commands for one in rest) and any(map(_is_log, rest)):
+                args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called, imported now. `help` stands for `--help`, and a log alone is analysed."""
+        if args[0] == HELP:
+            args = self._command_to_explain(ctx, args[1:])
+        elif self.default is not None and args[0] not in self.commands and _is_log(args[0]):
+            args = [self.default, *args]
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in self._elsewhere:
+            command = self._elsewhere[name].load(name)
+        return name, command, rest
+
+
+class FileName(click.ParamType[Any]):
+    """A name that the shell completes as that of a file. It may be a glob or an address as well, so nothing is checked.
+
+    Not `click.Path`: a repeated option's environment variable holds several names with `;` between them, as those of
+    other options do.
+    """
+
+    name = "text"
+    envvar_list_splitter = ";"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
+
+def complete_format(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The formats that can be written, those of plug-ins among them."""
+    from goodput_cli.report.base import format_names
+
+    return _beginning_with(incomplete, format_names())
+
+
+def complete_category(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The categories. `custom:LABEL` is left out: nobody knows the labels before a log is read."""
+    from goodput_cli.vocabulary.categories import CATEGORIES
+
+    return _beginning_with(incomplete, CATEGORIES)
+
+
+def _beginning_with(incomplete: str, names: Iterable[str]) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(incomplete.lower())]

@@ -1,0 +1,70 @@
+"""`goodput_cli.reconcile(...)`: our account of a job beside that of the system its log was written for.
+
+For recorder logs that is the reference library, ml-goodput-measurement, which is run on the same events. For
+checkpoint logs it is the resiliency calculator, whose documented formula is worked out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Unpack
+
+from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS
+from goodput_cli.accounting.columns import rows_of
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.api.analyze import analyze
+from goodput_cli.api.options import JOB, Source, takes
+from goodput_cli.compat.checkpoints import CheckpointReconciliation, reconcile_checkpoints
+from goodput_cli.compat.library import ask_library, require_library
+from goodput_cli.compat.reconcile import Reconciliation, events_seen
+from goodput_cli.compat.reconcile import reconcile as reconcile_log
+from goodput_cli.errors import NotEnoughData
+from goodput_cli.events.schema import REFERENCE_LIBRARY
+
+if TYPE_CHECKING:
+    from goodput_cli.api.keywords import JobOptions
+
+SLOW_EVENTS = 20_000
+"""From how many events on the reference library takes so long that people should be told: it looks at every custom
+event for every step."""
+
+
+@takes(JOB)
+def reconcile(
+    sources: Source | Sequence[Source], *, timeout: float = 600.0, **options: Unpack[JobOptions]
+) -> Reconciliation | CheckpointReconciliation:
+    """Analyse a job, and set both accounts of it side by side with the rules that explain each difference.
+
+    timeout: seconds that the reference library may take. The others are those of `goodput_cli.analyze`, and so are the
+    errors. UsageError also where the reference library is needed and not installed, GoodputError when the time is
+    over. What the library itself refuses is part of the answer.
+    """
+    return reconcile_job(analyze(sources, **options), timeout)
+
+
+def is_checkpoint_log(analysis: Analysis) -> bool:
+    """Whether the resiliency calculator stands on the other side.
+
+    NotEnoughData where neither system could account for the job: a log of nothing but saves and restores.
+    """
+    systems = {one.other_system for one in analysis.job.log_formats}
+    if analysis.timeline.attempts.step_log or REFERENCE_LIBRARY in systems:
+        return False
+    if not rows_of(analysis.table.kind, PROGRESS_KINDS).size and not analysis.reference.job_started_count:
+        raise NotEnoughData(
+            "the log holds neither steps nor starts: there is no other system that could account for it"
+        )
+    return True
+
+
+def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:
+    """Both accounts of a job, and the rules that explain each difference.
+
+    timeout: seconds that the reference library may take. Raises UsageError where it is needed and not installed,
+    GoodputError when the time is over. What the library itself refuses is part of the answer.
+    """
+    if is_checkpoint_log(analysis):
+        return reconcile_checkpoints(analysis)
+    require_library()
+    timeline = analysis.timeline
+    return reconcile_log(analysis, ask_library(events_seen(timeline), analysis.job.name, timeline.end, timeout))

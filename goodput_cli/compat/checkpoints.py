@@ -1,0 +1,223 @@
+"""A checkpoint log's account beside that of the resiliency calculator, whose formula is that of its documentation:
+
+effective computation time = (highest step saved - lowest step loaded) x reference step time, goodput = effective
+computation time / time from the first to the last event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.compat.rules import CALCULATOR, CALCULATOR_RULES
+from goodput_cli.events.schema import Kind
+from goodput_cli.vocabulary.text import duration, exact, number, percent
+
+Unit = Literal["count", "seconds", "percent"]
+_OWN_EVENT = 1
+"""The calculator counts one event of its own: 27 for the documented run of 26 lines."""
+
+
+@dataclass(frozen=True)
+class CheckpointRow:
+    """One row of the calculator's table."""
+
+    name: str
+    """The calculator's name of the row."""
+    unit: Unit
+    """Unit of every amount of the row."""
+    here: float | None
+    """Our amount; None where the log has no such thing."""
+    there: float | None
+    """The calculator's amount; None where the log has no such thing."""
+    why: tuple[tuple[str, float], ...] = ()
+    """The rules that make the difference, each with its amount; what they leave over is not explained."""
+
+    @property
+    def difference(self) -> float | None:
+        """Theirs less ours."""
+        return None if self.here is None or self.there is None else self.there - self.here
+
+    @property
+    def not_explained(self) -> float | None:
+        """What the rules leave over."""
+        return None if self.difference is None else self.difference - sum(amount for _, amount in self.why)
+
+
+@dataclass(frozen=True)
+class CheckpointReconciliation:
+    """The calculator's table beside ours."""
+
+    rows: tuple[CheckpointRow, ...]
+    """The calculator's rows, in its order."""
+    reference_seconds: float | None
+    """The reference step time of both sides; None where there is none."""
+    auto: bool
+    """Whether the log itself gave it."""
+
+
+def reconcile_checkpoints(analysis: Analysis) -> CheckpointReconciliation:
+    """The calculator's table by its documented formula, beside ours."""
+    reference = analysis.reference
+    timeline = analysis.timeline
+    starts = int(np.count_nonzero(timeline.table.kind == Kind.START))
+    events = reference.total_events
+    rows = [
+        _row("total_events", "count", events, events + _OWN_EVENT, (("own_event", _OWN_EVENT),)),
+        _row(
+            "job_started_count",
+            "count",
+            reference.job_started_count,
+            starts,
+            (("ranks_start_once", starts - reference.job_started_count),),
+        ),
+        _row("checkpoints_loaded", "count", reference.checkpoints_loaded, reference.checkpoints_loaded),
+        _row("checkpoints_saved", "count", reference.checkpoints_saved, reference.checkpoints_saved),
+        _row("min_loaded_step", "count", reference.min_loaded_step, reference.min_loaded_step),
+        _row("max_saved_step", "count", reference.max_saved_step, reference.max_saved_step),
+        _row("step_difference", "count", reference.step_difference, reference.step_difference),
+        *_amounts(analysis),
+    ]
+    seconds = reference.step_time_seconds
+    return CheckpointReconciliation(tuple(rows), seconds, reference.origin == "auto")
+
+
+def _row(
+    name: str, unit: Unit, here: float | None, there: float | None, why: tuple[tuple[str, float], ...] = ()
+) -> CheckpointRow:
+    return CheckpointRow(name, unit, here, there, tuple((rule, amount) for rule, amount in why if amount))
+
+
+def _amounts(analysis: Analysis) -> list[CheckpointRow]:
+    """Steps, effective computation time, total runtime and goodput, as far as the log has them."""
+    timeline, reference, window = analysis.timeline, analysis.reference, analysis.window
+    table = timeline.table
+    first, last = int(table.time.min()), int(table.end.max())
+    total = (last - first) / 1e9
+    counted = window.counted_ns / 1e9
+    runtime = _row(
+        "total_runtime",
+        "seconds",
+        counted,
+        total,
+        (
+            ("before_the_job", (window.start_ns - first) / 1e9),
+            ("after_the_last_event", (last - window.end_ns) / 1e9),
+            ("excluded", window.excluded_ns / 1e9),
+        ),
+    )
+    lowest, highest = reference.min_loaded_step, reference.max_saved_step
+    if lowest is None or highest is None or reference.step_time_seconds is None:
+        return [runtime]
+    between, outside = _kept(analysis, lowest, highest)
+    steps = ("counted_but_not_kept", float(highest - lowest) - between), ("kept_but_not_counted", -outside)
+    unit = reference.step_time_seconds
+    effective_here, effective_there = analysis.goodput.seconds, (highest - lowest) * unit
+    per_cent_of_runtime = 100 * effective_there / total - 100 * effective_there / counted if total else 0.0
+    moved = tuple((rule, amount * unit) for rule, amount in steps)
+    return [
+        _row("kept_steps", "count", between + outside, float(highest - lowest), steps),
+        runtime,
+        _row("effective_computation_time", "seconds", effective_here, effective_there, moved),
+        _row(
+            "goodput_percentage",
+            "percent",
+            analysis.goodput.percent,
+            100 * effective_there / total if total else None,
+            (*((rule, 100 * amount / counted) for rule, amount in moved), ("other_runtime", per_cent_of_runtime)),
+        ),
+    ]
+
+
+def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
+    """Kept steps among lowest <= step < highest, and all others. A span counts by how much of it lies between."""
+    kept_training = analysis.timeline.kept_training
+    rows = np.flatnonzero(kept_training.kept_steps.some)
+    first, kept, steps = (
+        kept_training.spans.first[rows],
+        kept_training.kept_steps[rows],
+        kept_training.counted_steps[rows],
+    )
+    between = np.clip(np.minimum(first + kept, highest) - np.maximum(first, lowest), 0, None)
+    return float(np.sum(steps * between / kept)), float(np.sum(steps * (1 - between / kept)))
+
+
+_TITLES = {
+    "total_events": "Total Events",
+    "job_started_count": "Job Started Count",
+    "checkpoints_loaded": "Checkpoints Loaded",
+    "checkpoints_saved": "Checkpoints Saved",
+    "min_loaded_step": "Min Loaded Step",
+    "max_saved_step": "Max Saved Step",
+    "step_difference": "Step Difference",
+    "kept_steps": "Steps counted",
+    "total_runtime": "Total Runtime",
+    "effective_computation_time": "Effective Computation Time",
+    "goodput_percentage": "Goodput Percentage",
+}
+
+
+def reconcile_checkpoints_sheet(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Sheet:
+    """The calculator's table, both sides."""
+    return Sheet(
+        title=f"Goodput of {analysis.job.name}: here and by the {CALCULATOR}",
+        summary=tuple(_summary(reconciliation)),
+        columns=(
+            Column("row", "text", title="metric"),
+            Column("unit", "text", Audience.TABLES),
+            Column("here", "number"),
+            Column("calculator", "number"),
+            Column("difference", "number"),
+            Column("not_explained", "number", Audience.TABLES),
+        ),
+        rows=tuple(_cells(row) for row in reconciliation.rows),
+        grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
+        notes=tuple(_notes(reconciliation)),
+        answer=lambda: _answer(analysis, reconciliation),
+    )
+
+
+def _cells(row: CheckpointRow) -> tuple[Cell, ...]:
+    return (row.name, row.unit, row.here, row.there, row.difference, row.not_explained)
+
+
+def _shown(row: CheckpointRow) -> tuple[Cell, ...]:
+    texts = [_text(row, value) for value in (row.here, row.there, row.difference)]
+    return (_TITLES[row.name], row.unit, *texts, None)
+
+
+def _text(row: CheckpointRow, value: float | None) -> str | None:
+    if value is None:
+        return None
+    if row.unit == "percent":
+        return percent(value)
+    return duration(round(value * 1e9)) if row.unit == "seconds" else number(value)
+
+
+def _summary(reconciliation: CheckpointReconciliation) -> Iterator[str]:
+    yield "the calculator is not run: its table is worked out by its documented formula"
+    if reconciliation.reference_seconds is None:
+        yield "no reference step time: the calculator has no answer without one"
+    else:
+        origin = "taken from the log itself; the calculator wants it given" if reconciliation.auto else "given"
+        yield f"reference step time {exact(reconciliation.reference_seconds)} s on both sides ({origin})"
+
+
+def _notes(reconciliation: CheckpointReconciliation) -> Iterator[str]:
+    for row in reconciliation.rows:
+        for rule, amount in row.why:
+            yield f"{_TITLES[row.name]}: {_text(row, amount)}: {CALCULATOR_RULES[rule]}"
+    for row in reconciliation.rows:
+        if row.not_explained is not None and abs(row.not_explained) > 1e-6:
+            yield f"{_TITLES[row.name]}: NOT EXPLAINED: {_text(row, row.not_explained)}"
+
+
+def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> object:
+    from goodput_cli.compat.answer import reconcile_checkpoints_answer  # msgspec: only for JSON
+
+    return reconcile_checkpoints_answer(analysis, reconciliation)

@@ -1,0 +1,43 @@
+"""What the drop-ins use of the recorder: it is `goodput_cli.record` here and `goodput_record` in the small wheel, which
+ships this folder too, as `goodput_record.drop_in`."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING or __name__.startswith("goodput_cli."):
+    from goodput_cli.record.clock import Clock, Heartbeat, microseconds
+    from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, stamp
+    from goodput_cli.record.names import TO_INSTALL, default_folder, in_path, variable
+    from goodput_cli.record.sinks.google import WRITER, known_project
+    from goodput_cli.record.sinks.targets import check, split
+    from goodput_cli.record.writer import Writer, path_of, print_to_stderr
+else:
+    from ..clock import Clock, Heartbeat, microseconds
+    from ..lines import LOADING, PHASE, SPARE, STEP, VITAL, stamp
+    from ..names import TO_INSTALL, default_folder, in_path, variable
+    from ..sinks.google import WRITER, known_project
+    from ..sinks.targets import check, split
+    from ..writer import Writer, path_of, print_to_stderr
+
+__all__ = [
+    "LOADING",
+    "PHASE",
+    "SPARE",
+    "STEP",
+    "TO_INSTALL",
+    "VITAL",
+    "WRITER",
+    "Clock",
+    "Heartbeat",
+    "Writer",
+    "check",
+    "default_folder",
+    "in_path",
+    "known_project",
+    "microseconds",
+    "path_of",
+    "print_to_stderr",
+    "split",
+    "stamp",
+    "variable",
+]

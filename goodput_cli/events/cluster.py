@@ -1,0 +1,192 @@
+"""What a cluster keeps beside a job, as JSON: events and pods of Kubernetes, and the `error.json` of torchrun's agents.
+
+`kubectl get events -o json`, `kubectl get pods -o json`, either of them watched, and the same in entries of Cloud
+Logging. They make observations, and no event.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.text.blocks import exception_in, raised
+from goodput_cli.events.text.causes import CauseRows, by_exit
+from goodput_cli.events.text.observer import Sighting
+from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated
+from goodput_cli.events.values import number
+from goodput_cli.vocabulary.causes import Role
+from goodput_cli.vocabulary.secrets import quoted
+
+_KINDS = ("Event", "Pod", "List", "EventList", "PodList")
+_PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
+_REASONS: Mapping[str, tuple[str, Role]] = {
+    "Evicted": ("evicted", "root"),
+    "Preempted": ("preempted", "root"),
+    "NodeNotReady": ("node_failure", "root"),
+    "NodeLost": ("node_failure", "root"),
+    "NodeShutdown": ("node_failure", "root"),
+    "OOMKilling": ("host_oom", "root"),
+    "OOMKilled": ("host_oom", "root"),
+    "DeadlineExceeded": ("time_limit", "root"),
+    "FailedMount": ("environment", "root"),
+    "ErrImagePull": ("environment", "root"),
+    "ImagePullBackOff": ("environment", "root"),
+    "PreemptionByScheduler": ("preempted", "root"),
+    "TerminationByKubelet": ("evicted", "root"),
+    "DeletionByTaintManager": ("evicted", "root"),
+    "EvictionByEvictionAPI": ("evicted", "root"),
+    "DeletionByPodGC": ("node_failure", "root"),
+}
+"""Reasons of events, of pods, of containers and of their conditions."""
+_ON_NODE = re.compile(r"on node (?P<host>[\w.-]+)")
+_INDEX = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
+_JOBS = ("jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name")
+_PULL = re.compile(r"pulling image|pull image")
+
+
+def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
+    """Whether a record is one of Kubernetes, or an agent's file of an exception."""
+    if "kind" in keys and not _PARTS.isdisjoint(keys):
+        return record.get("kind") in _KINDS
+    message = record.get("message")
+    return keys <= {"message", "timestamp"} and isinstance(message, Mapping) and "message" in message
+
+
+def observe(records: Records, output: Output, rows: CauseRows) -> None:
+    """Collect what the records say."""
+    seen: list[Sighting] = []
+    for at, record in enumerate(records.records):
+        line = int(records.origin.line[at])
+        seen += _error_file(record, line, rows) if "kind" not in record else _of_kind(record, line)
+    output.texts.add(records.origin.source, TextPart(seen=seen, by_host=True))
+
+
+def all_of_cluster(records: Records) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """bool[n]: which records are such."""
+    return np.array([is_of_cluster(frozenset(one), one) for one in records.records], dtype=np.bool_)
+
+
+def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+    items = record.get("items")
+    if isinstance(items, list):
+        for item in items:
+            if isinstance(item, Mapping):
+                yield from _of_kind(item, line)
+    elif record.get("kind") == "Event" or "involvedObject" in record or "regarding" in record:
+        yield from _event(record, line)
+    elif record.get("kind") == "Pod" or "status" in record:
+        yield from _pod(record, line)
+
+
+def _event(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+    reason, message = str(record.get("reason", "")), str(record.get("message") or record.get("note") or "")
+    about = _mapping(record.get("involvedObject") or record.get("regarding"))
+    said = _REASONS.get(reason)
+    if said is None and reason in ("BackOff", "Failed") and _PULL.search(message):
+        said = ("environment", "root")
+    if reason == "TaintManagerEviction" and message.startswith("Marking for deletion"):
+        said = ("evicted", "root")
+    stamp = next(
+        (at for at in (_time(record.get(key)) for key in ("lastTimestamp", "eventTime", "firstTimestamp")) if at), None
+    )
+    if said is None or about.get("kind") not in ("Pod", "Node", "Job", None):
+        return
+    one = Sighting(*said, quoted(message or reason), "event", "pod", line, "", stamp)
+    one.last_line = line
+    source = _mapping(record.get("source"))
+    on_node = _ON_NODE.search(message)
+    name = str(about.get("name", ""))
+    if about.get("kind") == "Node":
+        one.host, one.speaker = name, "kernel"
+    else:
+        one.identity = name
+        one.host = on_node["host"] if on_node else str(source.get("host") or "")
+    yield one
+
+
+def _pod(record: Mapping[str, Any], line: int) -> Iterator[Sighting]:
+    status, about = _mapping(record.get("status")), _mapping(record.get("metadata"))
+    host = str(_mapping(record.get("spec")).get("nodeName") or "")
+    labels, notes = _mapping(about.get("labels")), _mapping(about.get("annotations"))
+    job = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")
+    index = next((str(one) for one in (labels.get(key) or notes.get(key) for key in _INDEX) if one), "")
+
+    def seen(code: str, role: Role, text: str, stamp: Stamp | None) -> Sighting:
+        one = Sighting(code, role, quoted(text), "pod", "pod", line, "", stamp)
+        one.host, one.identity, one.job, one.last_line = host, str(about.get("name", "")), job, line
+        one.rank = int(index) if index.isdigit() and len(index) < 7 else None
+        return one
+
+    said = _REASONS.get(str(status.get("reason", "")))
+    if said is not None:
+        terminated = [_mapping(_mapping(one.get("state")).get("terminated")) for one in _containers(status)]
+        times = [_time(one.get("finishedAt")) for one in terminated]
+        yield seen(*said, str(status.get("message") or status["reason"]), next((at for at in times if at), None))
+    for condition in status.get("conditions") or ():
+        about_condition = _mapping(condition)
+        said = _REASONS.get(str(about_condition.get("reason", "")))
+        if said is not None and about_condition.get("type") == "DisruptionTarget":
+            when = _time(about_condition.get("lastTransitionTime"))
+            yield seen(*said, str(about_condition.get("message") or about_condition["reason"]), when)
+    for container in _containers(status):
+        for state in ("lastState", "state"):
+            ended = _mapping(_mapping(container.get(state)).get("terminated"))
+            code = number(ended.get("exitCode"))
+            said = _REASONS.get(str(ended.get("reason", ""))) or (by_exit(int(code)) if code else None)
+            if said is not None:
+                text = f"{container.get('name', '')}: {ended.get('reason', '')}, exit code {ended.get('exitCode')}"
+                one = seen(*said, text, _time(ended.get("finishedAt")))
+                one.exit = int(code) if code else None
+                yield one
+            waiting = _mapping(_mapping(container.get(state)).get("waiting"))
+            said = _REASONS.get(str(waiting.get("reason", "")))
+            if said is not None:
+                yield seen(*said, str(waiting.get("message") or waiting["reason"]), None)
+
+
+def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = status.get("containerStatuses")
+    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+
+
+def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterator[Sighting]:
+    """An exception as torchrun's `@record` keeps it: text, stack and time."""
+    message = _mapping(record.get("message"))
+    more = _mapping(message.get("extraInfo"))
+    text = str(message.get("message", ""))
+    stack = str(more.get("py_callstack", ""))
+    last = next((row for row in reversed(stack.split("\n")) if exception_in(row.strip()) and row[:1].strip()), text)
+    named = exception_in(last.strip()) or exception_in(text.strip())
+    found = rows.read(text) or rows.read(last)
+    if found is not None:
+        code, role, before = found.code, found.role, ""
+    elif named is not None and (meaning := raised(*named, [])) is not None:
+        code, role, before = meaning.code, meaning.role, meaning.before_steps
+    else:
+        return
+    seconds = number(more.get("timestamp"))
+    if isinstance(more.get("timestamp"), str) and str(more["timestamp"]).isdigit():
+        seconds = int(str(more["timestamp"]))
+    stamp = Stamp(int(seconds) * 10**9, Zone.EXACT, True) if seconds and 0 < seconds < 9e9 else None
+    one = Sighting(code, role, quoted(text or last), "error.json", "process", line, "", stamp)
+    one.unhandled, one.before_steps, one.last_line = True, before, line
+    one.device = found.fields.get("device", "") if found is not None else ""
+    yield one
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _time(value: object) -> Stamp | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return read_dated(value)
+    except StampError:
+        return None

@@ -1,1 +1,0 @@
-"""Documents of JSON: a record a line, or objects over many lines."""

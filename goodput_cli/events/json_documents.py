@@ -1,0 +1,298 @@
+"""Lines of JSON -> columns and records: lines of a known template as columns, other ordinary lines at once, and
+anything odd line by line.
+
+Every bad line is given with its number and a reason, and costs no other line.
+
+Documents that are not one record a line: a JSON array, or objects printed over many lines.
+
+`gcloud logging read --format=json` prints an array, `jq` prints objects over many lines. Neither is ever held whole.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from goodput_cli.arrays import I64
+from goodput_cli.events.columnar.block import Block
+from goodput_cli.events.columnar.templates import Templates
+from goodput_cli.events.parsed import NOTHING, Parsed
+from goodput_cli.sources.base import RawBatch, Record
+
+NOT_JSON = "not JSON"
+NOT_UTF8 = "not UTF-8"
+NOT_OBJECT = "JSON, but no object"
+SEVERAL = "more than one JSON value on a line"
+CUT_OFF = "cut off before the end of the object"
+TOO_DEEP = "nested too deep"
+
+_TWO_OBJECTS = re.compile(rb"\}[ \t\r]*,[ \t\r]*\{")
+
+
+class BadLineError(Exception):
+    """A line that holds no record; args: the reason."""
+
+
+class JsonLines:
+    """Reads a document with one JSON object a line (see `DocumentReader`)."""
+
+    by_line = True
+
+    def __init__(self, templates: Templates | None = None) -> None:
+        self._templates = templates or Templates()
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """The records of the next lines."""
+        data = batch.data
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n")
+        block = Block(data)
+        columns, rest = self._templates.split(block)
+        parsed = parse_lines(block.text(rest), rest + batch.first_line)
+        return replace(parsed, columns=columns, block=block, first_line=batch.first_line) if columns else parsed
+
+    def finish(self) -> Parsed:
+        """The end of the document: nothing is left over."""
+        return NOTHING
+
+
+def parse_lines(data: bytes, numbers: I64) -> Parsed:
+    """The records of lines with these numbers (int64, one a line)."""
+    records = _all_at_once(data)
+    if records is not None:
+        return Parsed(records, numbers, (), b"null" in data)
+    return _one_by_one(data, numbers)
+
+
+def _all_at_once(data: bytes) -> list[Record] | None:
+    """The records of a block with one object a line; None unless that is certain.
+
+    The lines become the elements of an array. If every element is an object, and nowhere in a line a comma stands
+    between a closing and an opening brace, then only line ends part elements; so as many elements as lines mean that
+    every line is an element of its own.
+    """
+    count = data.count(b"\n")
+    if not (data.startswith(b"{") and data.endswith(b"}\n") and data.count(b"}\n{") == count - 1):
+        return None
+    if _TWO_OBJECTS.search(data):
+        return None
+    try:
+        records: list[Record] = orjson.loads(b"".join((b"[", data[:-1].replace(b"\n", b","), b"]")))
+    except orjson.JSONDecodeError:
+        return None
+    return records if len(records) == count and set(map(type, records)) == {dict} else None
+
+
+def _one_by_one(data: bytes, numbers: I64) -> Parsed:
+    records: list[Record] = []
+    lines: list[int] = []
+    bad: list[tuple[int, str]] = []
+    loads = orjson.loads
+    # What follows the last line end is a line only if there is something in it.
+    for number, line in zip(numbers.tolist(), data.split(b"\n"), strict=False):
+        try:
+            record = loads(line)
+        except orjson.JSONDecodeError:
+            record = None
+        if type(record) is not dict:
+            if not line.strip():
+                continue
+            try:
+                record = parse_odd(line)
+            except BadLineError as why:
+                bad.append((number, why.args[0]))
+                continue
+        records.append(record)
+        lines.append(number)
+    return Parsed(records, np.array(lines, dtype=np.int64), bad, True)
+
+
+def parse(text: bytes) -> Record:
+    """The record of a line. Raises BadLineError if it holds none."""
+    try:
+        record = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return parse_odd(text)
+    return record if type(record) is dict else parse_odd(text)
+
+
+def parse_odd(line: bytes) -> Record:
+    """The record of a line that the fast parser refuses, such as one with NaN, huge integers or lone surrogates.
+
+    Raises BadLineError with the reason if it holds none.
+    """
+    try:
+        text = line.strip().removeprefix(codecs.BOM_UTF8).decode()
+    except UnicodeDecodeError:
+        raise BadLineError(NOT_UTF8) from None
+    try:
+        record = json.loads(text)
+        if not isinstance(record, dict):
+            raise BadLineError(NOT_OBJECT)
+        return _without_surrogates(record) if "\\ud" in text.lower() else record
+    except RecursionError:
+        raise BadLineError(TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise BadLineError(_reason(text, error)) from None
+    except ValueError:  # an integer of thousands of digits
+        raise BadLineError(NOT_JSON) from None
+
+
+def _reason(text: str, error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Extra data"):
+        return SEVERAL if text.startswith("{") else NOT_JSON
+    return CUT_OFF if text.startswith("{") and not text.endswith("}") else NOT_JSON
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Halves of a surrogate pair stand for no character and cannot be printed: each becomes U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    return value
+
+
+MAX_OPEN_BYTES = 1 << 26
+"""An object that is still open after so many bytes was never closed."""
+
+_TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}\n]')
+"""A JSON string holds no line end: one that is not closed before it ends there, so that no text is read twice."""
+_EMPTY = rb"(?:\[\s*\]\s*)"
+_ARRAY = re.compile(rb"\s*(?:%b*\[\s*(?:\{|\Z)|%b+\Z)" % (_EMPTY, _EMPTY))
+"""What an array of objects begins with. A line `[]` before lines of objects is none: it holds nothing, and says so."""
+_BARE_BRACE = re.compile(rb"\s*\{[ \t\r]*\n")
+_BETWEEN = b" \t\r\n,[]"
+_ANY_INDENT = rb"[ \t]{0,2}"
+
+
+class Text(NamedTuple):
+    """What should be one object, the line where it begins, and a pattern of the indentation of its like."""
+
+    line: int
+    data: bytes
+    indent: bytes
+
+
+class JsonObjects:
+    """Cuts a text into its outermost objects, wherever lines end (see `DocumentReader`)."""
+
+    by_line = False
+
+    @staticmethod
+    def begins(head: bytes) -> bool:
+        """Whether a document that begins like this is one."""
+        return bool(_ARRAY.match(head) or _BARE_BRACE.match(head))
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._line = 1
+        self._start_line = 1
+        self._open: list[bytes] = []  # the text of the open object in earlier batches
+        self._open_bytes = 0
+        self._indent = _ANY_INDENT
+        self._array = False  # inside the brackets of an array
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """The objects that end in the next lines."""
+        return _parse_all(self._cut(batch.data))
+
+    def finish(self) -> Parsed:
+        """The end of the document: an object or array that is still open was cut off."""
+        if self._open:
+            return _parse_all(iter([self._take_open()]))
+        bad = [(self._line, CUT_OFF)] if self._array else []
+        return Parsed((), np.empty(0, dtype=np.int64), bad)
+
+    def _cut(self, data: bytes) -> Iterator[Text]:
+        """The text of each outermost object, and of whatever else stands between them."""
+        start = 0  # of the open object, or of what stands between objects
+        start_line = self._line
+        for token in _TOKEN.finditer(data):
+            at = token.start()
+            mark = data[at : at + 1]
+            if mark == b"\n":
+                self._line += 1
+            elif mark == b"{":
+                if self._depth == 0:
+                    yield from self._between(start_line, data[start:at])
+                    start, self._start_line = at, self._line
+                    self._indent = _indent_at(data, at)
+                self._depth += 1
+            elif mark == b"}" and self._depth:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._keep(data[start : at + 1])
+                    yield self._take_open()
+                    start, start_line = at + 1, self._line
+        if self._depth == 0:
+            yield from self._between(start_line, data[start:])
+            return
+        self._keep(data[start:])
+        if self._open_bytes > MAX_OPEN_BYTES:
+            yield self._take_open()
+
+    def _keep(self, text: bytes) -> None:
+        self._open.append(text)
+        self._open_bytes += len(text)
+
+    def _take_open(self) -> Text:
+        text = b"".join(self._open)
+        self._open.clear()
+        self._open_bytes = self._depth = 0
+        return Text(self._start_line, text, self._indent)
+
+    def _between(self, line: int, text: bytes) -> Iterator[Text]:
+        opened, closed = text.rfind(b"["), text.rfind(b"]")
+        if opened != closed:
+            self._array = opened > closed
+        junk = text.strip(_BETWEEN)
+        if junk:
+            yield Text(line + text[: text.index(junk)].count(b"\n"), junk, _ANY_INDENT)
+
+
+def _indent_at(data: bytes, at: int) -> bytes:
+    """A pattern of what stands before the objects of this document that begin a line."""
+    before = data[data.rfind(b"\n", 0, at) + 1 : at]
+    return _ANY_INDENT if before.strip() else re.escape(before)
+
+
+def _parse_all(texts: Iterator[Text]) -> Parsed:
+    records: list[Record] = []
+    lines: list[int] = []
+    bad: list[tuple[int, str]] = []
+    waiting = deque(texts)
+    while waiting:
+        text = waiting.popleft()
+        try:
+            records.append(parse(text.data))
+            lines.append(text.line)
+        except BadLineError as why:
+            pieces = _pieces(text)
+            if len(pieces) == 1:
+                bad.append((text.line, why.args[0]))
+            else:
+                waiting.extendleft(reversed(pieces))
+    return Parsed(records, np.array(lines, dtype=np.int64), bad)
+
+
+def _pieces(text: Text) -> list[Text]:
+    """A broken text cut where a line looks like the next object: one without an end takes no other along."""
+    pieces = []
+    line = text.line
+    for piece in re.split(rb"\n(?=" + text.indent + rb"\{)", text.data):
+        trimmed = piece.strip(_BETWEEN)
+        if trimmed:
+            pieces.append(Text(line, trimmed, text.indent))
+        line += piece.count(b"\n") + 1
+    return pieces

@@ -1,0 +1,113 @@
+"""Observations: recognised lines about deaths, a table beside the events, as metrics are.
+
+They begin no attempt, are no sign of life, name no job, and move no bound of the job: the ledger does not know them.
+What they mean for a disruption is judged in `accounting/attempts/why.py` (docs/causes.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from goodput_cli.vocabulary.causes import Role
+
+Speaker = Literal["process", "launcher", "scheduler", "pod", "kernel"]
+"""Who says it. `kernel` and `pod` speak of hosts and pods, also of those of other jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One recognised line or block. None and "" are "not said"."""
+
+    code: str
+    """Of a cause; `peer_lost`; `unknown`."""
+    role: Role
+    text: str
+    """The line as it may be quoted."""
+    row: str
+    """The name of the row that read it."""
+    speaker: Speaker
+    source: str
+    """The file, or whatever else it was read from."""
+    line: int
+    """From 1; 0 for what has none."""
+    lo: int | None
+    """ns UTC: not earlier. None: nobody knows when."""
+    hi: int | None
+    """ns UTC: not later."""
+    stamped: bool = False
+    """Whether the line itself says when."""
+    stream: str = ""
+    """The prefix of the process that wrote it."""
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str = ""
+    device: str = ""
+    pid: int | None = None
+    exit: int | None = None
+    """As launchers write it: -9 is SIGKILL."""
+    peer: str = ""
+    suspects: tuple[int, ...] = ()
+    """Ranks that were waited for."""
+    waited_ns: int | None = None
+    """How long a wait that ran out of time had lasted."""
+    ranks: tuple[tuple[int, int], ...] = ()
+    """(rank, line) of all that said the same, the first line of each."""
+    hosts: tuple[str, ...] = ()
+    count: int = 1
+    """How many lines said the same."""
+    last_line: int = 0
+    unhandled: bool = False
+    """Whether the interpreter printed it on its way out."""
+    garbled: bool = False
+    """Whether lines of several processes were mixed in it."""
+    ends: bool = False
+    """Whether nothing ordinary stands behind it in its file, or before the next start there."""
+    ordinary: int | None = None
+    """The first ordinary line of the same process behind it."""
+    late: int | None = None
+    """ns: the last stamped ordinary line behind it in its file, before the next start there."""
+    first: bool = False
+    """Whether an agent names it as the failure that it saw first."""
+    before_steps: str = ""
+    """The code that counts in an attempt without a step; "": the same."""
+    process: str = ""
+    """The name of the process, where a kernel names it."""
+    own_life: str = ""
+    """The attempt that the path of its file names."""
+    job: str = ""
+    """The job that its entry of Cloud Logging names."""
+    identity: str = ""
+    """The allocation or pod that it is about."""
+
+    @property
+    def where(self) -> str:
+        """`file:line`."""
+        return f"{self.source}:{self.line}" if self.line > 0 else self.source
+
+
+@dataclass(frozen=True)
+class Observed:
+    """All observations of a log."""
+
+    rows: tuple[Observation, ...] = ()
+    starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """By source of text, the lines at which a process of the job started."""
+    read: frozenset[str] = frozenset()
+    """The sources of which the words were read: text of processes, schedulers and hosts."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """By source, how many observations were left out."""
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.read)
+
+    @property
+    def listed(self) -> Sequence[Observation]:
+        """What people and programs see: all but what only names hosts."""
+        return [one for one in self.rows if one.row not in FACTS]
+
+
+FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated"})
+"""Rows that only tell where processes ran, or when they were told to end."""
+NO_OBSERVATIONS = Observed()

@@ -1,0 +1,238 @@
+"""Blocks of lines that say one thing: tracebacks, and what an agent of torchrun says of its processes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from goodput_cli.events.text.causes import TRACEBACK
+from goodput_cli.vocabulary.causes import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
+
+LONGEST_TRACEBACK = 200
+"""Lines in which a traceback says what was raised, else it says nothing."""
+_LONGEST_AGENT = 20_000
+_INNERMOST = 5
+_EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:\([\w.]*\))?(?:: ?(?P<what>.*))?$")
+_NAMES = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Fault|Abort|Aborted|Iteration|Group|NotFound|Died)$"
+    r"|^[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+$"
+)
+_FRAME = re.compile(r'\s+File "(?P<file>[^"]*)", line \d+(?:, in (?P<function>\S+))?')
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_UNHANDLED = re.compile(r"\[rank\d+\]:[ \t]?$")
+_DIGITS = re.compile(r"\d")
+
+_LOST_TYPES = (
+    "DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError", "RayActorError", "ActorDiedError",
+    "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "RendezvousConnectionError",
+    "RendezvousClosedError", "BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError",
+)  # fmt: skip
+_LOST = re.compile(
+    r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
+    r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection"
+)
+_WAITED_TYPES = ("RendezvousTimeoutError",)
+_WAITED = re.compile(
+    r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after|DEADLINE_EXCEEDED: Barrier"
+    r"|collective operation timeout"
+)
+_OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
+_SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
+_OWN_PEERS = re.compile(r"checkpoint|dataset|dataloader|/data/|http|urllib|requests|botocore|boto3|gcsfs|s3fs|fsspec")
+_MISSING_TYPES = ("ImportError", "ModuleNotFoundError", "FileNotFoundError")
+_READER_TYPES = ("KeyError", "EOFError", "UnpicklingError", "BadZipFile", "JSONDecodeError", "SafetensorError")
+_READER_FILE = re.compile(r"checkpoint|serialization\.py|safetensors")
+_READER_FUNCTION = re.compile(r"load|restore|read|unpickl|deserialize")
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What an exception says of a death."""
+
+    code: str
+    role: Role
+    row: str = "exception"
+    before_steps: str = ""
+    """The code that counts in an attempt that made no step."""
+
+
+@dataclass
+class Traceback:
+    """A traceback of one stream while it is read."""
+
+    prefix: str
+    """What stands before it on its lines beyond what launchers put there: a logger's words."""
+    indent: int
+    unhandled: bool
+    """Whether the hook for unhandled exceptions printed it."""
+    line: int
+    chained: bool = False
+    """Whether it was raised while an earlier one was handled, which is the cause."""
+    garbled: bool = False
+    seen: int = 0
+    frames: list[tuple[str, str]] = field(default_factory=list)
+
+    @classmethod
+    def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
+        """The traceback whose first line this is. text: the line without prefixes. nested: in the block of an agent."""
+        before = text[: text.index(TRACEBACK)]
+        named = before.strip()
+        unhandled = bool(_UNHANDLED.search(raw[: raw.index(TRACEBACK)]))
+        if nested:
+            return cls("", max(len(before) - len(before.lstrip()), 2), unhandled, line)
+        return cls(before if named else "", 0 if named else len(before), unhandled, line)
+
+    def without_prefix(self, text: str) -> str:
+        """A line without what a logger puts before each."""
+        if not self.prefix or len(text) < len(self.prefix):
+            return text
+        head = text[: len(self.prefix)]
+        same = head == self.prefix or _DIGITS.sub("0", head) == _DIGITS.sub("0", self.prefix)
+        return text[len(self.prefix) :] if same else text
+
+    def take(self, text: str) -> tuple[str, str] | None:
+        """The next line of its stream; (type, message) if it says what was raised."""
+        self.seen += 1
+        text = self.without_prefix(text)
+        if not text.strip() or len(text) - len(text.lstrip()) > self.indent:
+            frame = _FRAME.match(text)
+            if frame is not None:
+                self.frames = [*self.frames[1 - _INNERMOST :], (frame["file"], frame["function"] or "")]
+            return None
+        raised = exception_in(text.strip())
+        if raised is None and text.strip().rstrip(":") not in ("", TRACEBACK) and not text.lstrip().startswith(_QUIET):
+            self.garbled = True
+        return raised
+
+    @property
+    def over(self) -> bool:
+        """Whether it says nothing any more."""
+        return self.seen >= LONGEST_TRACEBACK
+
+    def meaning(self, kind: str, what: str) -> Raised | None:
+        """What an exception of these frames means; None: nothing."""
+        return raised(kind, what, self.frames)
+
+
+_QUIET = ("[Previous line repeated", "~", "^", "*** ")
+
+
+def exception_in(text: str) -> tuple[str, str] | None:
+    """Type and message of the exception that a line names."""
+    match = _EXCEPTION.match(text)
+    if match is None:
+        return None
+    kind = match["type"].rstrip(".")
+    last = kind.rpartition(".")[2]
+    dotted = "." in kind and last[:1].isupper()
+    if kind.isupper() or not (dotted or _NAMES.search(last)):
+        return None
+    return kind, match["what"] or ""
+
+
+def chains(text: str) -> bool:
+    """Whether a line says that what follows was raised while the exception before was handled."""
+    return text.strip().startswith(_CHAINED)
+
+
+def raised(kind: str, what: str, frames: list[tuple[str, str]]) -> Raised | None:
+    """What an unhandled exception says of a death; None: it is none, as a clean exit."""
+    last = kind.rpartition(".")[2]
+    if last in ("SystemExit", "GeneratorExit", "StopIteration"):
+        return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
+    if last == "KeyboardInterrupt":
+        return Raised("cancelled", "exit", "interrupt")
+    if last == "SignalException":
+        return Raised(KILLED, "teardown")
+    if last == "CalledProcessError":
+        return Raised(UNKNOWN_CAUSE, "exit")
+    lost = _lost(last, what)
+    if lost is not None and not any(_OWN_PEERS.search(file) for file, _ in frames):
+        return lost
+    if last in _READER_TYPES and _reads_checkpoint(frames):
+        return Raised("checkpoint_unreadable", "root")
+    if last in _MISSING_TYPES:
+        return Raised("python_error", "root", before_steps="environment")
+    return Raised("python_error", "root")
+
+
+def _lost(last: str, what: str) -> Raised | None:
+    if last in _WAITED_TYPES or _WAITED.search(what):
+        return Raised("collective_timeout", "echo")
+    if last in _LOST_TYPES or _LOST.search(what) or (last in _SERVICE_TYPES and _OF_SERVICES.search(what)):
+        return Raised(PEER_LOST, "echo")
+    return None
+
+
+def _reads_checkpoint(frames: list[tuple[str, str]]) -> bool:
+    return any(
+        "load_state_dict" in function or (_READER_FILE.search(file) and _READER_FUNCTION.search(function))
+        for file, function in frames
+    )
+
+
+_RULE = re.compile(r"\s*(?:=|-){5,}\s*$")
+_ENTRY = re.compile(r"\s*\[\d+\]:\s*$")
+_KEY = re.compile(r"\s{1,4}(?P<key>time|host|rank|exitcode|error_file|traceback)\s*: ?(?P<value>.*)$")
+_RANK = re.compile(r"(\d+) \(local_rank: (\d+)\)")
+_EXIT = re.compile(r"(-?\d+) \(pid: (\d+)\)")
+ROOT_CAUSE = "Root Cause (first observed failure)"
+
+
+@dataclass
+class Failure:
+    """How one process ended, as the agent of its node says."""
+
+    first: bool
+    """Whether the agent saw it first."""
+    line: int = 0
+    text: str = ""
+    time: str = ""
+    host: str = ""
+    rank: int | None = None
+    local_rank: int | None = None
+    exit: int | None = None
+    pid: int | None = None
+
+
+@dataclass
+class AgentBlock:
+    """What an agent says while it is read."""
+
+    first: bool = False
+    entry: Failure | None = None
+    failures: list[Failure] = field(default_factory=list)
+    over: bool = False
+    seen: int = 0
+    rules: int = 0
+
+    def take(self, text: str, line: int) -> bool:
+        """The next line of its stream; whether it belongs to the block."""
+        self.seen += 1
+        if _RULE.match(text):
+            self.rules += 1
+            self.over = "=" in text and bool(self.failures)
+            return True
+        if ROOT_CAUSE in text:
+            self.first, self.entry = True, None
+            return True
+        if _ENTRY.match(text):
+            self.entry = Failure(self.first)
+            self.failures.append(self.entry)
+            return True
+        key = _KEY.match(text)
+        if key is not None and self.entry is not None:
+            self._about(self.entry, key["key"], key["value"].strip(), text, line)
+            return True
+        self.over = self.over or self.seen >= _LONGEST_AGENT
+        return text.startswith(" ") or not text.strip() or text.rstrip().endswith(("FAILED", "Failures:"))
+
+    def _about(self, entry: Failure, key: str, value: str, text: str, line: int) -> None:
+        if key == "time":
+            entry.time = value.replace("_", " ")
+        elif key == "host":
+            entry.host = value
+        elif key == "rank" and (rank := _RANK.match(value)):
+            entry.rank, entry.local_rank = int(rank[1]), int(rank[2])
+        elif key == "exitcode" and (ended := _EXIT.match(value)):
+            entry.exit, entry.pid, entry.line, entry.text = int(ended[1]), int(ended[2]), line, text.strip()

@@ -1,0 +1,175 @@
+"""Rows of evidence: which lines say something about a death, as data (`causes.toml`), tried with RE2."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import Any
+
+from goodput_cli.events.observations import Speaker
+from goodput_cli.events.text.marks import linear
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
+
+TRACEBACK = "Traceback (most recent call last)"
+AGENT = "ChildFailedError"
+"""What begins the block in which an agent of torchrun says how its processes ended."""
+ANCHORS_OF_BLOCKS = (
+    TRACEBACK,
+    AGENT,
+    "Root Cause (first observed failure)",
+    "The above exception was the direct cause",
+)
+_MOST_RANKS = 65_536
+_OTHER = "other"
+_FATAL = "fatal"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a row says of a line."""
+
+    row: str
+    code: str
+    role: Role
+    speaker: Speaker
+    fields: Mapping[str, str]
+    """Those of the expression that matched something."""
+
+    def number(self, name: str) -> int | None:
+        """A field that is a whole number."""
+        text = self.fields.get(name, "")
+        return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 19 else None
+
+
+@dataclass(frozen=True, eq=False)
+class CauseRow:
+    """One kind of line."""
+
+    name: str
+    anchors: tuple[str, ...]
+    regex: str
+    speaker: Speaker = "process"
+    code: str = ""
+    role: Role = "root"
+    by: str = ""
+    values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Of the field `by`: code and role."""
+    sample: str = ""
+
+    @cached_property
+    def pattern(self) -> Any:
+        """Compiled once a line has one of the anchors: most rows never are."""
+        return linear().compile(self.regex)
+
+    def read(self, text: str) -> Found | None:
+        """What the row says of a line that has one of its anchors; None: the line is another one."""
+        match = self.pattern.search(text)
+        if match is None:
+            return None
+        fields = {name.rstrip("2"): value for name, value in match.groupdict().items() if value}
+        if not self.by:
+            return Found(self.name, self.code, self.role, self.speaker, fields)
+        said = self._by_value(fields, text)
+        return said and Found(self.name, said[0], said[1], self.speaker, fields)
+
+    def _by_value(self, fields: Mapping[str, str], text: str) -> tuple[str, Role] | None:
+        value = fields.get(self.by, "")
+        code, role = self.values.get(value) or self.values.get(_OTHER, ("", ""))
+        if value.startswith("Exited with exit code"):
+            code, role = _exits()[fields["exit"]] if fields["exit"] in _exits() else _exits()[_OTHER]
+        if role == _FATAL:
+            role = "root" if "Fatal" in text.replace("Non-Fatal", "").replace("Nonfatal", "") else "context"
+        if not code or fields.get("exit") == "0":
+            return None
+        return code, role  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class CauseRows:
+    """All rows, in the order in which they are tried: those of a user first."""
+
+    rows: tuple[CauseRow, ...]
+
+    @cached_property
+    def anchors(self) -> tuple[str, ...]:
+        """The literals, one of which is in each line that says something."""
+        if not self.rows:
+            return ()
+        return tuple(sorted({anchor for row in self.rows for anchor in row.anchors} | set(ANCHORS_OF_BLOCKS)))
+
+    @cached_property
+    def expression(self) -> Any:
+        """Finds any of the anchors in bytes."""
+        return linear().compile("|".join(map(re.escape, sorted(self.anchors, key=len, reverse=True))).encode())
+
+    def read(self, text: str) -> Found | None:
+        """What the first row that fits says."""
+        places = {place for anchor, places in self._of_anchor.items() if anchor in text for place in places}
+        for place in sorted(places):
+            found = self.rows[place].read(text)
+            if found is not None:
+                return found
+        return None
+
+    @cached_property
+    def _of_anchor(self) -> Mapping[str, tuple[int, ...]]:
+        """The rows of each anchor, by place."""
+        found: dict[str, tuple[int, ...]] = {}
+        for place, row in enumerate(self.rows):
+            for anchor in row.anchors:
+                found[anchor] = (*found.get(anchor, ()), place)
+        return found
+
+
+NO_ROWS = CauseRows(())
+
+
+def by_exit(code: int) -> tuple[str, Role] | None:
+    """Code and role of a process that ended with an exit code as launchers write it; None: it ended well."""
+    if code == 0:
+        return None
+    said = _exits().get(str(code)) or _exits()[_OTHER]
+    return said[0], said[1]  # type: ignore[return-value]
+
+
+def ranks_in(text: str) -> tuple[int, ...]:
+    """`2,4-5` -> 2, 4, 5: tasks as Slurm lists them."""
+    found: list[int] = []
+    for part in text.replace(" ", "").split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit() and (high.isdigit() or not high) and len(low + high) < 14:
+            last = int(high or low)
+            found += range(int(low), min(last, int(low) + _MOST_RANKS) + 1)
+    return tuple(found)
+
+
+@cache
+def shipped_rows() -> CauseRows:
+    """The rows of `causes.toml`."""
+    text = files("goodput_cli.events.text").joinpath("causes.toml").read_text("utf-8")
+    declared = tomllib.loads(text)
+    return CauseRows(tuple(_row(one, declared["values"]) for one in declared["row"]))
+
+
+def _row(declared: Mapping[str, Any], values: Mapping[str, Mapping[str, Sequence[str]]]) -> CauseRow:
+    by = declared.get("by", "")
+    return CauseRow(
+        declared["name"],
+        tuple(declared["anchors"]),
+        declared["regex"],
+        declared.get("from", "process"),
+        declared.get("code", UNKNOWN_CAUSE),
+        declared.get("role", "root"),
+        by,
+        {value: (said[0], said[1]) for value, said in values.get(by, {}).items()},
+        declared.get("sample", ""),
+    )
+
+
+@cache
+def _exits() -> Mapping[str, tuple[str, str]]:
+    return next(row.values for row in shipped_rows().rows if row.by == "exit")

@@ -1,0 +1,494 @@
+"""Reads observations from lines: what rows say of one line, what blocks of lines say, and what stands behind them.
+
+A document of text shows it the few lines that hold an anchor, and those that a block wants; a collector's entries are
+shown one by one. What is kept of a source is bounded, however long it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from goodput_cli.events.observations import FACTS, Speaker
+from goodput_cli.events.text.blocks import ROOT_CAUSE, AgentBlock, Failure, Raised, Traceback, chains, exception_in
+from goodput_cli.events.text.causes import AGENT, TRACEBACK, CauseRows, Found, by_exit, ranks_in
+from goodput_cli.events.text.stamps import PLACEHOLDER_YEAR, Stamp, StampError, Zone, bare, read_dated, stamp_of
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.secrets import quoted
+from goodput_cli.vocabulary.units import NS_PER_MS
+
+MOST = 5_000
+"""So many observations of a source are kept from its begin, and so many from its end."""
+_FOLLOWING = 1024
+"""So many lines behind an echo may name tasks."""
+_ALIKE = 300
+"""Lines are told apart by so many characters."""
+_CHAIN = 6
+"""The line that chains two tracebacks stands within so many lines of the first."""
+_TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
+_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.*?pid=(?P<pid>\d+)")
+_ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
+_DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
+_RANK = re.compile(r"\[rank(\d+)\]:")
+_LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
+_LAUNCHER_HOST = re.compile(r"\[\w+@([\w.-]+)\]")
+_NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
+_ENTRY = re.compile(r"\[\d+\]:\s*$")
+_DIGITS = re.compile(r"\d+")
+_STAMPED = re.compile(
+    r"^(?:\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\] |[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
+    r"|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?\]?,? (?:\S+ kernel: )?"
+    r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |\[ *\d+\.\d+\] "
+    r"|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} )?\S+ kernel: )(?:\[ *\d+\.\d+\] )?"
+)
+"""What stands before the words of a line: its time, and who keeps the log."""
+_SYSLOG = re.compile(
+    r"(?:<\d+>)?(?:\S*T[\d:.,+Z-]+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>[\w.-]+) [\w/().-]+(?:\[\d+\])?: "
+)
+_SHORT = re.compile(
+    r"(?:<\d+>)?\[?(?:[A-Z][a-z]{2} )?(?P<month>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<time>\d\d:\d\d:\d\d)"
+    r"(?: (?P<year>\d{4})\])?"
+)
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+OF_PATH = re.compile(r"(?:^|/)attempt_(?P<life>\d+)/(?P<local>\d{1,8})/[^/]*$")
+_RANK_OF_PATH = re.compile(r"(?:^|[/_.-])rank[-_]?(?P<rank>\d+)(?=[._-][^/]*$|$)")
+_NOT_ORDINARY = re.compile(
+    r"^\s|^$|^frame #|^Exception raised from|^#\d|^[=\-*_~]{4,}|^(?:CUDA|HIP) kernel errors|^For debugging consider"
+    r"|^Compile with|^Device-side assert|^During handling|^The above exception|^Stack trace|^wandb: |^srun: "
+    r"|^slurmstepd: "
+    r"|^\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\]"
+    r"|^[IWEF]\d{4} [\d:.]+ +\d+ \S*(?:elastic|ProcessGroupNCCL|TCPStore|coordination)"
+    r"|torch\.distributed\.elastic|torch/distributed/elastic|ProcessGroupNCCL|resource_tracker|Exception ignored in"
+    r"|NCCL (?:WARN|INFO)|TCPStore|Traceback \(most recent|^RPC: |^The tasks have crashed|^Error in atexit|^Killed$"
+    r"|^\*\*\* |terminate called|sys:1: |^Aborted|^Segmentation fault|FAILED$|^Failures:|^Root Cause"
+)  # fmt: skip
+"""What a process that dies, its launcher and its libraries say besides."""
+
+
+@dataclass(slots=True)
+class Sighting:
+    """An observation before its time is known."""
+
+    code: str
+    role: Role
+    text: str
+    row: str
+    speaker: Speaker
+    line: int
+    stream: str
+    stamp: Stamp | None = None
+    before: Stamp | None = None
+    behind: Stamp | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str = ""
+    device: str = ""
+    pid: int | None = None
+    exit: int | None = None
+    peer: str = ""
+    suspects: list[int] = field(default_factory=list)
+    waited_ns: int | None = None
+    ranks: dict[int, int] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)
+    count: int = 1
+    last_line: int = 0
+    unhandled: bool = False
+    garbled: bool = False
+    ends: bool = False
+    ordinary: int | None = None
+    late: Stamp | None = None
+    first: bool = False
+    before_steps: str = ""
+    process: str = ""
+    own_life: str = ""
+    job: str = ""
+    identity: str = ""
+    entry: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that an observer looks at."""
+
+    number: int
+    text: str
+    """Without what launchers and collectors put before it."""
+    raw: str
+    stream: str
+    collected: Stamp | None
+    entry: int = -1
+    job: str = ""
+    host: str = ""
+
+    @classmethod
+    def of(cls, raw: str, number: int) -> Line:
+        """A line as it stands in a document. A stamp in brackets may stand before the rank."""
+        found = bare(raw)
+        entry = _ENTRY.search(raw) if not found.text.strip() else None
+        if entry is not None:  # of an agent's block: no rank
+            return cls(number, entry[0], raw, found.stream.rpartition("/")[0], found.collected)
+        nested = _NESTED.match(found.text)
+        if nested is None:
+            return cls(number, found.text, raw, found.stream, found.collected)
+        inner = bare(found.text[nested.end() :])
+        stream = "/".join(part for part in (found.stream, inner.stream) if part)
+        return cls(number, inner.text, raw, stream, found.collected)
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """When it was written, as far as it says."""
+        if self.collected is not None:
+            return self.collected
+        try:
+            return stamp_of(bare(self.raw).text)
+        except StampError:
+            return None
+
+
+@dataclass(slots=True)
+class _Following:
+    """What lines behind an observation may add to it."""
+
+    of: Sighting
+    read: Callable[[Sighting, str], bool]
+    """Takes a line; whether further ones may follow."""
+    seen: int = 0
+
+
+class Observer:
+    """What is seen in one source, line by line in their order."""
+
+    def __init__(self, rows: CauseRows, source: str = "") -> None:
+        self._rows = rows
+        self._tracebacks: dict[str, Traceback] = {}
+        self._agents: dict[str, AgentBlock] = {}
+        self._following: dict[str, _Following] = {}
+        self._raised: dict[str, tuple[int, bool]] = {}  # by stream, where the last exception stood; then: chained
+        self._folded: dict[tuple[object, ...], Sighting] = {}
+        self._fresh: list[Sighting] = []
+        self._given = 0
+        self._last: deque[Sighting] = deque(maxlen=MOST)
+        self.dropped = 0
+        self.epoch = 0
+        """How many steps and starts stand before: what is said between two of them is told apart."""
+        path = OF_PATH.search(source)
+        named = _RANK_OF_PATH.search(source)
+        self._life = path["life"] if path else ""
+        self._local = int(path["local"]) if path and len(path["local"]) < 9 else None
+        self._rank = int(named["rank"]) if named and len(named["rank"]) < 9 else None
+        self._watchdog: Sighting | None = None
+
+    @property
+    def of_one_process(self) -> bool:
+        """Whether the path of the source names the process that writes it."""
+        return self._local is not None or self._rank is not None
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether the lines behind the last one may belong to it."""
+        return bool(self._tracebacks or self._agents or self._following)
+
+    def take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[Sighting | None, bool]:
+        """Look at a line: what it says, and whether it is part of something. back: the last n lines before it."""
+        follow = self._following.get(line.stream)
+        if follow is not None:
+            follow.seen += 1
+            more = follow.read(follow.of, line.text)
+            if not more or follow.seen >= _FOLLOWING:
+                del self._following[line.stream]
+            if more:
+                return None, True
+        agent = self._agents.get(line.stream)
+        if TRACEBACK in line.text and line.stream not in self._tracebacks:
+            self._begin(line, agent is not None)
+            return None, True
+        block = self._tracebacks.get(line.stream)
+        if block is not None:
+            return self._in_traceback(block, line, agent)
+        if agent is not None:
+            taken = self._in_agent(agent, line)
+            if taken:
+                return None, True
+        if AGENT in line.text or ROOT_CAUSE in line.text:
+            self._agents[line.stream] = AgentBlock(first=ROOT_CAUSE in line.text)
+            return None, True
+        self._chain(line)
+        found = self._rows.read(line.text)
+        if found is None:
+            return None, False
+        return self._see(line, found, back), True
+
+    def finish(self) -> None:
+        """The end of the source: blocks that are open end."""
+        for stream in list(self._agents):
+            self._close(stream)
+        self._tracebacks.clear()
+        self._following.clear()
+
+    def fresh(self, *, end: bool = False) -> list[Sighting]:
+        """What was seen since the last call. Of a source with very many, the last ones come at its end."""
+        found, self._fresh = self._fresh, []
+        room = max(0, MOST - self._given)
+        for one in found[room:]:
+            self.dropped += len(self._last) == self._last.maxlen
+            self._last.append(one)
+        self._given += len(found[:room])
+        return [*found[:room], *self._last] if end else found[:room]
+
+    def _begin(self, line: Line, nested: bool) -> None:
+        block = Traceback.begun(line.text, line.raw, line.number, nested)
+        at, chained = self._raised.get(line.stream, (-_CHAIN - 1, False))
+        block.chained = chained and line.number - at <= 2 * _CHAIN
+        self._tracebacks[line.stream] = block
+
+    def _chain(self, line: Line) -> None:
+        at, _ = self._raised.get(line.stream, (-_CHAIN - 1, False))
+        if line.number - at <= _CHAIN and chains(line.text):
+            self._raised[line.stream] = (line.number, True)
+
+    def _in_traceback(self, block: Traceback, line: Line, agent: AgentBlock | None) -> tuple[Sighting | None, bool]:
+        if agent is not None and not line.text.startswith("  "):  # the block goes on without it
+            del self._tracebacks[line.stream]
+            return (None, True) if self._in_agent(agent, line) else self.take(line, lambda _: ())
+        raised = block.take(line.text)
+        if raised is None:
+            if block.over:
+                del self._tracebacks[line.stream]
+            return self._beside(block, line)
+        del self._tracebacks[line.stream]
+        if raised[0].endswith(AGENT):
+            self._agents[line.stream] = AgentBlock()
+            return None, True
+        self._raised[line.stream] = (line.number, False)
+        self._following[line.stream] = _Following(_NOBODY, self._is_chain(line.stream, line.number))
+        return self._exception(line, block, *raised), True
+
+    def _is_chain(self, stream: str, number: int) -> Callable[[Sighting, str], bool]:
+        def read(_: Sighting, text: str) -> bool:
+            if chains(text):
+                self._raised[stream] = (number + _CHAIN, True)
+            return not text.strip()
+
+        return read
+
+    def _beside(self, block: Traceback, line: Line) -> tuple[Sighting | None, bool]:
+        """A line inside a traceback that another program wrote."""
+        text = block.without_prefix(line.text)
+        if text[:1].isspace() or not text:
+            return None, True
+        found = self._rows.read(text)
+        if found is None:
+            return None, True
+        return self._see(line, found, lambda _: ()), True
+
+    def _exception(self, line: Line, block: Traceback, kind: str, what: str) -> Sighting | None:
+        text = block.without_prefix(line.text).strip()
+        found = self._rows.read(text)
+        if found is None and (plain := exception_in(text)) is not None:
+            found = self._rows.read(f"{plain[0]}: {plain[1]}")
+        meaning = block.meaning(kind, what)
+        if block.chained:
+            return None
+        if found is not None and found.row not in FACTS:
+            one = self._made(line, found, text)
+        elif meaning is not None:
+            one = self._of_raised(line, meaning, text)
+        else:
+            return None
+        one.garbled = block.garbled
+        one.unhandled = block.unhandled
+        agent = self._agents.get(line.stream)
+        if agent is not None and agent.entry is not None:
+            entry = agent.entry
+            one.rank, one.local_rank, one.host, one.pid = entry.rank, entry.local_rank, entry.host, entry.pid
+            one.unhandled = True
+        return self._keep(one)
+
+    def _of_raised(self, line: Line, meaning: Raised, text: str) -> Sighting:
+        one = self._plain(line, meaning.code, meaning.role, text, meaning.row)
+        one.before_steps = meaning.before_steps
+        return one
+
+    def _plain(self, line: Line, code: str, role: Role, text: str, row: str, speaker: Speaker = "process") -> Sighting:
+        one = Sighting(
+            code,
+            role,
+            text.strip(),
+            row,
+            speaker,
+            line.number,
+            line.stream,
+            line.stamp,
+        )
+        one.last_line = line.number
+        one.own_life, one.entry, one.job = self._life, line.entry, line.job
+        one.host = line.host
+        rank = _RANK.search(line.raw)
+        local = _LOCAL.search(line.raw)
+        one.rank = int(rank[1]) if rank and len(rank[1]) < 9 else self._rank
+        one.local_rank = int(local[1]) if local and rank is None and len(local[1]) < 9 else self._local
+        return one
+
+    def _see(self, line: Line, found: Found, back: Callable[[int], Sequence[str]]) -> Sighting | None:
+        one = self._made(line, found, line.text)
+        if found.row == "desync" and self._watchdog is not None and line.number - self._watchdog.last_line <= 20:
+            self._watchdog.suspects += [suspect for suspect in one.suspects if suspect not in self._watchdog.suspects]
+            return None
+        if found.row == "gpu off the bus" and not one.device:
+            named = next((at for at in map(_DEVICE_BEFORE.search, reversed(back(3))) if at), None)
+            one.device = named["device"] if named else ""
+        if found.row == "ray actor":
+            _of_actor(one, back(12))
+        kept = self._keep(one)
+        target = kept
+        if found.row == "ray out of memory":
+            self._following[line.stream] = _Following(target, _of_ray)
+        elif found.row in ("tasks unhealthy", "barrier") or "tasks are unhealthy" in line.text:
+            self._following[line.stream] = _Following(target, _of_tasks)
+        if found.row == "watchdog":
+            self._watchdog = target
+        return target
+
+    def _made(self, line: Line, found: Found, text: str) -> Sighting:
+        one = self._plain(line, found.code, found.role, text, found.row, found.speaker)
+        fields = found.fields
+        one.rank = found.number("rank") if "rank" in fields else one.rank
+        one.local_rank = found.number("local_rank") if "local_rank" in fields else one.local_rank
+        one.device = fields.get("device", "")
+        one.pid = found.number("pid")
+        one.exit = found.number("exit") if found.number("signal") is None else -(found.number("signal") or 0)
+        one.peer = fields.get("peer", "")
+        one.process = fields.get("process", "")
+        suspect = found.number("suspect")
+        one.suspects = [suspect] if suspect is not None else list(ranks_in(fields.get("suspects", "")))
+        waited = found.number("waited")
+        one.waited_ns = None if waited is None else waited * NS_PER_MS
+        for rank in ranks_in(fields.get("ranks", "")):
+            one.ranks[rank] = line.number
+            one.rank = rank if one.rank is None else one.rank
+        one.identity = fields.get("allocation", "").partition(".")[0]
+        launcher = _LAUNCHER_HOST.search(line.raw)
+        one.host = fields.get("host", "") or (launcher[1] if launcher else "") or one.host
+        if "time" in fields:
+            one.stamp = _read(fields["time"]) or one.stamp
+        if found.speaker == "kernel":
+            self._of_kernel(one, line)
+        return one
+
+    def _of_kernel(self, one: Sighting, line: Line) -> None:
+        text = bare(line.raw).text if line.collected is None else line.text
+        syslog = _SYSLOG.match(line.raw) or _SYSLOG.match(text)
+        one.host = one.host or (syslog["host"] if syslog and syslog["host"] != "kernel" else "")
+        one.stamp = one.stamp or kernel_stamp(line.raw)
+        one.rank = one.local_rank = None
+
+    def _in_agent(self, agent: AgentBlock, line: Line) -> bool:
+        belongs = agent.take(line.text, line.number)
+        if agent.over or (not belongs and (agent.failures or agent.seen > 8)):
+            self._close(line.stream)
+        return belongs
+
+    def _close(self, stream: str) -> None:
+        for entry in self._agents.pop(stream).failures:
+            said = None if entry.exit is None else by_exit(entry.exit)
+            if said is not None:
+                self._keep(self._of_failure(entry, stream, *said))
+
+    def _of_failure(self, entry: Failure, stream: str, code: str, role: Role) -> Sighting:
+        one = Sighting(code, role, entry.text, "agent block", "launcher", entry.line, stream)
+        one.last_line, one.own_life, one.first = entry.line, self._life, entry.first
+        one.rank, one.local_rank, one.host = entry.rank, entry.local_rank, entry.host
+        one.exit, one.pid = entry.exit, entry.pid
+        one.stamp = _read(entry.time)
+        return one
+
+    def _keep(self, one: Sighting) -> Sighting:
+        """An observation, unless the same was said since the last step: then that one, which counts once more. Whose it
+        is counts only for those of the others: a thousand ranks that wait say one thing."""
+        whose: tuple[object, ...] = () if one.role == "echo" else (one.rank, one.host, one.pid, one.stream)
+        alike = _DIGITS.sub("0", one.text[:_ALIKE])
+        key = (one.row, one.code, one.role, alike, one.job, self.epoch, *whose)
+        known = self._folded.get(key)
+        if known is None:
+            one.text = quoted(_STAMPED.sub("", one.text, count=1))
+            if len(self._folded) > 4 * MOST:
+                self._folded.clear()
+            self._folded[key] = known = one
+            self._fresh.append(one)
+        else:
+            known.count += 1
+            known.last_line = one.line
+            known.unhandled |= one.unhandled
+            known.suspects += [rank for rank in one.suspects if rank not in known.suspects]
+        if one.rank is not None and len(known.ranks) < _MOST_RANKS:
+            known.ranks.setdefault(one.rank, one.line)
+        if one.host and len(known.hosts) < _MOST_RANKS:
+            known.hosts.setdefault(one.host, one.line)
+        return known
+
+
+_MOST_RANKS = 65_536
+_NOBODY = Sighting(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
+
+
+def is_ordinary(line: Line) -> bool:
+    """Whether a line that no row reads shows that its process went on: no frame, and nothing that is said in dying."""
+    return not _NOT_ORDINARY.search(line.text)
+
+
+def is_kernel_log(head: str) -> bool:
+    """Whether text that begins like this is a log of a kernel: every third of its lines has such a prefix."""
+    lines = [line for line in head.split("\n")[:200] if line.strip()]
+    kernel = sum(bool(_OF_KERNEL.match(line)) for line in lines)
+    return bool(lines) and 3 * kernel >= len(lines)
+
+
+_OF_KERNEL = re.compile(
+    r"(?:<\d+>)?(?:kern *:\w+ *: )?(?:\[ *\d+\.\d{3,6}\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.,]\d{6}[+-]\d\d:\d\d (?!\S+ \S+: )|\S+ \S+ kernel: "
+    r"|[A-Z][a-z]{2} [ \d]\d [\d:]{8} \S+ kernel: |\S+ +kernel: |NVRM: )"
+)
+
+
+def kernel_stamp(line: str) -> Stamp | None:
+    """The stamp of a line of a kernel's log that is not written as others are: `Mar  1 10:10:05`, and `[Sun Mar  1
+    10:10:05 2026]`. Seconds since boot say no time of day."""
+    match = _SHORT.match(line)
+    if match is None or match["month"] not in _MONTHS:
+        return None
+    month = _MONTHS.index(match["month"]) + 1
+    year = match["year"] or str(PLACEHOLDER_YEAR)
+    stamp = _read(f"{year}-{month:02d}-{int(match['day']):02d} {match['time']}")
+    return stamp if stamp is None or match["year"] else stamp._replace(zone=Zone.YEARLESS)
+
+
+def _read(text: str) -> Stamp | None:
+    try:
+        return read_dated(text)
+    except StampError:
+        return None
+
+
+def _of_tasks(one: Sighting, text: str) -> bool:
+    task = _TASK.match(text)
+    if task is not None and len(task[1]) < 9 and int(task[1]) not in one.suspects:
+        one.suspects.append(int(task[1]))
+    return task is not None
+
+
+def _of_ray(one: Sighting, text: str) -> bool:
+    node = _RAY_NODE.search(text)
+    if node is not None:
+        one.host, one.pid = node["host"], int(node["pid"])
+    return not text.strip()
+
+
+def _of_actor(one: Sighting, before: Sequence[str]) -> None:
+    for line in before:
+        match = _ACTOR.match(line)
+        if match is not None and match["key"] == "ip":
+            one.host = match["value"]
+        elif match is not None and match["value"].isdigit():
+            one.pid = int(match["value"])

@@ -1,0 +1,232 @@
+"""Observes a document of text: shows an observer the few lines that matter, and finds when each was written and whether
+its process went on behind it. All else of the document is never looked at."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from goodput_cli.arrays import I64
+from goodput_cli.events.text.causes import CauseRows
+from goodput_cli.events.text.marks import ENDS, Said, What
+from goodput_cli.events.text.observer import Line, Observer, Sighting, is_ordinary
+from goodput_cli.events.text.stamps import Stamp
+
+if TYPE_CHECKING:
+    from goodput_cli.events.text.scan import Lines
+
+_LOOKED_AT = frozenset({*ENDS, What.ALIVE, What.START, What.REINIT, What.IGNORE, What.CUSTOM})
+"""What lines may say that say something about a death as well."""
+_BEGINS = frozenset({What.START, What.INIT, What.SCHEDULED})
+_PROGRESS = frozenset({What.STEP, What.START, What.STEP_START})
+_MOST_WATCHED = 256
+_NEXT_LINES = 64
+_OF_PROCESS = 256
+_TRIES = 20
+_NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
+_TASK = re.compile(r"\s*\d+:[ \t]?(?!\d\d:)")
+
+
+def may_say(said: Sequence[Said], known: bool) -> bool:
+    """Whether a line that the rules read like this is worth a look: not one of the thousands that tell of steps."""
+    return not known or any(one.what in _LOOKED_AT for one in said)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """What stands behind a root, while it is not known."""
+
+    of: Sighting
+    needle: bytes
+    """What lines of the same process begin with; empty if nothing tells them from others."""
+    at: int
+    """The line of the block behind which they stand."""
+    undecided: bool = True
+    """Whether nobody knows yet if it ends its file."""
+    looked: int = 0
+
+
+class DocumentObserver:
+    """Observes one document, block by block."""
+
+    def __init__(self, rows: CauseRows, source: str) -> None:
+        self._observer = Observer(rows, source)
+        self._last_stamp: Stamp | None = None
+        self._open: list[Sighting] = []  # no stamp was seen behind them so far
+        self._watches: list[_Watch] = []
+        self._shared = not self._observer.of_one_process
+        self._needles: dict[int, bytes] = {}  # by line number, of those that were looked at in this block
+
+    @property
+    def dropped(self) -> int:
+        """How many observations were left out."""
+        return self._observer.dropped
+
+    def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[Said]],
+             stamped: I64) -> list[Sighting]:  # fmt: skip
+        """What is seen in a block. hits: lines that may say something, ascending. said: what the rules read. stamped:
+        lines with what looks like a stamp."""
+        if not hits and not self._observer.wants_more and not self._open and not self._watches:
+            self._remember(block, stamped)
+            return []
+        begins = [at for at, ones in said.items() if any(one.what in _BEGINS for one in ones)]
+        progress = sorted(at for at, ones in said.items() if any(one.what in _PROGRESS for one in ones))
+        consumed = self._visit(block, first_line, hits, progress)
+        fresh = self._observer.fresh()
+        stamps = _Stamps(block, stamped)
+        for one in self._open:
+            one.behind = stamps.behind(-1)
+        self._open = [one for one in self._open if one.behind is None]
+        places = np.searchsorted(block.number, np.array([one.line - first_line for one in fresh], dtype=np.int64))
+        for one, at in zip(fresh, places.tolist(), strict=True):
+            at = at if one.line >= first_line else -1
+            one.before = stamps.before(at) or self._last_stamp
+            one.behind = stamps.behind(at)
+            if one.behind is None:
+                self._open.append(one)
+            if one.role == "root" and one.speaker == "process":
+                self._watches.append(_Watch(one, self._needles.get(one.line, b""), at))
+        self._watch(block, first_line, consumed, sorted(begins), stamps)
+        self._remember(block, stamped)
+        self._needles.clear()
+        return fresh
+
+    def finish(self) -> list[Sighting]:
+        """The end of the document."""
+        self._observer.finish()
+        for watch in self._watches:
+            watch.of.ends |= watch.undecided
+        found = self._observer.fresh(end=True)
+        for one in found:
+            one.before = one.before or self._last_stamp
+        return found
+
+    def _visit(self, block: Lines, first_line: int, hits: Sequence[int], progress: Sequence[int]) -> set[int]:
+        """Show lines to the observer; those that are part of something."""
+        observer, consumed, cursor = self._observer, set[int](), 0
+        base, passed = observer.epoch, 0
+        for at in [*hits, len(block)]:
+            while cursor < at and observer.wants_more:
+                self._show(block, cursor, first_line, consumed)
+                cursor += 1
+            while passed < len(progress) and progress[passed] < at:
+                passed += 1
+            observer.epoch = base + passed
+            if at < len(block) and cursor <= at:
+                self._show(block, at, first_line, consumed)
+            cursor = max(cursor, at + 1)
+        observer.epoch = base + len(progress)
+        return consumed
+
+    def _show(self, block: Lines, at: int, first_line: int, consumed: set[int]) -> None:
+        raw = block.text(at)
+        line = Line.of(raw, first_line + int(block.number[at]))
+        _, part = self._observer.take(line, lambda count: [block.text(row) for row in range(max(0, at - count), at)])
+        if part:
+            consumed.add(at)
+            self._needles[line.number] = _needle(raw)
+
+    def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
+        """Find what stands behind the roots, up to the next start."""
+        going: list[_Watch] = []
+        for watch in self._watches[-_MOST_WATCHED:]:
+            begin = watch.at + 1
+            stop = next((at for at in begins if at >= begin), len(block))
+            self._next_lines(watch, block, first_line, range(begin, stop), consumed)
+            if watch.needle and watch.of.ordinary is None:
+                _same_process(watch, block, first_line, range(begin, stop), consumed)
+            late = stamps.last_ordinary(begin, stop, consumed)
+            watch.of.late = late or watch.of.late
+            watch.at = -1
+            if stop == len(block):
+                going.append(watch)
+            else:
+                watch.of.ends |= watch.undecided
+        self._watches = going
+
+    def _next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
+        """Whether anything ordinary follows at once; of a file of one process that shows that it went on."""
+        if not watch.undecided:
+            return
+        for at in rows:
+            if at in consumed:
+                continue
+            watch.looked += 1
+            if watch.looked > _NEXT_LINES:
+                watch.undecided = False
+                return
+            if is_ordinary(Line.of(block.text(at), 0)):
+                watch.undecided = False
+                if not self._shared and watch.of.ordinary is None:
+                    watch.of.ordinary = first_line + int(block.number[at])
+                return
+
+    def _remember(self, block: Lines, stamped: I64) -> None:
+        self._last_stamp = _Stamps(block, stamped).before(len(block)) or self._last_stamp
+
+
+def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
+    """Find the first ordinary line with the prefix of a process."""
+    if not rows:
+        return
+    begin, end = int(block.start[rows[0]]), int(block.end[rows[-1]])
+    for _ in range(_OF_PROCESS):
+        place = block.find(watch.needle, begin, end)
+        if place < 0:
+            return
+        at = int(np.searchsorted(block.start, place, side="right")) - 1
+        begin = int(block.end[at])
+        if at not in consumed and is_ordinary(Line.of(block.text(at), 0)):
+            watch.of.ordinary = first_line + int(block.number[at])
+            return
+
+
+def _needle(raw: str) -> bytes:
+    """What lines of the process that wrote a line begin with; empty where nothing tells."""
+    names: list[str] = _NEEDLE.findall(raw[:256])
+    return names[-1].encode() if names else b""
+
+
+class _Stamps:
+    """The stamps of the lines of a block, read when they are asked for."""
+
+    def __init__(self, block: Lines, stamped: I64) -> None:
+        self._block, self._rows = block, stamped
+        self._latest: dict[tuple[int, int], Stamp | None] = {}
+
+    def before(self, at: int) -> Stamp | None:
+        """The last one before a line."""
+        place = int(np.searchsorted(self._rows, at))
+        return self._first(range(place - 1, -1, -1))
+
+    def behind(self, at: int) -> Stamp | None:
+        """The first one behind a line."""
+        place = int(np.searchsorted(self._rows, at, side="right"))
+        return self._first(range(place, len(self._rows)))
+
+    def last_ordinary(self, begin: int, stop: int, consumed: set[int]) -> Stamp | None:
+        """The last one of the ordinary lines among [begin, stop)."""
+        if (begin, stop) not in self._latest:
+            low, high = np.searchsorted(self._rows, (begin, stop)).tolist()
+            some = [at for at in self._rows[low:high].tolist() if at not in consumed] if high - low < 4096 else [
+                at for at in self._rows[max(low, high - 4096) : high].tolist() if at not in consumed
+            ]  # fmt: skip
+            self._latest[begin, stop] = None
+            for at in some[: -_TRIES - 1 : -1]:
+                line = Line.of(self._block.text(at), 0)
+                stamp = line.stamp if is_ordinary(line) else None
+                if stamp is not None:
+                    self._latest[begin, stop] = stamp
+                    break
+        return self._latest[begin, stop]
+
+    def _first(self, places: range) -> Stamp | None:
+        for place in places[:_TRIES]:
+            stamp = Line.of(self._block.text(int(self._rows[place])), 0).stamp
+            if stamp is not None:
+                return stamp
+        return None

@@ -1,0 +1,98 @@
+"""The runs of all trackers in what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.formats.base import Output
+from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.meaning import said
+from goodput_cli.events.trackers import mlflow, tables, wandb
+from goodput_cli.events.trackers.runs import Run, with_marks
+
+
+def runs_of(
+    tracked: Mapping[int, Sequence[object]], names: Sequence[str], job_name: str | None, output: Output
+) -> list[Run]:
+    """The runs, with their marks. tracked: by source, what its document said. names: of the sources. job_name:
+    the one that was asked for: a run that alone is shown under it has it for its own."""
+    found = wandb.runs(tracked, names, output.clock.from_local, output.notes)
+    found += mlflow.runs(tracked, output.notes)
+    found += tables.runs(tracked, names, output.notes)
+    shown = [run for run in found if run.name == job_name]
+    if len(shown) == 1 and all(run.job != job_name for run in found):
+        shown[0].job = shown[0].name
+    return [run for run in (with_marks(one, output.notes) for one in found) if run.marks]
+
+
+def same_runs(runs: Sequence[Run], others: Mapping[str, Sequence[Mark]], notes: DiagnosticCollector) -> dict[str, str]:
+    """Jobs of text and event files that a tracker has too, and the run's name that they get. The steps of such a run
+    are those of the first of text, event files, Weights & Biases and MLflow; of its others only starts, ends and signs
+    of life are left."""
+    renamed: dict[str, str] = {}
+    for run in runs:
+        own = _steps(mark for _, mark in run.marks)
+        for job, marks in others.items():
+            if job not in renamed and _are_same(own, _steps(marks)):
+                renamed[job] = run.job
+                _note_same(run, job, notes)
+                _give_up_steps(run)
+                break
+    for place, run in enumerate(runs):
+        for other in runs[:place]:
+            same = other.tool != run.tool and other.job != run.job
+            if same and _are_same(_steps(mark for _, mark in other.marks), _steps(mark for _, mark in run.marks)):
+                _note_same(other, run.job, notes)
+                run.job = other.job
+                _give_up_steps(run)
+                break
+    return renamed
+
+
+def _steps(marks: Iterable[Mark]) -> dict[int, int]:
+    """When (ns UTC) each step was first logged."""
+    steps: dict[int, int] = {}
+    for mark in sorted((one for one in marks if said(one).what is What.STEP), key=lambda one: one.end):
+        steps.setdefault(said(mark).step or 0, mark.end)
+    return steps
+
+
+def _are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
+    """Whether steps are of one run: their windows overlap by over half of the shorter one, and the steps that both have
+    lie within one logging distance. Steps may be counted from 0 in one and from 1 in the other."""
+    if len(one) < 2 or len(other) < 2:
+        return False
+    begins, ends = zip(*((min(steps.values()), max(steps.values())) for steps in (one, other)), strict=True)
+    shorter = min(end - begin for begin, end in zip(begins, ends, strict=True))
+    shared = one.keys() & other.keys()
+    if 2 * (min(ends) - max(begins)) <= shorter or len(shared) < 2:
+        return False
+    distance = max(_distance(one), _distance(other))
+    return all(abs(one[step] - other[step]) <= distance for step in shared)
+
+
+def _distance(steps: Mapping[int, int]) -> int:
+    """The median time (ns) from one row to the next."""
+    times = sorted(steps.values())
+    lengths = sorted(after - before for before, after in pairwise(times))
+    return lengths[len(lengths) // 2]
+
+
+def _give_up_steps(run: Run) -> None:
+    run.marks = [
+        (code, replace(mark, said=replace(said(mark), what=What.ALIVE, step=None, step_time=None)))
+        if said(mark).what not in _KEPT
+        else (code, mark)
+        for code, mark in run.marks
+    ]
+
+
+_KEPT = frozenset({What.START, What.CRASHED, What.EXITED, What.TERMINATED, What.FINISHED})
+
+
+def _note_same(run: Run, other: str, notes: DiagnosticCollector) -> None:
+    message = f"{notes.bounded('job', run.job)} is the run of {notes.bounded('job', other)} too: one job"
+    notes.add("same_run_twice", message, run.place.source, [max(run.place.line, 1)])

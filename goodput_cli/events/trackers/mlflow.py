@@ -1,0 +1,227 @@
+"""MLflow: runs of a store in files (`mlruns/`) or of a database (docs/formats.md, MLflow).
+
+A run is a job; nothing in it says that a process began but the first. Steps that do not rise are a resume. Its state
+and end are those of the last process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from goodput_cli.arrays import Mask
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.formats.fields import MLFLOW
+from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.text.marks import What
+from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.trackers.runs import Life, Place, Row, Run
+from goodput_cli.events.trackers.wandb import whole_of
+from goodput_cli.events.values import MAX_SECONDS
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.layouts import RUN_KEY, store_file
+from goodput_cli.vocabulary.units import NS_PER_SECOND
+
+_LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
+_FIELD = re.compile(r"^(\w+): *(?:'([^']*)'|\"([^\"]*)\"|(.*?))\s*$", re.MULTILINE)
+_MACHINE = "system/"
+_ENDED: dict[str, What] = {
+    "3": What.EXITED, "FINISHED": What.EXITED, "4": What.CRASHED, "FAILED": What.CRASHED, "5": What.TERMINATED,
+    "KILLED": What.TERMINATED,
+}  # fmt: skip
+"""By state, as a number in files and as a word in databases; others have not ended."""
+_NS_PER_MS = 10**6
+_MOST_YAML = 1 << 20
+
+
+@dataclass
+class About:
+    """What a store says of a run itself."""
+
+    run_id: str
+    line: int
+    values: dict[str, str]
+
+
+@dataclass
+class Metric:
+    """The values of a metric that stand in one source."""
+
+    run_id: str
+    name: str
+    rows: list[tuple[int, int, int]] = field(default_factory=list)
+    """(line, ns UTC, step) in the order in which they were logged."""
+
+
+class MetaReader:
+    """Reads the `meta.yaml` of a run (see `DocumentReader`)."""
+
+    by_line = False
+
+    def __init__(self) -> None:
+        self._text = b""
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """Nothing yet."""
+        self._text = (self._text + batch.data)[:_MOST_YAML]
+        return _parsed()
+
+    def finish(self) -> Parsed:
+        """What the file says; nothing where it is that of an experiment."""
+        text = self._text.decode(errors="replace")
+        values = {one[1]: next((part for part in one.groups()[1:] if part is not None), "") for one in
+                  _FIELD.finditer(text)}  # fmt: skip
+        run_id = values.get("run_id") or values.get("run_uuid")
+        return _parsed(About(run_id, 1, values) if run_id else None)
+
+
+class MetricReader:
+    """Reads a file of a metric: `time_ms value step` a line."""
+
+    by_line = True
+
+    def __init__(self, run_id: str, name: str) -> None:
+        self._run_id, self._name = run_id, name
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """The rows of the next lines."""
+        metric = Metric(self._run_id, self._name)
+        bad: list[tuple[int, str]] = []
+        for number, line in enumerate(batch.data.split(b"\n"), batch.first_line):
+            found = _LINE.fullmatch(line)
+            if found is not None and (time := _ns(found[1])) is not None:
+                metric.rows.append((number, time, int(found[2])))
+            elif line.strip():
+                bad.append((number, "no time, value and step"))
+        part = TextPart(tracked=(metric,), bad=bad)
+        return Parsed((), np.empty(0, dtype=np.int64), text=part)
+
+    def finish(self) -> Parsed:
+        """The end: nothing is left over."""
+        return _parsed()
+
+
+def reader_of(name: str) -> MetaReader | MetricReader:
+    """What reads a file of a store. name: one that `store_file` knows."""
+    file = store_file(name)
+    assert file is not None
+    return MetaReader() if file.inside == "meta.yaml" else MetricReader(file.run_id, file.inside.partition("/")[2])
+
+
+def _parsed(said: About | None = None) -> Parsed:
+    return Parsed((), np.empty(0, dtype=np.int64), text=TextPart(tracked=() if said is None else (said,)))
+
+
+def _ns(value: Any) -> int | None:
+    """ns UTC of a number of milliseconds; None for what is no time."""
+    number = whole_of(value)
+    return number * _NS_PER_MS if number is not None and 0 < number < MAX_SECONDS * 1000 else None
+
+
+def collect_rows(records: Records, output: Output) -> Mask:
+    """Collect what a database says (see `sources.databases`), a record a run or a value. bool[n], all true."""
+    parts: list[object] = []
+    metrics: dict[tuple[str, str], Metric] = {}
+    for at, record in enumerate(records.records):
+        run_id, line = str(record[RUN_KEY]), int(records.origin.line[at])
+        if "key" not in record:
+            parts.append(About(run_id, line, {key: str(value) for key, value in record.items()}))
+            continue
+        time, step = _ns(record.get("timestamp")), whole_of(record.get("step"))
+        if time is not None and step is not None:
+            name = str(record["key"])
+            metrics.setdefault((run_id, name), Metric(run_id, name)).rows.append((line, time, step))
+    output.texts.add(records.origin.source, TextPart(tracked=[*parts, *metrics.values()]))
+    return records.every()
+
+
+@dataclass
+class _Stored:
+    """What is known of a run."""
+
+    about: tuple[int, About] | None = None
+    metrics: defaultdict[str, list[tuple[Place, int]]] = field(default_factory=lambda: defaultdict(list))
+    """By name, the values: where, and the step."""
+
+    @property
+    def steps(self) -> int:
+        """How many distinct steps its training has."""
+        name = self.step_metric()
+        return len({step for _, step in self.metrics[name]}) if name else 0
+
+    def step_metric(self) -> str:
+        """The metric whose steps are those of training: that with most of them, of those the one that began first."""
+        named = [name for name in self.metrics if not name.startswith(_MACHINE) and self.metrics[name]]
+        return min(
+            named,
+            key=lambda name: (
+                -len({step for _, step in self.metrics[name]}), min(place.time for place, _ in self.metrics[name]), name
+            ),
+            default="",
+        )  # fmt: skip
+
+
+def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector) -> list[Run]:
+    """The runs of all stores. tracked: by source, what was read."""
+    stored: defaultdict[str, _Stored] = defaultdict(_Stored)
+    for code, parts in tracked.items():
+        for part in parts:
+            if isinstance(part, About):
+                stored[part.run_id].about = code, part
+            elif isinstance(part, Metric):
+                values = ((Place(time, code, line), step) for line, time, step in part.rows)
+                stored[part.run_id].metrics[part.name] += values
+    here = {run_id: run for run_id, run in stored.items() if not _is_deleted(run)}
+    several = {run_id: run for run_id, run in here.items() if run.steps > 1}
+    offered = several or here
+    if len(offered) < len(stored):
+        code = next(code for code, parts in tracked.items() if any(isinstance(part, About | Metric) for part in parts))
+        message = "runs of MLflow that were deleted, or have fewer than two steps; left out"
+        notes.add("tracker_runs_left_out", message, code, [], (), len(stored) - len(offered))
+    return [_run(run_id, run) for run_id, run in offered.items()]
+
+
+def _is_deleted(run: _Stored) -> bool:
+    return run.about is not None and run.about[1].values.get("lifecycle_stage", "active") == "deleted"
+
+
+def _run(run_id: str, stored: _Stored) -> Run:
+    life = Life(resumes=True)
+    name = stored.step_metric()
+    life.rows = [Row(place, {name: step}) for place, step in _in_order(stored.metrics[name])] if name else []
+    times = {row.at.time // NS_PER_SECOND for row in life.rows}
+    for other in _others(stored, name):
+        if other.time // NS_PER_SECOND not in times:  # a sign of life a second is enough
+            times.add(other.time // NS_PER_SECOND)
+            life.alive.append(other)
+    shown = ""
+    if stored.about is not None:
+        code, about = stored.about
+        shown = about.values.get("run_name") or about.values.get("name") or ""
+        start = _ns(about.values.get("start_time"))
+        life.begin = None if start is None else Place(start, code, about.line)
+        _end(life, about, code)
+    return Run(MLFLOW, run_id, shown, [life])
+
+
+def _in_order(values: Sequence[tuple[Place, int]]) -> list[tuple[Place, int]]:
+    """The values of a metric in the order in which they were logged: that of lines, or of time."""
+    return sorted(values, key=lambda pair: (pair[0].time, pair[0].line))
+
+
+def _others(stored: _Stored, name: str) -> Iterator[Place]:
+    return (place for other, values in stored.metrics.items() if other != name for place, _ in values)
+
+
+def _end(life: Life, about: About, code: int) -> None:
+    """The end of the last process, where the store has one that is not before its last row."""
+    ended, end = _ENDED.get(about.values.get("status", "")), _ns(about.values.get("end_time"))
+    last = max((row.at.time for row in life.rows), default=0)
+    if ended is not None and end is not None:
+        life.ended, life.end = ended, Place(max(end, last), code, about.line)

@@ -1,0 +1,323 @@
+"""What all trackers have in common: the lives of a run, which of its counters are steps, and the marks they become."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.text.marks import MAX_STEP, Mark, Said, What
+from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.place import settled
+from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.to_rows import meaning_of
+
+STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iteration", "iter", "step", "_step")
+"""Counters of steps, the best first; the last one counts rows."""
+ROWS = "_step"
+"""Counts the calls that logged, where the program gave no step."""
+_NOT_STEPS = 10**9
+"""A counter that is higher counts tokens, samples or time."""
+
+
+class Place(NamedTuple):
+    """An instant, and the line that proves it."""
+
+    time: int
+    """ns UTC."""
+    source: int
+    """The code of the source."""
+    line: int
+
+
+class Row(NamedTuple):
+    """A row that was logged."""
+
+    at: Place
+    steps: dict[str, int]
+    """By name, the counters in it."""
+    trains: bool = True
+    """Whether it holds more than evaluations and what a machine says of itself."""
+    step_time: int | None = None
+    """ns of one step."""
+
+
+@dataclass
+class Life:
+    """What is known of one process of a run."""
+
+    begin: Place | None = None
+    """None where nothing says when it began."""
+    rows: list[Row] = field(default_factory=list)
+    alive: list[Place] = field(default_factory=list)
+    end: Place | None = None
+    """Where an end was logged; None: killed, or it still runs."""
+    ended: What | None = None
+    host: str = ""
+    resumes: bool = False
+    """Whether steps that come again are a resume in it: several processes, and no row says when one began."""
+    printed: list[tuple[int, Mark]] = field(default_factory=list)
+    """(source, mark) of lines that it printed, with their times."""
+
+    @property
+    def last(self) -> int:
+        """ns UTC of its last sign of life."""
+        places = [*self.alive, *(row.at for row in self.rows), *filter(None, (self.begin, self.end))]
+        return max(place.time for place in places)
+
+
+@dataclass
+class Run:
+    """One job as a tracker has it."""
+
+    tool: str
+    """The name of its format."""
+    job: str
+    name: str = ""
+    """What people see it called, if that is another name."""
+    lives: list[Life] = field(default_factory=list)
+    """In order of time."""
+    step_key: str = ""
+    """The counter whose numbers are steps; "" where none is."""
+    printed: bool = False
+    """Whether its steps are those that it printed."""
+    marks: list[tuple[int, Mark]] = field(default_factory=list)
+    """(source, mark): see `with_marks`."""
+
+    @property
+    def rows(self) -> Iterable[Row]:
+        return (row for life in self.lives for row in life.rows)
+
+    def by_source(self) -> dict[int, list[Mark]]:
+        """The marks by source."""
+        found: defaultdict[int, list[Mark]] = defaultdict(list)
+        for code, mark in self.marks:
+            found[code].append(mark)
+        return found
+
+    @property
+    def place(self) -> Place:
+        """Somewhere in it."""
+        places = (
+            one for life in self.lives for one in (life.begin, *(row.at for row in life.rows), *life.alive) if one
+        )
+        return next(iter(places))
+
+
+def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
+    """The run with the marks that its lives become; what was noticed goes into notes."""
+    run.lives = _as_attempts([life for life in run.lives if _says_anything(life)])
+    if not run.lives:
+        return run
+    numbers = _numbers(run)
+    run.step_key = numbers
+    if _prints_more(run):
+        return _as_printed(run)
+    one_more = _is_index([row.steps[numbers] for row in run.rows if numbers in row.steps]) if numbers else False
+    for life in run.lives:
+        run.marks += _marks(run, life, one_more)
+    _note_steps(run, notes)
+    return run
+
+
+_PRINTED = frozenset({What.STEP, What.SAVE, What.RESTORE, What.RESUME, What.EVAL, What.INIT, What.PREP, What.DATA})
+"""What printed lines say that its tracker does not know better."""
+
+
+def _prints_more(run: Run) -> bool:
+    """Whether the text that a program printed shows more of its steps than the rows that it logged."""
+    logged = sum(len({row.steps.get(run.step_key) for row in life.rows} - {None}) for life in run.lives)
+    printed = sum(len({said(mark).step for _, mark in life.printed if said(mark).what is What.STEP})
+                  for life in run.lives)  # fmt: skip
+    return printed > max(logged, 1)
+
+
+def _as_printed(run: Run) -> Run:
+    """The run with the steps that its programs printed, and its rows as signs of life."""
+    for life in run.lives:
+        life.alive += [row.at for row in life.rows]
+        life.rows = []
+        run.marks += _marks(run, life, False)
+        by_source: defaultdict[int, list[Mark]] = defaultdict(list)
+        for code, mark in life.printed:
+            if mark.stamp is not None:
+                mark.time = mark.end = mark.stamp.ns
+                by_source[code].append(mark)
+        for code, marks in by_source.items():
+            kept = [mark for mark in meaning_of(settled(marks)) if said(mark).what in _PRINTED]
+            run.marks += [(code, _of_writer(mark, run, life)) for mark in kept]
+    run.printed = True
+    return run
+
+
+def _of_writer(mark: Mark, run: Run, life: Life) -> Mark:
+    """A printed line as one of the process that logged."""
+    return replace(mark, stream="", said=replace(said(mark), format=run.tool, rank=life.host or run.job, job=run.job))
+
+
+def _says_anything(life: Life) -> bool:
+    return bool(life.begin or life.rows or life.alive or life.end)
+
+
+def _numbers(run: Run) -> str:
+    """The counter whose numbers are steps: the best that is there; "" where none counts further than one number."""
+    distinct: defaultdict[str, set[int]] = defaultdict(set)
+    for row in run.rows:
+        for name, number in row.steps.items():
+            if len(distinct[name]) < 2:
+                distinct[name].add(number)
+    named = [name for name in (*STEP_KEYS, *distinct) if name in distinct]
+    several = [name for name in named if len(distinct[name]) > 1]
+    single = [name for name in named if distinct[name] != {0}]
+    return next(iter((*several, *single)), "")
+
+
+def _is_index(numbers: Sequence[int]) -> bool:
+    """Whether steps are counted from 0, so that number n is the step n + 1: the lowest is 0, or they stand right before
+    round numbers (9, 19, 29)."""
+    ordered = sorted(set(numbers))
+    if not ordered:
+        return False
+    strides = Counter(after - before for before, after in pairwise(ordered))
+    stride = strides.most_common(1)[0][0] if strides else 1
+    return ordered[0] == 0 or (stride > 1 and all(number % stride == stride - 1 for number in ordered))
+
+
+def _as_attempts(lives: Sequence[Life]) -> list[Life]:
+    """Lives that overlap are ranks of one: the first of them begins it, and it has ended when the last of them has."""
+    ordered = sorted(lives, key=_begin)
+    groups: list[list[Life]] = []
+    until = -1
+    for life in ordered:
+        if groups and _begin(life) < until:
+            groups[-1].append(life)
+        else:
+            groups.append([life])
+        until = max(until, life.last)
+    return [_joined(group) for group in groups]
+
+
+def _begin(life: Life) -> int:
+    places = [*filter(None, (life.begin, life.end)), *life.alive, *(row.at for row in life.rows)]
+    return life.begin.time if life.begin is not None else min(place.time for place in places)
+
+
+def _joined(group: Sequence[Life]) -> Life:
+    if len(group) == 1:
+        return group[0]
+    begins = [life.begin for life in group if life.begin is not None]
+    ends = [life.end for life in group if life.end is not None]
+    ways = [life.ended for life in group if life.ended is not None]
+    last = max(life.last for life in group)
+    over = max(ends, default=None)
+    if over is not None and over.time < last:  # one of them goes on
+        over = None
+    return Life(
+        min(begins, default=None),
+        sorted((row for life in group for row in life.rows), key=lambda row: row.at.time),
+        [*(place for life in group for place in life.alive), *begins, *ends],
+        over,
+        None if over is None else What.CRASHED if What.CRASHED in ways else ways[-1],
+        group[0].host,
+        any(life.resumes for life in group),
+        printed=group[0].printed,
+    )
+
+
+def _marks(run: Run, life: Life, one_more: bool) -> Iterable[tuple[int, Mark]]:
+    """The marks of one attempt. A number that comes again at once is another call at the same step."""
+    if life.begin is not None:
+        yield _mark(run, life, life.begin, What.START)
+    for row, began in _resumed(run, life) if life.resumes else ():
+        done = row.steps[run.step_key] + one_more - _stride(run, life)
+        yield _mark(run, life, row.at._replace(time=began), What.RESUME, step=max(done, 0))
+    before: int | None = None
+    for row in life.rows:
+        number = row.steps.get(run.step_key)
+        if number is None or not row.trains or number == before or not 0 <= number <= MAX_STEP:
+            yield _mark(run, life, row.at, What.ALIVE)
+            continue
+        before = number
+        yield _mark(run, life, row.at, What.STEP, step=number + one_more, step_time=row.step_time)
+    for place in life.alive:
+        yield _mark(run, life, place, What.ALIVE)
+    if life.end is not None and life.ended is not None:
+        yield _mark(run, life, life.end, life.ended)
+
+
+def _resumed(run: Run, life: Life) -> list[tuple[Row, int]]:
+    """The first rows of processes that redid steps, and when their first step began: a usual step before, in ns UTC.
+
+    Which rows these are is what accounting §3 (reports by a second host) says; it cannot say when the step began."""
+    rows = [row for row in life.rows if run.step_key in row.steps]
+    usual = _usual_step(rows, run.step_key) * _stride(run, life)
+    found: list[tuple[Row, int]] = []
+    first_seen: dict[int, int] = {}
+    for at, row in enumerate(rows):
+        number = row.steps[run.step_key]
+        if first_seen and number <= max(first_seen):
+            soon = number in first_seen and row.at.time - first_seen[number] < 2 * usual
+            if soon or _goes_on(rows[at:], run.step_key, first_seen):
+                continue
+            found.append((row, max(row.at.time - usual, rows[at - 1].at.time)))
+            first_seen = {}
+        first_seen.setdefault(number, row.at.time)
+    return found
+
+
+def _goes_on(rows: Sequence[Row], key: str, seen: Mapping[int, int]) -> bool:
+    """Whether a higher number than all before comes before those from the repeated one on have come again."""
+    highest, repeated = max(seen), rows[0].steps[key]
+    missing = {number for number in seen if number > repeated}
+    for row in rows[1:]:
+        if row.steps[key] > highest:
+            return bool(missing)
+        missing.discard(row.steps[key])
+        if not missing:
+            return False
+    return False
+
+
+def _usual_step(rows: Sequence[Row], key: str) -> int:
+    """The median time (ns) of one step, between rows that rise; 0 where there are none."""
+    lengths = sorted(
+        (after.at.time - before.at.time) / (after.steps[key] - before.steps[key])
+        for before, after in pairwise(rows)
+        if after.steps[key] > before.steps[key]
+    )
+    half = len(lengths) // 2
+    return round((lengths[half] + lengths[-half - 1]) / 2) if lengths else 0
+
+
+def _stride(run: Run, life: Life) -> int:
+    """The usual distance of the numbers of two rows."""
+    numbers = [row.steps[run.step_key] for row in life.rows if run.step_key in row.steps]
+    strides = sorted(after - before for before, after in pairwise(numbers) if after > before)
+    return strides[(len(strides) - 1) // 2] if strides else 1
+
+
+def _mark(
+    run: Run, life: Life, place: Place, what: What, step: int | None = None, step_time: int | None = None
+) -> tuple[int, Mark]:
+    spoken = Said(run.tool, what, step=step, step_time=step_time, rank=life.host or run.job, job=run.job)
+    stamp = Stamp(place.time, Zone.EXACT, False)
+    return place.source, Mark(place.line, "", stamp, spoken, place.time, place.time)
+
+
+def _note_steps(run: Run, notes: DiagnosticCollector) -> None:
+    source, line = run.place.source, [max(run.place.line, 1)]
+    job = notes.bounded("job", run.job)
+    if not run.step_key:
+        if any(True for _ in run.rows):
+            notes.add("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", source, line)
+        return
+    if run.step_key == ROWS:
+        message = f"rows of {job} name no step: calls that logged are counted instead, which need not be steps"
+        notes.add("rows_not_steps", message, source, line)
+    highest = max(row.steps.get(run.step_key, 0) for row in run.rows)
+    if highest > _NOT_STEPS:
+        key = notes.bounded("key", run.step_key)
+        notes.add("steps_too_high", f"{key} of {job} goes up to {highest}: it hardly counts steps", source, line)

@@ -1,0 +1,175 @@
+"""Rows of trackers without their folders: histories of Weights & Biases, and results of Ray's trials.
+
+No row says that a process began. Of a history, the time of a row less its runtime is when its process did; of a trial,
+a row says how long ago it was restored.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import Mask
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.formats.fields import RAY, WANDB
+from goodput_cli.events.text.jobs import stem_of_text
+from goodput_cli.events.text.marks import What
+from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.trackers.runs import Life, Place, Row, Run
+from goodput_cli.events.trackers.wandb import EARLIEST, ns_of, row_of, whole_of
+from goodput_cli.vocabulary.units import NS_PER_SECOND
+
+_SAME_BASE = 5 * NS_PER_SECOND
+"""Rows of one process differ by less in when they say that it began."""
+_ITERATION = "training_iteration"
+
+
+class HistoryRow(NamedTuple):
+    """A row of a history."""
+
+    line: int
+    time: int
+    base: int | None
+    """ns UTC: when its process began."""
+    steps: dict[str, int]
+    trains: bool
+
+
+class TrialRow(NamedTuple):
+    """A result of a trial."""
+
+    line: int
+    time: int
+    took: int | None
+    """ns of the iteration."""
+    iteration: int
+    restored: bool
+    """Whether it is the first since a restore, or since the beginning."""
+    trial: str
+    host: str
+    done: bool
+
+
+def collect_rows(tool: str, records: Records, output: Output) -> Mask:
+    """Collect rows; bool[n]: those that have a time."""
+    read = _history_row if tool == WANDB else _trial_row
+    used = np.zeros(len(records), dtype=np.bool_)
+    rows: list[HistoryRow | TrialRow] = []
+    for at, record in enumerate(records.records):
+        row = read(int(records.origin.line[at]), record)
+        if row is not None:
+            used[at] = True
+            rows.append(row)
+    output.report("bad_value", "a row of a tracker without a time, or with one that is none; dropped", records, ~used)
+    output.texts.add(records.origin.source, TextPart(tracked=rows))
+    return np.ones(len(records), dtype=np.bool_)
+
+
+def _history_row(line: int, record: Mapping[str, Any]) -> HistoryRow | None:
+    row = row_of(record)
+    return None if row is None else HistoryRow(line, *row)
+
+
+def _trial_row(line: int, record: Mapping[str, Any]) -> TrialRow | None:
+    time, iteration = ns_of(record.get("timestamp")), whole_of(record.get(_ITERATION))
+    if time is None or time < EARLIEST or iteration is None:
+        return None
+    since = whole_of(record.get("iterations_since_restore"))
+    trial, host = (str(record.get(key) or "") for key in ("trial_id", "hostname"))
+    done = str(record.get("done")).lower() == "true"
+    return TrialRow(line, time, ns_of(record.get("time_this_iter_s")), iteration, since == 1, trial, host, done)
+
+
+def runs(tracked: Mapping[int, Sequence[object]], names: Sequence[str], notes: DiagnosticCollector) -> list[Run]:
+    """The runs of all tables. tracked: by source, what was read."""
+    histories: list[tuple[int, list[HistoryRow]]] = []
+    trials: defaultdict[tuple[int, str], list[TrialRow]] = defaultdict(list)
+    for code, parts in tracked.items():
+        rows = [part for part in parts if isinstance(part, HistoryRow)]
+        if rows:
+            histories.append((code, rows))
+        for part in parts:
+            if isinstance(part, TrialRow):
+                trials[code, part.trial].append(part)
+    jobs = _names([names[code] for code, _ in histories])
+    found = [_of_history(job, code, rows, notes) for job, (code, rows) in zip(jobs, histories, strict=True)]
+    nameless = [key for key in trials if not key[1]]
+    stems = dict(zip(nameless, _names([names[code] for code, _ in nameless]), strict=True))
+    by_job: defaultdict[str, list[tuple[int, TrialRow]]] = defaultdict(list)
+    for key, of_trial in trials.items():
+        by_job[key[1] or stems[key]] += [(key[0], row) for row in of_trial]
+    return [*found, *(_of_trial(job, rows) for job, rows in by_job.items())]
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """A name for each file: that of the file, with its folder where two have the same."""
+    stems = [stem_of_text(path) for path in paths]
+    alike = {stem for stem in stems if stems.count(stem) > 1} if len(stems) < 1000 else set(stems)
+    return [path.rpartition(".")[0] or path if stem in alike else stem for stem, path in zip(stems, paths, strict=True)]
+
+
+def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: DiagnosticCollector) -> Run:
+    lives: list[Life] = []
+    for group in _processes(rows):
+        life = Life(rows=[Row(Place(row.time, code, row.line), row.steps, row.trains) for row in group])
+        bases = [row for row in group if row.base is not None]
+        if bases:
+            first = min(bases, key=lambda row: row.base or 0)
+            begin = max(first.base or 0, lives[-1].last if lives else 0)
+            life.begin = Place(begin, code, first.line)
+        lives.append(life)
+    if len(lives) > 1:
+        message = "a history of several processes: steps that were redone may have been overwritten in it"
+        notes.add("rewritten_history", message, code, [life.rows[0].at.line for life in lives[1:]])
+    return Run(WANDB, job, lives=lives)
+
+
+def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
+    """The rows of each process, in order of time. A beginning that comes again is a second process of the same attempt,
+    and one that is earlier than that of the rows before it is a clock set back: neither is an attempt."""
+    ordered = sorted(rows, key=lambda row: (row.time, row.line))
+    number_of = _clusters([row.base for row in ordered if row.base is not None])
+    numbers: list[int | None] = [None if row.base is None else number_of(row.base) for row in ordered]
+    last = {number: place for place, number in enumerate(numbers) if number is not None}
+    groups: list[list[HistoryRow]] = []
+    highest, open_until = -1, -1
+    for place, (row, number) in enumerate(zip(ordered, numbers, strict=True)):
+        if not groups or (number is not None and number > highest and place > open_until):
+            groups.append([])
+        if number is not None:
+            highest = max(highest, number)
+            open_until = max(open_until, last[number])
+        groups[-1].append(row)
+    return groups
+
+
+def _clusters(bases: Sequence[int]) -> Callable[[int], int]:
+    """Which of the beginnings a beginning is: they are told apart by more than a few seconds."""
+    ordered = sorted(set(bases))
+    starts = [after for before, after in pairwise(ordered) if after - before > _SAME_BASE]
+    edges = np.array(starts, dtype=np.int64)
+    return lambda base: int(np.searchsorted(edges, base, side="right"))
+
+
+def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
+    """A trial: an attempt a restore, a step an iteration that is as long as its row says."""
+    ordered = sorted(rows, key=lambda pair: (pair[1].time, pair[1].line))
+    lives: list[Life] = []
+    for code, row in ordered:
+        end = Place(row.time, code, row.line)
+        if not lives or (row.restored and lives[-1].rows):
+            lives.append(Life(host=row.host))
+        life = lives[-1]
+        if not life.rows and row.took is not None:
+            life.begin = Place(max(row.time - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
+        life.rows.append(Row(end, {_ITERATION: row.iteration}, True, row.took))
+        if row.done:
+            life.end, life.ended = end, What.FINISHED
+    for life in lives[:-1]:
+        life.end = life.ended = None
+    return Run(RAY, job, lives=lives)

@@ -1,0 +1,328 @@
+"""Weights & Biases: what lies in a folder of runs, read without its package (docs/formats.md, Weights & Biases).
+
+A folder `run-DATE_TIME-ID` is one process, and an id is one job, over all its folders. The `.wandb` file holds what was
+logged; the two logs beside it show when the process began and what it still did after its last record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import orjson
+
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.parsed import Parsed
+from goodput_cli.events.text.entries import said_of_line
+from goodput_cli.events.text.marks import Mark, What, timed
+from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.scan import LONGEST, Ruleset
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_of
+from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run
+from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, OUTPUT, RUN, Frames, Said, WireError, parse
+from goodput_cli.events.values import MAX_SECONDS, round_to_us
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.layouts import RunFolder, wandb_folder
+from goodput_cli.vocabulary.units import NS_PER_MINUTE, NS_PER_SECOND
+
+NAME = "wandb"
+TIMESTAMP, RUNTIME = "_timestamp", "_runtime"
+_KEYS = frozenset({TIMESTAMP, RUNTIME, *STEP_KEYS})
+_EVALUATES = re.compile(r"^(?:eval|val|valid|validation|test)(?:[/_. ]|$)|validation", re.IGNORECASE)
+_OF_MACHINE = re.compile(r"^system[/.]")
+EARLIEST = 1_262_304_000 * NS_PER_SECOND
+"""2010: no tracker is older, so that an earlier time is none."""
+_QUARTER = 15 * NS_PER_MINUTE
+
+
+@dataclass
+class RunFile:
+    """What a `.wandb` file says."""
+
+    about: dict[str, Any] = field(default_factory=dict)
+    """`id`, `name`, `host` and `start` (ns UTC) of the first run record."""
+    about_line: int = 0
+    rows: list[tuple[int, int, dict[str, int], bool]] = field(default_factory=list)
+    """(record, ns UTC, counters, whether it is of training) a row of the history."""
+    alive: list[tuple[int, int]] = field(default_factory=list)
+    """(record, ns UTC) of what else has a time."""
+    printed: list[Mark] = field(default_factory=list)
+    """What lines of its output say, at the times at which they were printed."""
+    exit: dict[str, int] | None = None
+    exit_line: int = 0
+    torn: bool = False
+
+
+@dataclass
+class SideLog:
+    """When a log beside a run file begins and ends."""
+
+    internal: bool
+    """Whether its times are UTC; they are local otherwise."""
+    first: tuple[int, int] | None = None
+    """(line, ns)."""
+    last: tuple[int, int] | None = None
+
+
+class RunFileReader:
+    """Reads a `.wandb` file (see `DocumentReader`). What stands for a line is the number of a record."""
+
+    by_line = False
+
+    @staticmethod
+    def begins(name: str, data: bytes) -> bool:
+        """Whether a document of this name that begins like this is one; the first bytes may be all that there is."""
+        return data.startswith(HEAD) or (name.endswith(".wandb") and HEAD.startswith(data[: len(HEAD)]))
+
+    def __init__(self, rules: Ruleset) -> None:
+        """rules: by which what the program printed is read."""
+        self._printed = _Printed(rules)
+        self._frames = Frames()
+        self._number = 0
+        self._file = RunFile()
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """Nothing yet: what a file means is known at its end."""
+        for record in self._frames.feed(batch.data):
+            self._number += 1
+            try:
+                said = parse(record, _KEYS)
+            except (WireError, RecursionError):
+                continue
+            if said is not None:
+                self._take(said)
+        return _parsed()
+
+    def finish(self) -> Parsed:
+        """All that the file says."""
+        self._file.torn = self._frames.cut
+        return _parsed(self._file)
+
+    def _take(self, said: Said) -> None:
+        file, number, values = self._file, self._number, said.values
+        time = values.get("time")
+        if said.kind == RUN:
+            if not file.about and _is_time(values.get("start", 0)):
+                file.about, file.about_line = values, number
+        elif said.kind == EXIT:
+            file.exit, file.exit_line = values, number
+        elif said.kind == HISTORY:
+            row = row_of(values)
+            if row is not None:
+                file.rows.append((number, *row[:1], *row[2:]))
+        elif time is not None and _is_time(time):
+            file.alive.append((number, time))
+            if said.kind == OUTPUT:
+                file.printed += self._printed.feed(number, time, values.get("text", ""))
+
+
+@dataclass
+class _Printed:
+    """Lines of output, of which records hold pieces."""
+
+    rules: Ruleset
+    _text: str = ""
+    _number: int = 0
+    _time: int = 0
+
+    def feed(self, number: int, time: int, text: str) -> Iterator[Mark]:
+        """The marks of the lines that end in the next piece; a line is of the time of its first piece."""
+        first, *others = text.split("\n")
+        if not self._text:
+            self._number, self._time = number, time
+        self._text += first[: LONGEST - len(self._text)]
+        for other in others:
+            yield from self._marks()
+            self._text, self._number, self._time = other[:LONGEST], number, time
+
+    def _marks(self) -> Iterator[Mark]:
+        line = self._text.rpartition("\r")[2] or self._text
+        for own, said in said_of_line(line, self.rules):
+            yield timed(Mark(self._number, "", own, said), Stamp(self._time, Zone.EXACT, False))
+
+
+def row_of(values: Mapping[str, Any]) -> tuple[int, int | None, dict[str, int], bool] | None:
+    """(ns UTC, when its process began in ns UTC or None, counters, whether it is of training) of a row of a history;
+    None for one without a time."""
+    time = ns_of(values.get(TIMESTAMP))
+    if time is None or time < EARLIEST:
+        return None
+    runtime = ns_of(values.get(RUNTIME))
+    base = None if runtime is None or runtime > time else time - runtime
+    steps = {key: number for key in STEP_KEYS if (number := whole_of(values.get(key))) is not None}
+    others = [key for key in values if not key.startswith("_") and key not in STEP_KEYS]
+    trains = not others or not all(_EVALUATES.search(key) or _OF_MACHINE.match(key) for key in others)
+    return time, base, steps, trains
+
+
+def ns_of(value: Any) -> int | None:
+    """ns of a number of seconds; None for what is none, or none that can be a time."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        return None
+    return round_to_us(seconds) if 0 <= seconds < MAX_SECONDS else None
+
+
+def whole_of(value: Any) -> int | None:
+    """A whole number that is not negative; None for anything else."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return int(number) if 0 <= number < 1 << 62 and number == int(number) else None
+
+
+def _is_time(ns: Any) -> bool:
+    return isinstance(ns, int) and 0 < ns < MAX_SECONDS * NS_PER_SECOND
+
+
+class SideLogReader:
+    """Reads `debug.log` or `debug-internal.log` of a run: the times of its first and its last line."""
+
+    by_line = False
+
+    def __init__(self, internal: bool) -> None:
+        self._log = SideLog(internal)
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """Nothing yet."""
+        time_of = _time_of_json if self._log.internal else _time_of_text
+        for number, line in enumerate(batch.data.split(b"\n"), batch.first_line):
+            time = time_of(line)
+            if time is not None:
+                self._log.first = self._log.first or (number, time)
+                self._log.last = (number, time)
+        return _parsed()
+
+    def finish(self) -> Parsed:
+        """What the log says."""
+        return _parsed(self._log)
+
+
+def _time_of_json(line: bytes) -> int | None:
+    try:
+        written = orjson.loads(line).get("time")
+        stamp = read_dated(written) if isinstance(written, str) else None
+    except (orjson.JSONDecodeError, AttributeError, StampError):
+        return None
+    return stamp.ns if stamp is not None and stamp.zone is Zone.EXACT else None
+
+
+def _time_of_text(line: bytes) -> int | None:
+    if not line[:4].isdigit():
+        return None
+    try:
+        stamp = stamp_of(line[:64].decode(errors="replace"))
+    except StampError:
+        return None
+    return stamp.ns if stamp is not None and stamp.zone is Zone.NAIVE else None
+
+
+def _parsed(said: RunFile | SideLog | None = None) -> Parsed:
+    part = TextPart(tracked=() if said is None else (said,))
+    return Parsed((), np.empty(0, dtype=np.int64), text=part)
+
+
+@dataclass
+class _Folder:
+    """The documents of one run folder, by the codes of their sources."""
+
+    where: RunFolder
+    file: tuple[int, RunFile] | None = None
+    internal: tuple[int, SideLog] | None = None
+    local: tuple[int, SideLog] | None = None
+
+    @property
+    def offset(self) -> int | None:
+        """ns that local time is ahead of UTC, where both logs show it."""
+        internal, local = self.internal and self.internal[1].first, self.local and self.local[1].first
+        if not internal or not local:
+            return None
+        return round((local[1] - internal[1]) / _QUARTER) * _QUARTER
+
+
+def runs(
+    tracked: Mapping[int, Sequence[object]], names: Sequence[str], local: Callable[[int], int],
+    notes: DiagnosticCollector,
+) -> list[Run]:  # fmt: skip
+    """The runs of all folders. tracked: by source, what was read. local: what a local time is in ns UTC."""
+    folders: dict[str, _Folder] = {}
+    for code, parts in tracked.items():
+        for part in parts:
+            if isinstance(part, RunFile | SideLog):
+                where = wandb_folder(names[code])
+                folder = folders.setdefault(where.path or names[code], _Folder(where))
+                if isinstance(part, RunFile):
+                    folder.file = code, part
+                elif part.internal:
+                    folder.internal = code, part
+                else:
+                    folder.local = code, part
+    by_id: defaultdict[str, Run] = defaultdict(lambda: Run(NAME, ""))
+    for folder in folders.values():
+        about = folder.file[1].about if folder.file is not None else {}
+        job = about.get("id") or folder.where.run_id
+        if not job:
+            continue
+        run = by_id[job]
+        run.job, run.name = job, about.get("name") or run.name
+        life = _life(folder, local, [other.offset for other in folders.values()], notes)
+        if life is not None:
+            run.lives.append(life)
+        elif folder.file is not None:
+            message = "a run file without any time: its process was killed before a first block of 32 KiB was written"
+            notes.add("rows_lost_at_kill", f"{message}; name the folder of its run", folder.file[0], [1])
+    return [run for run in by_id.values() if run.lives]
+
+
+def _life(
+    folder: _Folder, local: Callable[[int], int], offsets: Sequence[int | None], notes: DiagnosticCollector
+) -> Life | None:
+    """What the documents of a folder say of its process; None for nothing."""
+    life = Life()
+    places: list[Place] = []
+    if folder.file is not None:
+        code, file = folder.file
+        life.rows = [Row(Place(time, code, line), steps, trains) for line, time, steps, trains in file.rows]
+        life.alive = [Place(time, code, line) for line, time in file.alive]
+        life.host = file.about.get("host", "")
+        life.printed = [(code, mark) for mark in file.printed]
+        if file.about:
+            places.append(Place(file.about["start"], code, file.about_line))
+    logs = [(folder.internal, 0), (folder.local, folder.offset)]
+    for log, offset in logs:
+        if log is not None and log[1].first and log[1].last and offset is not None:
+            spots = [Place(ns - offset, log[0], line) for line, ns in (log[1].first, log[1].last)]
+            places += spots[:1]
+            life.alive += spots[1:]
+    if not places and folder.file is not None and folder.where.stamp is not None:
+        known = {offset for offset in offsets if offset is not None}
+        stamp = folder.where.stamp
+        places.append(Place(stamp - known.pop() if len(known) == 1 else local(stamp), folder.file[0], 1))
+    if not places and not life.rows and not life.alive:
+        return None
+    life.begin = min(places, default=None)
+    _end(life, folder, notes)
+    return life
+
+
+def _end(life: Life, folder: _Folder, notes: DiagnosticCollector) -> None:
+    """How a life ended: as its exit record says; without one it was killed, or it still runs."""
+    if folder.file is None:
+        return
+    code, file = folder.file
+    if file.exit is None:
+        if not file.rows or file.torn:
+            message = "a run file ends without an exit record, within a block of 32 KiB that was never written: rows of"
+            notes.add("rows_lost_at_kill", f"{message} its last seconds or minutes are missing", code, [1])
+        return
+    life.ended = What.CRASHED if file.exit.get("code", 0) else What.EXITED
+    ends = [Place(life.last, code, file.exit_line)]
+    if file.about:
+        ends.append(Place(file.about["start"] + file.exit.get("runtime", 0) * NS_PER_SECOND, code, file.exit_line))
+    life.end = max(ends)

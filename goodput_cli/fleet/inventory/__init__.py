@@ -1,1 +1,0 @@
-"""What a person says beside the logs: labels, allocations, capacity."""

@@ -1,0 +1,279 @@
+"""What a person says beside the logs: tables of labels, read from CSV, JSON, JSONL and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.errors import UsageError
+from goodput_cli.sources.files import unreadable
+from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.when import Anchors, parse_when
+
+Value = TypeVar("Value")
+MISSING = ("", "unknown", "none", "n/a")
+"""What a cell holds in place of a value."""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of a table: texts by column, without those that are missing."""
+
+    where: str
+    """`file:line`; of Parquet `file:row`."""
+    cells: Mapping[str, str]
+
+    def get(self, column: str, read: Callable[[str], Value]) -> Value | None:
+        """A cell as a value; None where it is missing. Raises UsageError that says where."""
+        text = self.cells.get(column)
+        if text is None:
+            return None
+        try:
+            return read(text)
+        except UsageError as error:
+            raise UsageError(f"{self.where}: {column}: {error}") from error
+
+    def need(self, column: str, read: Callable[[str], Value]) -> Value:
+        """The same; raises UsageError where it is missing."""
+        value = self.get(column, read)
+        if value is None:
+            raise UsageError(f"{self.where}: {column} is missing")
+        return value
+
+
+def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
+    """The rows of a CSV, JSON, JSONL or Parquet file.
+
+    Raises UsageError: the file cannot be read, is not such a table, or lacks a column.
+    """
+    rows = _listed(path, _rows)
+    columns = {column for row in rows for column in row.cells}
+    lacking = [column for column in needed if column not in columns]
+    if rows and lacking:
+        raise UsageError(f"{path}: the column {lacking[0]} is missing; there are {', '.join(sorted(columns))}")
+    return rows
+
+
+def read_parsable(path: str, needed: Sequence[str], free: str) -> list[TableRow]:
+    """The rows of a table as Slurm's commands print it with `--parsable2`: cells behind `|`, nothing quoted. free: the
+    column in which a cell may hold a `|` or the end of a line itself.
+
+    Raises UsageError: the file cannot be read, lacks a column, or ends within a row.
+    """
+    return _listed(path, lambda path: _parsable(path, needed, free))
+
+
+def instant(zone: tzinfo) -> Callable[[str], int]:
+    """A reader of instants (ns since 1970 UTC); those without an offset are of the zone."""
+
+    def read(text: str) -> int:
+        when = parse_when(text)
+        if when.kind not in ("instant", "local"):
+            raise UsageError(f"{text!r} is no date and time")
+        return when.resolve(Anchors(0, 0, (), 0, zone))
+
+    return read
+
+
+def whole(text: str) -> int:
+    """A count from 1."""
+    number = _read_count(text)
+    if number.denominator != 1:
+        raise UsageError(f"{text!r} is not a whole number")
+    return int(number)
+
+
+_read_count = bounded(Fraction, "is not a number from 1", least=1, most=1e12)
+amount: Callable[[str], Fraction] = bounded(Fraction, "is not an amount above 0", above=0)
+"""An exact number above 0."""
+
+
+def _listed(path: str, read: Callable[[Path], Iterator[TableRow]]) -> list[TableRow]:
+    try:
+        return list(read(Path(path)))
+    except (OSError, ValueError) as error:
+        reason = unreadable(path, error) if isinstance(error, OSError) else f"{path}: is no such table: {error}"
+        raise UsageError(str(reason)) from error
+
+
+def _rows(path: Path) -> Iterator[TableRow]:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        import pyarrow.parquet as pq
+
+        return _named(path, enumerate(pq.read_table(path).to_pylist(), start=1))
+    text = path.read_text(encoding="utf-8-sig")
+    if ending == ".json":
+        listed = json.loads(text, parse_float=Fraction)
+        if not isinstance(listed, list):
+            raise ValueError("JSON must be a list of objects")
+        return _named(path, enumerate(listed, start=1))
+    if ending in (".jsonl", ".ndjson"):
+        lines = ((number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip())
+        return _named(path, ((number, json.loads(line, parse_float=Fraction)) for number, line in lines))
+    reader = csv.DictReader(text.splitlines(), strict=True)
+    return _named(path, ((reader.line_num, row) for row in reader))
+
+
+def _parsable(path: Path, needed: Sequence[str], free: str) -> Iterator[TableRow]:
+    first, *lines = path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")
+    header = [column.strip().lower() for column in first.split("|")]
+    lacking = [column for column in needed if column not in header]
+    if lacking:
+        raise ValueError(f"its first line has no column {lacking[0]}; print it with --parsable2 and its header")
+    return _named(path, _records(header, header.index(free), lines))
+
+
+def _records(header: Sequence[str], free: int, lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Rows by the number of their first line. A row with too few cells goes on in the next line, and what is too much
+    is of the free column."""
+    held: list[str] = []
+    bars = begin = 0
+    for number, line in enumerate(lines, start=2):
+        if not held and not line:
+            continue
+        begin, bars = (begin, bars) if held else (number, 0)
+        held.append(line)
+        bars += line.count("|")
+        more = bars + 1 - len(header)
+        if more >= 0:
+            cells = "\n".join(held).split("|")
+            cells[free : free + more + 1] = ["|".join(cells[free : free + more + 1])]
+            yield begin, dict(zip(header, cells, strict=True))
+            held = []
+    if held:
+        raise ValueError(f"line {begin} is cut off")
+
+
+def _named(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[TableRow]:
+    for number, row in rows:
+        if not isinstance(row, dict):
+            raise ValueError(f"row {number} is no object")
+        cells = {str(key).strip().lower(): _cell(value) for key, value in row.items() if key is not None}
+        yield TableRow(f"{path}:{number}", {key: text for key, text in cells.items() if text.lower() not in MISSING})
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Fraction):
+        return str(value)
+    return "" if value is None else str(value).strip()
+
+
+JOB, SOURCE, FROM, TO = "job", "source", "from", "to"
+NUMBERS: Mapping[str, Callable[[str], Any]] = {
+    "accelerators": whole,
+    "accelerators_per_node": whole,
+    "price": amount,
+    "peak_flops": amount,
+    "flops_per_step": amount,
+    "ideal_step_seconds": amount,
+}
+"""Columns of labels that are numbers; every other one is text, and a dimension."""
+_MAGIC = frozenset("*?[")
+
+
+@dataclass(frozen=True)
+class RunLabels:
+    """What is known of a run besides its log; None where nobody says."""
+
+    texts: Mapping[str, str]
+    accelerators: int | None = None
+    accelerators_per_node: int | None = None
+    price: Fraction | None = None
+    """Of an accelerator for an hour."""
+    currency: str | None = None
+    peak_flops: Fraction | None = None
+    flops_per_step: Fraction | None = None
+    ideal_step_seconds: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class _Rule:
+    where: str
+    job: str
+    source: str
+    start: int | None
+    end: int | None
+    values: Mapping[str, Any]
+
+    def fits(self, job: str, documents: Sequence[str], start: int) -> bool:
+        return (
+            (job == self.job or fnmatchcase(job, self.job))
+            and (self.source == "*" or any(fnmatchcase(one, self.source) for one in documents))
+            and (self.start is None or start >= self.start)
+            and (self.end is None or start < self.end)
+        )
+
+
+@dataclass
+class Labels:
+    """The rows of all files, in order: each column takes its value from the first row that fits and has one."""
+
+    rules: list[_Rule] = field(default_factory=list)
+    _by_job: dict[str, list[int]] = field(default_factory=dict)
+    _globs: list[int] = field(default_factory=list)
+    _used: set[int] = field(default_factory=set)
+
+    @classmethod
+    def read(cls, paths: Sequence[str], zone: tzinfo) -> Labels:
+        """Raises UsageError for a file that is no table of labels."""
+        labels = cls()
+        for path in paths:
+            for row in read_table(path):
+                labels._add(_rule(row, zone))
+        return labels
+
+    @property
+    def dimensions(self) -> set[str]:
+        """The columns that are texts."""
+        return {name for rule in self.rules for name in rule.values if name not in NUMBERS}
+
+    def of(self, job: str, documents: Sequence[str], start_ns: int, fallback: Mapping[str, Any]) -> RunLabels:
+        """The labels of a run. fallback: what counts where no row says it."""
+        values: dict[str, Any] = {}
+        for place in sorted((*self._by_job.get(job, ()), *self._globs)):
+            rule = self.rules[place]
+            if rule.fits(job, documents, start_ns):
+                self._used.add(place)
+                values = {**rule.values, **values}
+        values = {**{name: value for name, value in fallback.items() if value is not None}, **values}
+        texts = {name: value for name, value in values.items() if name not in NUMBERS}
+        numbers = {name: value for name, value in values.items() if name in NUMBERS}
+        return RunLabels(texts, currency=texts.pop("currency", None), **numbers)
+
+    def cluster_of(self, document: str) -> str:
+        """The cluster that rows about documents name, empty without one."""
+        fitting = (rule for rule in self.rules if rule.job == "*" and "cluster" in rule.values)
+        return next((str(rule.values["cluster"]) for rule in fitting if fnmatchcase(document, rule.source)), "")
+
+    def diagnostics(self) -> list[Diagnostic]:
+        """Rows that no run used."""
+        unused = [rule.where for place, rule in enumerate(self.rules) if place not in self._used]
+        message = "rows of labels that fit no run; look at the names of jobs and sources in them"
+        return [Diagnostic.of("unused_label_rows", message, len(unused), tuple(unused[:20]))] if unused else []
+
+    def _add(self, rule: _Rule) -> None:
+        if _MAGIC.isdisjoint(rule.job):
+            self._by_job.setdefault(rule.job, []).append(len(self.rules))
+        else:
+            self._globs.append(len(self.rules))
+        self.rules.append(rule)
+
+
+def _rule(row: TableRow, zone: tzinfo) -> _Rule:
+    values: dict[str, Any] = {}
+    for name, text in row.cells.items():
+        if name not in (JOB, SOURCE, FROM, TO):
+            values[name] = row.get(name, NUMBERS[name]) if name in NUMBERS else text
+    start, end = (row.get(name, instant(zone)) for name in (FROM, TO))
+    if start is not None and end is not None and start >= end:
+        raise UsageError(f"{row.where}: from is not before to")
+    return _Rule(row.where, row.cells.get(JOB, "*"), row.cells.get(SOURCE, "*"), start, end, values)

@@ -1,0 +1,108 @@
+"""What moved goodput from one week to the next, in points that add up to the change: by category, and by run.
+
+Goodput is what is left of a week's time once everything that was lost is taken from it. So a category costs the share
+of the week that went to it, a run the share that was lost in it, and what either costs more or less than the week
+before is its part of the change: exactly, whatever the sizes of the weeks are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from goodput_cli.fleet.report.rows import ChangeRow
+from goodput_cli.fleet.totals.aggregate import RECENT_WEEKS, Fleet
+from goodput_cli.fleet.totals.ratios import percent, quantile
+from goodput_cli.fleet.totals.sums import Sums
+from goodput_cli.vocabulary.categories import Category
+
+LEAST_RUNS = 5
+"""A week of fewer runs is no measure of a fleet."""
+_MOST_RUNS = 10
+OTHERS = "all other runs"
+
+
+@dataclass(frozen=True)
+class Change:
+    """From one week to the next."""
+
+    before: str
+    """The earlier week."""
+    week: str
+    """The later one."""
+    by_time: bool
+    """Whether every run counts by its time alone, since nobody says how many accelerators there are."""
+    points: float
+    """Goodput of the week less that of the earlier one, in points."""
+    rows: tuple[ChangeRow, ...]
+    """By category, then by run; the points of each kind add up to `points`."""
+
+
+def is_enough(sums: Sums, amount: int, usual: Fraction) -> bool:
+    """Whether a week says something of the fleet: 5 runs, and half the usual amount of time."""
+    return sums.runs >= LEAST_RUNS and 2 * amount >= usual
+
+
+def change_of(fleet: Fleet, weeks: Sequence[Sums]) -> Change | None:
+    """The latest change between two weeks that say something; None where there are none. weeks: all, in order."""
+    by_time = not fleet.total.known_time
+    amounts = [_amount(one, by_time=by_time) for one in weeks]
+    usual = quantile(map(Fraction, amounts), Fraction(1, 2)) or Fraction(0)
+    enough = [is_enough(one, amount, usual) and amount > 0 for one, amount in zip(weeks, amounts, strict=True)]
+    for now in range(len(weeks) - 1, max(len(weeks) - RECENT_WEEKS, 0), -1):
+        if enough[now] and enough[now - 1]:
+            return _between(fleet, weeks, now, by_time=by_time)
+    return None
+
+
+def _between(fleet: Fleet, weeks: Sequence[Sums], now: int, *, by_time: bool) -> Change:
+    whole = [_amount(weeks[place], by_time=by_time) for place in (now - 1, now)]
+    goodput = [Fraction(_by_category(weeks[place], by_time=by_time)[Category.PRODUCTIVE.id], amount)
+               for place, amount in zip((now - 1, now), whole, strict=True)]  # fmt: skip
+    of_categories = [_by_category(weeks[place], by_time=by_time) for place in (now - 1, now)]
+    for one in of_categories:
+        del one[Category.PRODUCTIVE.id]
+    of_runs = [
+        Counter({run: lost[by_time] for run, lost in fleet.recent.get(place, {}).items()}) for place in (now - 1, now)
+    ]
+    rows = [*_rows("category", of_categories, whole), *_runs(of_runs, of_categories, whole)]
+    names = [fleet.calendar.weeks[place].name for place in (now - 1, now)]
+    return Change(names[0], names[1], by_time, float(100 * (goodput[1] - goodput[0])), tuple(rows))
+
+
+def _amount(sums: Sums, *, by_time: bool) -> int:
+    """Time without exclusions."""
+    return sums.time_counted if by_time else sums.counted
+
+
+def _by_category(sums: Sums, *, by_time: bool) -> Counter[str]:
+    """Time by category, custom events as one."""
+    found: Counter[str] = Counter()
+    for (category, _), ns in (sums.time if by_time else sums.chip).items():
+        if category is not Category.EXCLUDED:
+            found[category.id] += ns
+    return found
+
+
+def _rows(what: str, lost: Sequence[Counter[str]], whole: Sequence[int]) -> Iterator[ChangeRow]:
+    """What moved most first; what cost the same is left out."""
+    shares = {name: [Fraction(one[name], amount) for one, amount in zip(lost, whole, strict=True)]
+              for name in {*lost[0], *lost[1]}}  # fmt: skip
+    ordered = sorted(shares.items(), key=lambda one: (-abs(one[1][0] - one[1][1]), one[0]))
+    for name, (before, now) in ordered:
+        if before != now:
+            yield ChangeRow(what, name, percent(before) or 0.0, percent(now) or 0.0, float(100 * (before - now)))
+
+
+def _runs(of_runs: Sequence[Counter[str]], of_all: Sequence[Counter[str]], whole: Sequence[int]) -> Iterator[ChangeRow]:
+    """The runs that moved most, and all others as one: with them the points add up."""
+    named = list(_rows("run", of_runs, whole))[:_MOST_RUNS]
+    shown = {one.name for one in named}
+    rest = [
+        Counter({OTHERS: sum(all_of_it.values()) - sum(ns for name, ns in runs.items() if name in shown)})
+        for runs, all_of_it in zip(of_runs, of_all, strict=True)
+    ]
+    yield from named
+    yield from _rows("run", rest, whole)

@@ -1,0 +1,78 @@
+"""`otlp:URL`: an update as gauges of OpenTelemetry, to a collector's HTTP receiver (`POST URL/v1/metrics`, as JSON).
+
+The names and labels are those that Prometheus gets. A header that the collector wants is taken from the environment, as
+OpenTelemetry's own exporters do: OTEL_EXPORTER_OTLP_HEADERS.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from goodput_cli import __version__
+from goodput_cli.analysis.document import Family
+from goodput_cli.errors import UsageError
+from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
+from goodput_cli.monitor.targets.http import families_of
+from goodput_cli.record.queues import Unavailable
+from goodput_cli.record.sinks.http import post
+from goodput_cli.vocabulary.text import safe
+
+HEADERS_VARIABLE = "OTEL_EXPORTER_OTLP_HEADERS"
+_PATH = "/v1/metrics"
+
+
+class OpenTelemetry:
+    """Sends each update as it is: gauges, with the moment of the answer as their time."""
+
+    def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
+        parts = urlsplit(address.place)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"{address.text}: wants the URL of a collector, such as otlp:http://127.0.0.1:4318")
+        base = address.place.rstrip("/")
+        self._url = base if parts.path.endswith(_PATH) else base + _PATH
+        self._host = parts.hostname
+
+    def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - each update is a point
+        """See `Target`."""
+        body = json.dumps(request(snapshot), allow_nan=False).encode()
+        try:
+            post(self._url, body, "application/json", "", headers())
+        except Unavailable as error:
+            raise TargetFailed(f"the collector at {safe(self._host)}: {error}", lasting=error.lasting) from error
+
+    def close(self) -> None:
+        """See `Target`."""
+
+
+def headers() -> dict[str, str]:
+    """`name=value` with commas between, percent-encoded."""
+    pairs = (part.partition("=") for part in os.environ.get(HEADERS_VARIABLE, "").split(","))
+    return {unquote(name.strip()): unquote(value.strip()) for name, equals, value in pairs if equals and name.strip()}
+
+
+def request(snapshot: Snapshot) -> dict[str, Any]:
+    """An `ExportMetricsServiceRequest` in the JSON of OTLP, where 64-bit integers are texts."""
+    time = str(snapshot.at_ns)
+    job = {"service.name": "goodput", "job_name": safe(snapshot.analysis.job.name)}
+    metrics = list(_metrics(families_of(snapshot), time))
+    scope = {"scope": {"name": "goodput_cli", "version": __version__}, "metrics": metrics}
+    return {"resourceMetrics": [{"resource": {"attributes": _attributes(job)}, "scopeMetrics": [scope]}]}
+
+
+def _metrics(families: Iterable[Family], time: str) -> Iterator[dict[str, Any]]:
+    for family in families:
+        points = [
+            {"attributes": _attributes(labels), "timeUnixNano": time, "asDouble": float(value)}
+            for labels, value in family.samples
+        ]
+        if points:
+            yield {"name": family.name, "description": family.meaning, "gauge": {"dataPoints": points}}
+
+
+def _attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in labels.items()]

@@ -1,0 +1,60 @@
+"""CSV: the first table of an answer, every row, exact values.
+
+The head says the unit: an amount of time is `NAME_seconds`, an exact decimal; a percentage `NAME_percent`; an instant
+is ISO-8601 in UTC. What was not recorded is an empty cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+
+from goodput_cli.analysis.document import Document
+from goodput_cli.analysis.sheet import Cell, Column
+from goodput_cli.report.base import Page
+from goodput_cli.report.cells import table_columns
+from goodput_cli.vocabulary.text import finite, iso, safe, seconds_text
+
+_FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # noqa: RUF001 - spreadsheets take the full-width forms too
+
+
+def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """Header and rows."""
+    table = document.tables()[0]
+    columns = table_columns(table)
+    writers = [(position, _writer(column)) for position, column in columns]
+    rows = ([write(row[position]) for position, write in writers] for row in table.rows)
+    return _written([text_cell(column.head()) for _, column in columns], rows)
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+    """Rows of texts and numbers as CSV with a header."""
+    return _written(head, ([text_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows))
+
+
+def text_cell(text: str) -> str:
+    """Text for a cell that a spreadsheet will not take for a formula: a quote stands before what looks like one."""
+    return "'" + safe(text) if text.lstrip(" ").startswith(_FORMULA_STARTS) else safe(text)
+
+
+def _written(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def _writer(column: Column) -> Callable[[Cell], str | int]:
+    match column.kind:
+        case "text":
+            return lambda value: "" if value is None else text_cell(str(value))
+        case "duration" | "change":
+            return lambda value: "" if value is None else seconds_text(int(value))
+        case "instant":
+            return lambda value: "" if value is None else iso(int(value))
+        case "count":
+            return lambda value: "" if value is None else int(value)
+        case _:
+            return lambda value: "" if value is None or finite(float(value)) is None else repr(float(value))

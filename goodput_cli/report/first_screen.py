@@ -1,0 +1,156 @@
+"""The first screen of `analyze`: in at most as many lines as a terminal has, whether the job ended or died, why, how
+much became progress, what cost most, and what to do about it. All else is under `--full`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from goodput_cli.analysis.document import Losses, Picture
+from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.goodput.document import AnalysisDocument
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.report.base import Page
+from goodput_cli.report.insight_lines import insight_lines
+from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.text import clock, plural, safe, shorten
+from goodput_cli.vocabulary.wrap import wrapped
+
+LINES = 24
+_PROMPT = 1
+"""A line stays free for what is typed next."""
+_MOST_CAUSES = 4
+_MOST = 5
+_LEAST_STRIP = 2
+"""The strip, and a line of its legend."""
+_ENDS = {
+    "clean": "ended clean", "terminated": "terminated", "crashed": "crashed at the end", "not_logged": "no end logged",
+}  # fmt: skip
+
+
+def first_screen(analysis: Analysis, page: Page) -> str:
+    """The screen, of at most 23 lines."""
+    room = LINES - _PROMPT
+    for less in range(room):  # what is narrow breaks once more
+        shown = _screen(analysis, page, room - less)
+        if shown.count("\n") <= room:
+            break
+    return shown
+
+
+def _screen(analysis: Analysis, page: Page, room: int) -> str:
+    width = max(page.width, NARROWEST)
+    head, foot = [*_head(analysis, width)], [*_foot(analysis, width)]
+    losses = _fitting(_losses(analysis), width, page, room - len(head) - len(foot) - 1 - _LEAST_STRIP)
+    strip = _strip(analysis, width, page, room - len(head) - len(foot) - len(losses))
+    console = collecting_console(width, page)
+    for line in (*head, *losses, *strip, *foot):
+        put(console, line)
+    return collected(console)
+
+
+def _head(analysis: Analysis, width: int) -> Iterator[Text]:
+    """Which job, when, how it ended; how much became progress; how often it died, and why."""
+    room = width - 2
+    name, ended = safe(analysis.job.name), _ends(analysis)
+    rest = f"{_window(analysis)}   {ended}"
+    name = shorten(name, max(room - cell_len(rest) - 2, 12), "...")
+    if cell_len(f"{name}  {rest}") <= room:
+        yield Text.assemble((name, "bold"), f"  {rest}")
+    else:
+        yield Text.assemble((name, "bold"), f"  {ended}")
+        yield from (Text(line) for line in wrapped(_window(analysis), room))
+    whole = phrases.outside_window_text(analysis)
+    if whole:
+        yield Text(shorten(whole, room, "..."), style="dim")
+    share, amount = phrases.headline(analysis)
+    kept = phrases.kept_text(analysis, " steps kept")
+    beside = f"{amount}, {kept}" if analysis.job.first_step is not None else amount
+    steps = phrases.kept_text(analysis, " steps").partition(" (")[0]
+    short = f"; too short to judge: {steps}" if analysis.too_short else ""
+    lines = [*wrapped(beside + short, room - len("GOODPUT    ") - len(share))]
+    yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
+    yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])
+    yield from (Text(line) for line in wrapped(_deaths(analysis), room))
+
+
+def _window(analysis: Analysis) -> str:
+    window = analysis.window
+    (first_day, first), (last_day, last) = clock(window.start_ns), clock(window.end_ns)
+    day = last_day[5:] if last_day[:4] == first_day[:4] else last_day
+    until = last[:5] if last_day == first_day else f"{day} {last[:5]}"
+    return f"{first_day} {first[:5]} - {until} UTC"
+
+
+def _ends(analysis: Analysis) -> str:
+    return _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "a part of the job"
+
+
+def _deaths(analysis: Analysis) -> str:
+    """`5 disruptions: 3 device_oom, 1 preempted; no line says why for 1`, and why the last attempt died."""
+    job, rows = analysis.job, analysis.disruptions
+    words = f"{plural(job.attempts, 'attempt')}, {plural(job.disruptions, 'disruption')}"
+    counted = [one for one in rows if one.ended != "scale_up"]
+    known = Counter(one.cause for one in counted if one.cause not in (None, UNKNOWN_CAUSE))
+    if known:
+        named = [f"{count} {cause}" for cause, count in known.most_common(_MOST_CAUSES)]
+        more = len(known) - len(named)
+        named += [f"{more} other causes"] if more > 0 else []
+        unknown = len(counted) - known.total()
+        words += f": {', '.join(named)}" + (f"; no line says why for {unknown}" if unknown else "")
+    elif counted:
+        ended = Counter(one.ended.replace("_", " ") for one in counted)
+        words += f": {', '.join(f'{count} {how}' for how, count in ended.most_common())}; no line says why"
+    if phrases.has_ending(analysis) and job.ending == "crashed":
+        words += ", crashed at the end" + _last_cause(analysis)
+    return words + (f", {plural(job.runs, 'run')} of this name" if job.runs > 1 else "")
+
+
+def _last_cause(analysis: Analysis) -> str:
+    why = analysis.timeline.causes.why
+    return f" ({why[-1].code})" if why and why[-1].known else ""
+
+
+def _losses(analysis: Analysis) -> Losses:
+    return next(block for block in AnalysisDocument(analysis).blocks() if isinstance(block, Losses))
+
+
+def _fitting(losses: Losses, width: int, page: Page, room: int) -> list[Text]:
+    """As many of the largest losses as fit, behind a blank line, with the command that shows more of the first."""
+    width = min(width, WIDEST_TEXT) - 2
+    for most in range(_MOST, 0, -1):
+        lines = [Text(), *insight_lines(losses, width, page, most=most, commands=1)]
+        if len(lines) <= room:
+            break
+    return lines[: max(room, 0)]
+
+
+def _strip(analysis: Analysis, width: int, page: Page, room: int) -> Iterator[Text]:
+    """The picture of the window: what fits of strip, marks, clock and legend, in this order."""
+    block = next((one for one in AnalysisDocument(analysis).blocks() if isinstance(one, Picture)), None)
+    if block is None:
+        return
+    lines = [*strip_lines(block, width - 2, page)]
+    if len(lines) < room:
+        yield from (Text(), *lines)
+    elif room >= 1 + _LEAST_STRIP:
+        yield from (Text(), lines[0], *lines[-(room - 2) :])
+
+
+def _foot(analysis: Analysis, width: int) -> Iterator[Text]:
+    """What the log has to be asked about, and where all the rest is."""
+    logs = safe(" ".join(analysis.asked)) or "LOG"
+    notes = len({one.code for one in analysis.diagnostics})
+    yield Text()
+    words = f"{plural(notes, 'note')} on the log: goodput check {logs}" if notes else ""
+    rest = "every category, and what is not recorded: --full"
+    line = f"{words}; {rest}" if words else rest
+    if cell_len(line) > width - 2 and words:
+        words = words if cell_len(words) <= width - 2 else words.replace(logs, "LOG")
+        yield from (Text(words, style="dim"), Text(rest, style="dim"))
+    else:
+        yield Text(line, style="dim")

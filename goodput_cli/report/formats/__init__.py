@@ -1,1 +1,0 @@
-"""An analysis in each output format, one module a format."""

@@ -1,0 +1,61 @@
+"""A JSON answer as text: docs/schema.json describes every key.
+
+Every key is always there; what does not apply is null. Text is ASCII with JSON escapes, so that nothing in a log can
+act on a terminal that shows it. A row of a long list takes one line: there may be thousands, which are quick to write
+so, and `grep` is of use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import UNSET, to_builtins
+
+from goodput_cli.analysis.document import Document
+from goodput_cli.analysis.sheet import Lazy
+from goodput_cli.analysis.wire import wire
+from goodput_cli.report.base import Page
+from goodput_cli.vocabulary.json_text import one_line, written_safely
+
+_INDENTED = json.JSONEncoder(indent=2, allow_nan=False)
+
+
+def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The whole answer as one JSON object. `UsageError` for what is a part of an answer only."""
+    return json_text(document.json_answer())
+
+
+def json_text(answer: Any) -> str:
+    """The answer as one JSON object, a key a line."""
+    return "".join(_parts(wire(answer)))
+
+
+def _parts(answer: Any) -> Iterator[str]:
+    before = "{\n"
+    for key in answer.__struct_fields__:
+        value = getattr(answer, key)
+        if value is UNSET:
+            continue
+        yield f"{before}  {json.dumps(key)}: "
+        if isinstance(value, Lazy) or (isinstance(value, list | tuple) and not answer.indented):
+            yield from _lines(value)
+        else:
+            yield _indented(value) if answer.indented else one_line(to_builtins(value))
+        before = ",\n"
+    yield "\n}\n"
+
+
+def _lines(items: Iterable[Any]) -> Iterator[str]:
+    """A list with one item a line. Rows of tables are plain values already."""
+    before = "[\n    "
+    for item in items:
+        yield before + one_line(item if type(item) is dict else to_builtins(item))
+        before = ",\n    "
+    yield "\n  ]" if before[0] == "," else "[]"
+
+
+def _indented(value: Any) -> str:
+    text = _INDENTED.encode(written_safely(to_builtins(value)))
+    return text.replace("\n", "\n  ")  # no text holds a line end: JSON escapes it

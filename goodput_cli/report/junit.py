@@ -1,0 +1,93 @@
+"""JUnit XML: a test case a threshold, so that CI systems show a gate where they show tests.
+
+What failed is a failure, what a failing threshold could not judge an error, what only would have warned is skipped; a
+warning passes and is said in `system-out`, with all other thresholds. The figures of the answer are properties. The
+document keeps the order and the attributes of the strict schema (Ant's), which the looser ones take as well. What may
+be wrong with the log is in `system-err`: a gate that passes on half a log should be seen to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from goodput_cli.analysis.document import Document, Published
+from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.threshold import Threshold
+from goodput_cli.diagnostics.diagnostic import problems
+from goodput_cli.report.base import Page
+from goodput_cli.report.messages import diagnostic_lines
+from goodput_cli.vocabulary.text import iso_to_the_second, safe
+
+_NAME = "goodput"
+_NO_TIME = "0"
+"""A threshold is judged in no time; how long the job took is a property."""
+
+
+def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The gates of an answer as a JUnit document. XML cannot hold every character, escaped or not: `safe` shows those
+    that it cannot hold (and those that act on a terminal) as `\\x1b`."""
+    answer = document.gates()
+    assert answer is not None  # as `report.base` has checked: the command offers them
+    root = Element("testsuites")
+    suite = SubElement(root, "testsuite", _attributes(answer))
+    properties = SubElement(suite, "properties")
+    for name, value in answer.properties:
+        SubElement(properties, "property", name=safe(name), value=safe(value))
+    classname = f"{_NAME}.{safe(answer.job)}"
+    for threshold in answer.thresholds:
+        name = safe(threshold.expression) + ("" if threshold.fails else " (only warns)")
+        _outcome(_case(suite, classname, name), threshold, answer)
+    if not answer.thresholds:
+        _case(suite, classname, safe(answer.headline))
+    SubElement(suite, "system-out").text = "".join(f"{safe(line)}\n" for line in _said(answer))
+    wrong = diagnostic_lines(problems(answer.diagnostics))
+    SubElement(suite, "system-err").text = "".join(f"{line}\n" for line in wrong)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _attributes(answer: Published) -> dict[str, str]:
+    """Counts of the suite. timestamp: the end of the window, UTC (the schema allows no zone): nobody asked for now."""
+    kinds = [_kind(threshold) for threshold in answer.thresholds]
+    return {
+        "name": _NAME,
+        "package": _NAME,
+        "id": "0",
+        "hostname": "localhost",
+        "timestamp": iso_to_the_second(answer.end_ns).removesuffix("Z"),
+        "tests": str(len(kinds) or 1),
+        "failures": str(kinds.count("failure")),
+        "errors": str(kinds.count("error")),
+        "skipped": str(kinds.count("skipped")),
+        "time": _NO_TIME,
+    }
+
+
+def _case(suite: Element, classname: str, name: str) -> Element:
+    return SubElement(suite, "testcase", name=name, classname=classname, time=_NO_TIME)
+
+
+def _kind(threshold: Threshold) -> str | None:
+    """The element inside the test case; None where it passed."""
+    if threshold.verdict == "not_recorded":
+        return "error" if threshold.fails else "skipped"
+    return "failure" if threshold.verdict == "failed" else None
+
+
+def _outcome(case: Element, threshold: Threshold, answer: Published) -> None:
+    """What did not pass. A gate that failed says why: CI shows this text where people look first."""
+    kind = _kind(threshold)
+    if kind is not None:
+        reason = phrases.threshold_reason(threshold)
+        outcome = SubElement(case, kind, message=reason, type=threshold.verdict)
+        why = (answer.verdict or answer.said) if kind == "failure" else ()
+        outcome.text = "\n".join(map(safe, (phrases.threshold_line(threshold), *why)))
+
+
+def _said(answer: Published) -> Iterator[str]:
+    """What the command says of the gate."""
+    yield f"{answer.job}: {answer.headline}"
+    yield from answer.said
+    yield from (f"threshold {phrases.threshold_line(threshold)}" for threshold in answer.thresholds)

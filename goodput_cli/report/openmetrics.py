@@ -1,0 +1,88 @@
+"""OpenMetrics text that Prometheus' older text format reads as well, for a node-exporter's textfile collector, a push
+gateway or GitLab's metrics report.
+
+Gauges only, without timestamps: the collector refuses those. What is not recorded has no sample; a category that was
+recorded and is zero has one, so that a series does not vanish when all is well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from goodput_cli.analysis.document import Document, Family, Labels
+from goodput_cli.analysis.threshold import VERDICTS, Threshold
+from goodput_cli.diagnostics.codes import SEVERITIES
+from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.report.base import Page
+from goodput_cli.vocabulary.text import exact, finite, safe
+
+_UNITS = ("seconds", "ratio")
+END = "# EOF\n"
+
+
+def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
+    """The figures of an answer and its gates, as an exposition that ends with `# EOF`."""
+    gates = document.gates()
+    assert gates is not None  # as `report.base` has checked: the command offers them
+    return exposition(families(document), {"job_name": gates.job}) + END
+
+
+def families(document: Document) -> Iterator[Family]:
+    """Every metric, also those without a sample; docs/ci.md describes each."""
+    yield from document.figures()
+    gates = document.gates()
+    if gates is not None:
+        yield from _thresholds(gates.thresholds)
+        yield Family("goodput_diagnostics", "Findings about the log.", list(_diagnostics(gates.diagnostics)))
+
+
+def exposition(metrics: Iterable[Family], job: Labels) -> str:
+    """The lines of metrics, without what ends a text of them. job: labels of every sample."""
+    return "".join(f"{line}\n" for family in metrics for line in _exposed(family, job))
+
+
+def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, str]]:
+    counts = Counter(dict.fromkeys(reversed(SEVERITIES), 0))
+    for diagnostic in diagnostics:
+        counts[diagnostic.severity] += diagnostic.count
+    return (({"severity": severity}, str(count)) for severity, count in counts.items())
+
+
+def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
+    """Value and limit in the unit of the label, and one sample a verdict, of which one is 1. An expression that was
+    given twice is one series."""
+    by_name = {
+        (safe(threshold.expression), "fail" if threshold.fails else "warn"): threshold for threshold in thresholds
+    }
+    verdicts, values, limits = [], [], []
+    for (expression, action), threshold in by_name.items():
+        labels = {"expression": expression, "action": action}
+        verdicts += [(labels | {"verdict": name}, str(int(threshold.verdict == name))) for name in VERDICTS]
+        measured = labels | {"unit": threshold.unit}
+        limits.append((measured, exact(threshold.limit)))
+        value = finite(threshold.value)
+        if value is not None:
+            values.append((measured, exact(value)))
+    yield Family("goodput_threshold_verdict", "1 for the verdict on the expression, 0 for the others.", verdicts)
+    yield Family("goodput_threshold_value", "What the expression was judged on, in its unit.", values)
+    yield Family("goodput_threshold_limit", "The limit of the expression, in its unit.", limits)
+
+
+def _exposed(family: Family, job: Labels) -> Iterator[str]:
+    """The lines of a family; none without a sample."""
+    if not family.samples:
+        return
+    yield f"# HELP {family.name} {family.meaning}"
+    yield f"# TYPE {family.name} gauge"
+    unit = family.name.rpartition("_")[2]
+    if unit in _UNITS:
+        yield f"# UNIT {family.name} {unit}"
+    for labels, value in family.samples:
+        pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in (job | labels).items())
+        yield f"{family.name}{{{pairs}}} {value}"
+
+
+def _escaped(text: str) -> str:
+    """A label's value: what acts on a terminal is shown, then the escapes of the format."""
+    return safe(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

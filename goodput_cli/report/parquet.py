@@ -1,0 +1,262 @@
+"""Parquet: the segments of an analysis, its events, and the most detailed table of every other answer.
+
+The kind of a column gives its type: instants are timestamps (ns, UTC), an amount of time is `NAME_ns` (int64), a
+percentage `NAME_percent` (float64). What was not recorded is null. Segments and events are written from the columns of
+the timeline and of the log, a row group at a time: there may be millions.
+
+This module is imported only when Parquet is asked for, before any log is read.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from goodput_cli.analysis.document import Document
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import NS, SCHEMA_VERSION, Cell, Column, ColumnKind, Sheet
+from goodput_cli.analysis.timeline.rows import segment_rows
+from goodput_cli.arrays import Rows
+from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
+from goodput_cli.report.base import Page
+from goodput_cli.report.cells import table_columns
+from goodput_cli.vocabulary.categories import CATEGORIES
+from goodput_cli.vocabulary.text import finite, iso, well_formed
+
+ROWS = 131_072
+"""Rows of a row group: all that is in memory as Arrow columns at a time."""
+
+_INSTANT = pa.timestamp("ns", tz="UTC")
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+"""Text that repeats: each value is stored once a row group."""
+_TYPES: dict[ColumnKind, pa.DataType] = {
+    "text": _TEXT,
+    "count": pa.int64(),
+    "duration": pa.int64(),
+    "change": pa.int64(),
+    "instant": _INSTANT,
+    "number": pa.float64(),
+    "percent": pa.float64(),
+    "points": pa.float64(),
+}
+_WHOLE = ("count", "duration", "change", "instant")
+SEGMENTS = pa.schema(
+    [
+        pa.field("job", _TEXT, nullable=False),
+        pa.field("start", _INSTANT, nullable=False),
+        pa.field("end", _INSTANT, nullable=False),
+        pa.field("ns", pa.int64(), nullable=False),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("category", _TEXT, nullable=False),
+        pa.field("label", _TEXT),
+        pa.field("attempt", pa.int64()),
+        pa.field("first_step", pa.int64()),
+        pa.field("last_step", pa.int64()),
+        pa.field("slowdown_ns", pa.int64(), nullable=False),
+        pa.field("evidence", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""The columns of `Analysis.segments`, with the job's name in front."""
+EVENTS = pa.schema(
+    [
+        pa.field("job", _TEXT, nullable=False),
+        pa.field("time", _INSTANT, nullable=False),
+        pa.field("end", _INSTANT, nullable=False),
+        pa.field("kind", _TEXT, nullable=False),
+        pa.field("edge", _TEXT, nullable=False),
+        pa.field("step", pa.int64()),
+        pa.field("rank", pa.int64()),
+        pa.field("label", _TEXT),
+        pa.field("source", _TEXT, nullable=False),
+        pa.field("line", pa.int64(), nullable=False),
+        pa.field("evidence", pa.string(), nullable=False),
+    ]
+)
+"""The columns of `Analysis.events`, with the job's name in front."""
+
+
+def render(document: Document, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
+    """The most detailed table that the answer offers."""
+    table = document.tables()[-1]
+    columns = table_columns(table)
+    schema = pa.schema([pa.field(well_formed(column.head(NS)), _TYPES[column.kind]) for _, column in columns])
+    about = {"schema_version": str(SCHEMA_VERSION), "table": table.title, "version": _program_version()}
+    return _write(schema, _of_rows(table, columns), about)
+
+
+def _of_rows(table: Sheet, columns: Sequence[tuple[int, Column]]) -> Iterator[Sequence[pa.Array]]:
+    rows = iter(table.rows)
+    while part := list(islice(rows, ROWS)):
+        yield [_array(column.kind, [row[position] for row in part]) for position, column in columns]
+
+
+def _array(kind: ColumnKind, cells: Sequence[Cell]) -> pa.Array:
+    if kind == "text":
+        return pa.array([None if cell is None else well_formed(str(cell)) for cell in cells], pa.string()).cast(_TEXT)
+    if kind in _WHOLE:
+        return pa.array([None if cell is None else int(cell) for cell in cells], pa.int64()).cast(_TYPES[kind])
+    return pa.array([None if cell is None else finite(float(cell)) for cell in cells], pa.float64())
+
+
+def segments(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
+    """The segments of the window, in time order."""
+    return _write(SEGMENTS, _of_segments(analysis), _about_analysis(analysis, "segments"))
+
+
+def _of_segments(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
+    table, window = analysis.timeline.table, analysis.window
+    rows = segment_rows(analysis.timeline, window.start_ns, window.end_ns)
+    job, categories, labels = _texts_of([analysis.job.name]), _texts_of(CATEGORIES), _texts_of(table.labels)
+    places = places_of(table)
+    for part in _chunks(len(rows)):
+        some = rows.take(np.arange(part.start, part.stop))
+        length, steps = some.end - some.start, some.first != NO_STEP
+        yield (
+            job(np.zeros(len(some), dtype=np.int32)),
+            _instants(some.start),
+            _instants(some.end),
+            _whole(length),
+            pa.array(length / 1e9),
+            categories(some.category),
+            labels(some.label),
+            _whole(some.attempt + 1, some.attempt >= 0),
+            _whole(some.first, steps),
+            _whole(some.stop - 1, steps),
+            _whole(some.slowdown),
+            lists_of_two(places(some.row), places(some.end_row)),
+        )
+
+
+def events(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
+    """All events of the job, in time order."""
+    return _write(EVENTS, _of_events(analysis), _about_analysis(analysis, "events"))
+
+
+def _of_events(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
+    table = analysis.table
+    job, sources, labels = _texts_of([analysis.job.name]), _texts_of(table.sources), _texts_of(table.labels)
+    kinds, edges = (_texts_of([one.name.lower() for one in names]) for names in (Kind, Edge))
+    places = places_of(table)
+    for part in _chunks(len(table)):
+        rows = np.arange(part.start, part.stop)
+        some = table.take(rows)
+        yield (
+            job(np.zeros(len(some), dtype=np.int32)),
+            _instants(some.time),
+            _instants(np.asarray(some.end)),
+            kinds(some.kind),
+            edges(some.edge),
+            _whole(some.step, some.step != NO_STEP),
+            _whole(some.rank, some.rank >= 0),
+            labels(some.label),
+            sources(some.source),
+            _whole(some.line),
+            places(rows),
+        )
+
+
+def _write(schema: pa.Schema, row_groups: Iterable[Sequence[pa.Array]], about: Mapping[str, str]) -> bytes:
+    """A Parquet file of the row groups; `about` becomes its key-value metadata, each key behind `goodput.`."""
+    metadata = {f"goodput.{key}": well_formed(value) for key, value in about.items()}
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, schema.with_metadata(metadata), compression="zstd") as writer:
+        for columns in row_groups:
+            writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema), row_group_size=ROWS)
+    return out.getvalue()
+
+
+def _chunks(size: int) -> Iterator[slice]:
+    """The rows of a table, a row group at a time."""
+    return (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
+
+
+def _about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
+    """What a table of an analysis says about itself: the job, the window, the headline and the method behind it."""
+    window = analysis.window
+    method = {
+        "reference_step_time_seconds": analysis.reference.step_time_seconds,
+        "reference_origin": analysis.reference.origin,
+        **asdict(analysis.method),
+        "excluded": [[iso(start), iso(end)] for start, end in analysis.timeline.rules.exclusions],
+    }
+    return {
+        "schema_version": str(SCHEMA_VERSION),
+        "table": table,
+        "job": analysis.job.name,
+        "window_start": iso(window.start_ns),
+        "window_end": iso(window.end_ns),
+        "window_ns": str(window.ns),
+        "excluded_ns": str(window.excluded_ns),
+        "goodput_ns": str(analysis.goodput.ns),
+        "method": json.dumps(method),
+        "version": _program_version(),
+    }
+
+
+def _program_version() -> str:
+    """`goodput-cli 0.2.0`."""
+    try:
+        return f"goodput-cli {version('goodput-cli')}"
+    except PackageNotFoundError:
+        return "goodput-cli"
+
+
+def _instants(values: NDArray[np.int64], known: NDArray[np.bool_] | None = None) -> pa.Array:
+    """ns since 1970 UTC as timestamps; null where not `known`."""
+    return pa.array(values, pa.int64(), mask=None if known is None else ~known).cast(_INSTANT)
+
+
+def _whole(values: NDArray[np.signedinteger], known: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Whole numbers; null where not `known`."""
+    return pa.array(np.ascontiguousarray(values, dtype=np.int64), pa.int64(), mask=None if known is None else ~known)
+
+
+def _texts_of(names: Sequence[str]) -> Callable[[NDArray[np.signedinteger]], pa.Array]:
+    """From codes to the names that they stand for; null for codes below 0."""
+    dictionary = pa.array([well_formed(name) for name in names], pa.string())
+
+    def texts(codes: NDArray[np.signedinteger]) -> pa.Array:
+        indices = pa.array(np.ascontiguousarray(codes, dtype=np.int32), pa.int32(), mask=codes < 0)
+        return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+    return texts
+
+
+def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:
+    """From rows of the table to `EventTable.where` of each; null for rows below 0. By columns: a million at once."""
+    sources = pa.array([well_formed(source) for source in table.sources], pa.string())
+    entries = pa.array([well_formed(insert_id) for _, _, insert_id in table.entries], pa.string())
+
+    def places(rows: Rows) -> pa.Array:
+        some = np.maximum(rows, 0)
+        line, entry = table.line[some], table.entry[some]
+        files = sources.take(pa.array(np.ascontiguousarray(table.source[some])))
+        lines = pa.compute.binary_join_element_wise(files, pa.array(line).cast(pa.string()), ":")
+        by_id = (line <= 0) & (entry >= 0)
+        if by_id.any():
+            ids = entries.take(pa.array(np.maximum(entry, 0)))
+            lines = pa.compute.if_else(pa.array(by_id), ids, lines)
+        return pa.compute.if_else(pa.array(rows >= 0), lines, pa.scalar(None, pa.string()))
+
+    return places
+
+
+def lists_of_two(first: pa.Array, second: pa.Array) -> pa.Array:
+    """Two columns of places as one of lists: what is null is left out, and what is the same stands once."""
+    size = len(first)
+    has_first, has_second = (~column.is_null().to_numpy(zero_copy_only=False) for column in (first, second))
+    same = pa.compute.fill_null(pa.compute.equal(first, second), False).to_numpy(zero_copy_only=False)
+    wanted = np.column_stack((has_first, has_second & ~same))
+    position = np.column_stack((np.arange(size), size + np.arange(size)))
+    values = pa.concat_arrays([first, second]).take(pa.array(position[wanted]))
+    offsets = np.concatenate(([0], np.cumsum(wanted.sum(axis=1)))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values)

@@ -1,1 +1,0 @@
-"""What all Parquet files share."""

@@ -1,1 +1,0 @@
-"""A table (`Sheet`) in each output format, one module a format."""

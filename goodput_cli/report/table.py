@@ -1,0 +1,404 @@
+"""The table on the terminal: reads well at 80 columns, without colour, and piped.
+
+Text of the log goes into `rich.text.Text`, never into markup, and is made safe first. Rows of tables are laid out here
+and not by rich: ten thousand of them must not take seconds. Columns are as wide as they need to be where there is room;
+else they do step by step without what can be done without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from goodput_cli.analysis.document import (
+    Block,
+    Curves,
+    Document,
+    Facts,
+    Gates,
+    Headline,
+    Ledger,
+    Line,
+    Losses,
+    Pairs,
+    Picture,
+)
+from goodput_cli.analysis.goodput import phrases
+from goodput_cli.analysis.sheet import Cell, Column, Sheet, Tone
+from goodput_cli.analysis.threshold import Verdict
+from goodput_cli.report.base import Page
+from goodput_cli.report.cells import cell_texts, instant_texts, is_left, shown_columns, shown_rows
+from goodput_cli.report.insight_lines import insight_lines
+from goodput_cli.report.terminal import (
+    GAP,
+    NARROWEST,
+    WIDEST_TEXT,
+    bar,
+    collected,
+    collecting_console,
+    colour_of,
+    put,
+    sparkline,
+    strip_lines,
+)
+from goodput_cli.vocabulary.categories import brief_name
+from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten
+from goodput_cli.vocabulary.wrap import text_width
+
+LEAST_BAR, WIDEST_BAR = 5, 30
+_GOOD_BAR = 12
+_LEAST_TEXT = 24
+"""A shorter name or place is of no use to anybody."""
+_ELLIPSIS = "..."
+
+
+@dataclass
+class LaidOut:
+    """A column whose cells are text, and how it is shown."""
+
+    place: int
+    """Of its cells in a row."""
+    heading: str
+    cells: Sequence[str]
+    left: bool
+    """Whether it is aligned at its left."""
+    is_text: bool
+    """Whether its cells may be shortened."""
+    brief: Sequence[str] | None
+    """Shorter cells, for want of room."""
+    spare: bool = False
+    """Whether it is left out first."""
+    head: tuple[str, ...] = ()
+    """The heading, line by line."""
+    width: int = field(default=0)
+
+    def __post_init__(self) -> None:
+        """As wide as its widest cell."""
+        self.head = self.head or (self.heading,)
+        self.width = max(map(text_width, (*self.head, *self.cells)))
+
+    def shorten_cells(self) -> None:
+        """Take the shorter cells."""
+        self.cells, self.brief = self.brief or self.cells, None
+        self.__post_init__()
+
+    def stack_head(self) -> None:
+        """Let the heading stand in two lines."""
+        self.head = self._two_lines()
+        self.__post_init__()
+
+    @property
+    def slack(self) -> int:
+        """How much narrower its texts may be."""
+        return max(self.width - _LEAST_TEXT, 0) if self.is_text else 0
+
+    def gain(self) -> int:
+        """How much narrower that makes the column."""
+        return self.width - max(map(text_width, (*self._two_lines(), *self.cells)))
+
+    def _two_lines(self) -> tuple[str, ...]:
+        words = self.heading.split(" ")
+        splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
+        return min(splits, key=lambda two: max(map(text_width, two)), default=self.head)
+
+    def lines(self, head_lines: int) -> list[str]:
+        """Heading and cells, all of one width; what is too long loses its middle."""
+        head = ("",) * (head_lines - len(self.head)) + self.head
+        return [self._padded(_shortened(cell, self.width)) for cell in (*head, *self.cells)]
+
+    def _padded(self, cell: str) -> str:
+        blanks = " " * (self.width - text_width(cell))
+        return cell + blanks if self.left else blanks + cell
+
+
+def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
+    """Make columns fit into `room` beside a number of bars; returns the headings of those that were left out.
+
+    First shorter cells, from the right; then headings in two lines. Bars give way then, the widest text is narrowed,
+    and spare columns are left out, then the last ones.
+    """
+    with_bars = room - bars * (_GOOD_BAR + GAP)
+    for column in reversed(columns):
+        if _needed(columns) > with_bars and column.brief is not None:
+            column.shorten_cells()
+    for column in sorted(columns, key=LaidOut.gain, reverse=True):
+        if _needed(columns) > with_bars and column.gain() > 0:
+            column.stack_head()
+    return _narrowed(columns, room)
+
+
+def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
+    """Narrow texts as far as they still say something; else leave out columns, spare ones first."""
+    left_out: list[LaidOut] = []
+    while len(columns) > 1 and _needed(columns) - _slack(columns) > room:
+        spare = [at for at, column in enumerate(columns) if column.spare]
+        left_out.append(columns.pop(spare[-1] if spare else -1))
+    while (excess := _needed(columns) - room) > 0:
+        wide = [column for column in columns if column.slack > 0]
+        if not wide:
+            columns[0].width = room
+            break
+        widest = max(wide, key=lambda column: column.width)
+        others = max([column.width for column in wide if column is not widest], default=0)
+        widest.width -= min(excess, max(widest.width - max(others, _LEAST_TEXT), 1))
+    return [column.heading for column in sorted(left_out, key=lambda column: column.place)]
+
+
+def _slack(columns: Sequence[LaidOut]) -> int:
+    return sum(column.slack for column in columns)
+
+
+def _needed(columns: Sequence[LaidOut]) -> int:
+    return sum(column.width for column in columns) + GAP * (len(columns) - 1)
+
+
+def room_for_bar(columns: Sequence[LaidOut], bars: int, room: int) -> int:
+    """Columns for each bar; 0 where there are none or no room."""
+    if not bars:
+        return 0
+    free = (room - _needed(columns) - GAP * bars) // bars
+    return min(free, WIDEST_BAR) if free >= LEAST_BAR else 0
+
+
+def _shortened(cell: str, width: int) -> str:
+    """At most `width` columns."""
+    if text_width(cell) <= width:
+        return cell
+    for length in range(width, 0, -1):
+        shortened = shorten(cell, length, _ELLIPSIS)
+        if text_width(shortened) <= width:
+            return shortened
+    return ""
+
+
+_ROOM_FOR_TITLES = 132
+_NAME_WIDTH = 39  # of the longest category name
+_LABEL_WIDTH = 52  # where there is room for titles
+_BAR_WIDTH = 30
+_ANY_WIDTH = 1000
+_VERDICT_STYLES: dict[Verdict, str] = {"failed": "bold red", "warning": "yellow", "passed": "green", "not_recorded": ""}
+_COLOURS: dict[Tone, str] = {"good": "\x1b[32m", "bad": "\x1b[31m"}
+
+
+def render(document: Document, page: Page) -> str:
+    """What people read of an answer, as lines of at most `page.width` columns (40 at least); a blank line between two
+    blocks."""
+    width = max(page.width, NARROWEST)
+    parts = (_block(block, width, page) for block in document.blocks())
+    return "\n".join(part for part in parts if part)
+
+
+def _block(block: Block, width: int, page: Page) -> str:
+    """A block in lines; empty for one that a terminal does without."""
+    match block:
+        case Sheet():
+            return _sheet(block, width, page)
+        case Pairs():
+            return _pairs(block, width, page)
+        case _:
+            return _printed(_contents(block, width, page), width, page)
+
+
+def _contents(block: Block, width: int, page: Page) -> Iterator[RenderableType]:
+    match block:
+        case Headline():
+            yield from _headline(block, width)
+        case Gates():
+            yield _gates(block, width)
+        case Losses():
+            yield from insight_lines(block, min(width, WIDEST_TEXT) - 2, page)
+        case Picture():
+            yield from strip_lines(block, page.width - 2, page)
+        case Ledger():
+            yield _ledger(block, width, page)
+        case Facts():
+            yield from (Text.assemble((name, "bold"), f": {words}") for name, words in block.rows)
+        case Curves():
+            yield from _curves(block, width, page)
+        case Line():
+            names = f": {', '.join(block.names)}" if block.names else ""
+            yield Text(block.sentence + names, style="dim" if block.names else "")
+
+
+def _printed(contents: Iterable[RenderableType], width: int, page: Page) -> str:
+    console = collecting_console(width, page)
+    for content in contents:
+        put(console, content)
+    return collected(console)
+
+
+def _headline(block: Headline, width: int) -> Iterator[Text]:
+    """Job, window and attempts, in one line where they fit; then the answer."""
+    name = shorten(safe(block.subject), width - 2, "...")
+    rest = f"{block.window}  {block.attempts}"
+    if cell_len(f"{name}  {rest}") < width:
+        yield Text.assemble((name, "bold"), "  ", rest)
+    else:
+        yield from (Text(name, style="bold"), Text(rest))
+    if block.whole:
+        yield Text(block.whole, style="dim")
+    yield from (Text(block.progress, style="dim"), Text())
+    yield Text.assemble((block.measure.upper(), "bold"), "  ", (block.value, "bold green"), "  ", block.amount)
+
+
+def _gates(block: Gates, width: int) -> Table:
+    """One line a threshold: verdict, what was asked, the value and the limit."""
+    rows = [
+        (one.verdict, phrases.threshold_verdict(one), safe(one.expression), phrases.threshold_reason(one))
+        for one in block.thresholds
+    ]
+    verdict_width, reason_width = (max(cell_len(row[position]) for row in rows) for position in (1, 3))
+    room = width - 1 - verdict_width - reason_width - 2 * GAP
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    for _ in range(3):
+        grid.add_column(no_wrap=True)
+    for verdict, words, expression, reason in rows:
+        grid.add_row(Text(words, style=_VERDICT_STYLES[verdict]), Text(shorten(expression, room, "...")), Text(reason))
+    return grid
+
+
+def _ledger(block: Ledger, width: int, page: Page) -> Table:
+    """One row per category, the largest first, and the sum; titles and seconds where there is room."""
+    wide = width >= _ROOM_FOR_TITLES
+    rows, total = block.rows, block.total_ns
+    lines = [
+        _texts("category", "", "seconds", "time", "share", wide),
+        *(_texts(row.name, row.title, seconds_text(row.ns), duration(row.ns), row.percent, wide) for row in rows),
+        _texts("total", "", seconds_text(total), duration(total), "100.00 %", wide),
+    ]
+    lines = lines if _width_of(lines) < width else [[brief_name(name), *others] for name, *others in lines]
+    lines = lines if _width_of(lines) < width else [[name, time] for name, time, _ in lines]
+    widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    bar_width = max(0, min(_BAR_WIDTH, width - 1 - sum(widths) - GAP * len(widths) - 1))
+    drawn = [Text(bar(row.share, bar_width, page.unicode), colour_of(row.category, page)) for row in rows]
+    styles = ["dim", *("green" if row.is_goodput else "" for row in rows), "dim"]
+    table = Table.grid(padding=(0, GAP, 0, 0))
+    for position, column_width in enumerate(widths):
+        text = position == 0 or (wide and position == 1)
+        table.add_column(justify="left" if text else "right", no_wrap=True, min_width=column_width)
+    table.add_column(no_wrap=True)
+    for cells, drawn_bar, style in zip(lines, [Text(), *drawn, Text()], styles, strict=True):
+        table.add_row(*(Text(cell, style=style) for cell in cells), drawn_bar)
+    return table
+
+
+def _width_of(lines: Sequence[Sequence[str]]) -> int:
+    """How wide a table of these cells is."""
+    return sum(GAP + max(map(cell_len, column)) for column in zip(*lines, strict=True)) - GAP
+
+
+def _texts(name: str, title: str, seconds: str, time: str, share: str, wide: bool) -> list[str]:
+    shown = shorten(safe(name), _LABEL_WIDTH if wide else _NAME_WIDTH, "...")
+    return [shown, title, seconds, time, share] if wide else [shown, time, share]
+
+
+def _curves(block: Curves, width: int, page: Page) -> Iterator[Text]:
+    """Per window length: a sparkline of goodput, its lowest and its last window."""
+    for place, row in enumerate(block.rows):
+        if place:
+            yield Text()
+        yield Text.assemble(("goodput of windows", "bold"), f" {row.head}")
+        yield Text(sparkline(row.shares, min(len(row.shares), width - 2), page.unicode), style="green")
+        yield Text(f"{row.lowest}, {row.last}")
+
+
+def _pairs(block: Pairs, width: int, page: Page) -> str:
+    """Two columns of pairs; one below the other where they do not fit."""
+    console = collecting_console(width, page)
+    put(console, Text(block.title, style="bold"))
+    if block.pin:
+        put(console, Text(f"pin it with {block.pin}"))
+    grid = _columns_of_pairs(block.rows, 2)
+    fits = Measurement.get(console, console.options.update(max_width=_ANY_WIDTH), grid).maximum <= console.width
+    put(console, grid if fits else _columns_of_pairs(block.rows, 1))
+    return collected(console)
+
+
+def _columns_of_pairs(rows: Sequence[tuple[str, str]], columns: int) -> Table:
+    """Names and values, column by column."""
+    grid = Table.grid(padding=(0, GAP, 0, 0))
+    for _ in range(columns):
+        grid.add_column(no_wrap=True)
+        grid.add_column(justify="right", no_wrap=True)
+    height = -(-len(rows) // columns)
+    for place in range(height):
+        line = rows[place::height]
+        last = len(line) - 1
+        cells = ((name, value + " " * GAP * (at < last)) for at, (name, value) in enumerate(line))
+        grid.add_row(*(Text(text) for pair in cells for text in pair))
+    return grid
+
+
+def _sheet(sheet: Sheet, width: int, page: Page) -> str:
+    """A table with its title, what stands above and below it, and the tables below."""
+    before = collecting_console(width, page)
+    put(before, Text(safe(sheet.title), style="bold"))
+    for line in sheet.summary:
+        put(before, Text(safe(line)))
+    parts = [collected(before)]
+    lines, left_out, heads = _rows(sheet, page, width)
+    if lines:
+        head = collecting_console(width + 1, page)
+        for line in lines[:heads]:
+            head.print(Text(line, style="dim"), no_wrap=True, crop=False)
+        parts += ["\n", collected(head), *(f"{line.rstrip()}\n" for line in lines[heads:])]
+    after = collecting_console(width, page)
+    notes = [*sheet.notes, *([f"no room for: {', '.join(left_out)}"] if left_out else [])]
+    for note in notes:
+        put(after, Text(safe(note.lstrip(" ")), style="dim"), indent=len(note) - len(note.lstrip(" ")))
+    below = [f"\n{_sheet(part, width, page)}" for part in sheet.sections]
+    return "".join([*parts, "\n" if notes else "", collected(after), *below])
+
+
+def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str], int]:
+    """Header and rows as lines, the headings of columns for which there is no room, and how many lines are header."""
+    rows = list(shown_rows(sheet))
+    if not rows:
+        return [], [], 0
+    columns = [_laid_out(sheet, rows, *one) for one in shown_columns(sheet) if one[1].kind != "share"]
+    bars = {place: column for place, column in shown_columns(sheet) if column.kind == "share"}
+    room = width - 1
+    left_out = fit(columns, len(bars), room)
+    bar_width = room_for_bar(columns, len(bars), room)
+    heads = max(len(column.head) for column in columns)
+    shown = {column.place: column.lines(heads) for column in columns}
+    if bar_width:
+        shown |= {place: _bars(column, rows, place, (bar_width, heads), page) for place, column in bars.items()}
+    for place, column in shown_columns(sheet):
+        if place in shown and column.tone is not None and page.colour:
+            cells = (row[place] for row in rows)
+            shown[place][heads:] = map(_toned, shown[place][heads:], map(column.tone, cells))
+    gap = " " * GAP
+    lines = [" " + gap.join(cells) for cells in zip(*(shown[place] for place in sorted(shown)), strict=True)]
+    return lines, left_out, heads
+
+
+def _toned(cell: str, tone: Tone | None) -> str:
+    """A cell in colour."""
+    return cell if tone is None or not cell.strip() else f"{_COLOURS[tone]}{cell}\x1b[0m"
+
+
+def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: Column) -> LaidOut:
+    cells = [row[place] for row in rows]
+    brief: list[str] | None = None
+    if column.kind == "instant":
+        texts, brief = instant_texts(sheet, rows, place)
+    else:
+        texts = [safe(text) for text in cell_texts(column, cells)]
+    if column.brief is not None:
+        brief = [safe(column.brief(cell)) if isinstance(cell, str) else "" for cell in cells]
+    return LaidOut(place, safe(column.heading), texts, is_left(column), column.kind == "text", brief, column.spare)
+
+
+def _bars(column: Column, rows: Sequence[Sequence[Cell]], place: int, size: tuple[int, int], page: Page) -> list[str]:
+    """Heading and bars. size: the width, and how many lines headings have."""
+    width, heads = size
+    shares = (row[place] for row in rows)
+    drawn = (bar(100 * share, width, page.unicode) if isinstance(share, int | float) else "" for share in shares)
+    return [cell.ljust(width) for cell in (*[""] * (heads - 1), safe(column.heading), *drawn)]

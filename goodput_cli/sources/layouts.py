@@ -1,0 +1,167 @@
+"""What the folders of tools look like: which of their files say something, and which a walk leaves alone."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from goodput_cli.sources.blocks import is_event_file
+from goodput_cli.vocabulary.units import NS_PER_SECOND
+
+RUN_FILE_ENDING = ".wandb"
+LATEST_RUN = "latest-run"
+"""A link to the folder of a run: read once, by its own name."""
+DATABASE = "mlflow.db"
+TABLES = ("results.csv", "progress.csv")
+"""Of Ultralytics, and of a trial of Ray: what a walk reads of tables."""
+RUN_KEY = "mlflow_run"
+"""In every record that a database of MLflow gives: the id of its run."""
+_RUN_FOLDER = re.compile(
+    r"(?P<path>(?:.*/)?(?:offline-)?run-(?P<stamp>\d{8}_\d{6})-(?P<id>[^/]+))/(?P<inside>[^/].*)", re.DOTALL
+)
+_RUN_OF_STORE = re.compile(r"(?:.*/)?(?P<id>[0-9a-f]{32})/(?P<inside>meta\.yaml|metrics/.+)", re.DOTALL)
+"""A run of MLflow in files."""
+_RUN_FILE = re.compile(r"(?:.*/)?run-(?P<id>[^/]+)\.wandb", re.DOTALL)
+_SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What the path of a file of a Weights & Biases run tells."""
+
+    path: str = ""
+    """Of the folder of its process; "" where the file lies in none."""
+    run_id: str = ""
+    stamp: int | None = None
+    """When the folder was made, in ns since 1970 of local time."""
+    inside: str = ""
+    """The path of the file in the folder."""
+
+
+def wandb_folder(name: str) -> RunFolder:
+    """What the name of a file tells of its run."""
+    name = name.replace("\\", "/")
+    found = _RUN_FOLDER.fullmatch(name)
+    if found is not None:
+        return RunFolder(found["path"], found["id"], _stamp(found["stamp"]), found["inside"])
+    file = _RUN_FILE.fullmatch(name)
+    return RunFolder(run_id="" if file is None else file["id"])
+
+
+@dataclass(frozen=True)
+class StoreFile:
+    """What the path of a file in a store of MLflow tells."""
+
+    run_id: str
+    inside: str
+    """The path of the file in the folder of its run."""
+
+
+def store_file(name: str) -> StoreFile | None:
+    """What the name of a file tells of its run; None where it is in no store."""
+    found = _RUN_OF_STORE.fullmatch(name.replace("\\", "/"))
+    return None if found is None else StoreFile(found["id"], found["inside"])
+
+
+def side_log(name: str) -> bool | None:
+    """Whether a file is a log beside a run file whose times are UTC (True) or local (False); None: it is neither."""
+    folder = wandb_folder(name)
+    return _SIDE_LOGS.get(folder.inside)
+
+
+def _stamp(text: str) -> int | None:
+    year, month, day = int(text[:4]), int(text[4:6]), int(text[6:8])
+    hour, minute, second = int(text[9:11]), int(text[11:13]), int(text[13:])
+    good = 1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61
+    return timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND if good else None
+
+
+@dataclass(frozen=True)
+class SortedOut:
+    """The files of a folder's tree, or the objects below a prefix."""
+
+    logs: tuple[str, ...]
+    tracked: tuple[str, ...]
+    """Those of experiment trackers."""
+
+
+TIMELESS = ("trainer_state.json", "metrics.csv")
+"""Files that Hugging Face's trainer and Lightning write without any time."""
+_WITH_TIMES = ("runs", "wandb", "mlruns", DATABASE, "trainer_log.jsonl", "lightning_logs")
+
+
+def has_times(name: str) -> bool:
+    """Whether a file or folder of this name, beside one of `TIMELESS`, says when things were."""
+    return name in _WITH_TIMES or is_event_file(name)
+
+
+def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
+    """Whether a walk looks at a file of this name because it may be of a tracker. in_bucket: where no database can be
+    opened."""
+    name = name.replace("\\", "/")
+    base = name.rpartition("/")[2]
+    return (
+        base.endswith(RUN_FILE_ENDING)
+        or (base == DATABASE and not in_bucket)
+        or base in TABLES
+        or _RUN_OF_STORE.fullmatch(name) is not None
+    )
+
+
+def sorted_out(names: Iterable[str]) -> SortedOut:
+    """Logs, and what trackers wrote. What else lies in the folder of a run (its output, its summary, packages) is
+    neither: it is no log of its own."""
+    names = list(names)
+    runs = {found for name in names if (found := _folder_of_run(name))}
+    logs: list[str] = []
+    tracked: list[str] = []
+    for name in names:
+        plain = name.replace("\\", "/")
+        above = _run_above(plain, runs)
+        if is_of_tracker(plain) or (above is not None and plain[len(above) + 1 :] in _SIDE_LOGS):
+            tracked.append(name)
+        elif above is None and not _is_link_to_side_log(plain):
+            logs.append(name)
+    return SortedOut(tuple(logs), tuple(tracked))
+
+
+def _folder_of_run(name: str) -> str:
+    name = name.replace("\\", "/")
+    return wandb_folder(name).path or (name.rpartition("/")[0] if name.endswith(RUN_FILE_ENDING) else "")
+
+
+def _run_above(name: str, runs: set[str]) -> str | None:
+    """The folder of a run in which a file lies; None: in none."""
+    folder = name.rpartition("/")[0]
+    while folder:
+        if folder in runs:
+            return folder
+        folder = folder.rpartition("/")[0]
+    return None
+
+
+def _is_link_to_side_log(name: str) -> bool:
+    """Whether it is one of the links that stand in `wandb/` for the logs of the latest run."""
+    folder, _, base = name.rpartition("/")
+    return f"logs/{base}" in _SIDE_LOGS and folder.rpartition("/")[2] in ("wandb", LATEST_RUN)
+
+
+def home_of(name: str) -> str | None:
+    """The folder in which the folder of a tracker lies that a file is of: what is read together with other logs of
+    that folder. None for a file of no tracker."""
+    plain = name.replace("\\", "/")
+    store = _RUN_OF_STORE.fullmatch(plain)
+    if store is not None:
+        folder = plain[: store.start("id")].rstrip("/")  # of an experiment
+        return _parent(_parent(folder))
+    folder = wandb_folder(plain).path
+    if folder:
+        above = _parent(folder)
+        return _parent(above) if above.rpartition("/")[2] == "wandb" else above
+    return _parent(plain) if is_of_tracker(plain) else None
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,0 +1,68 @@
+"""What is read, by the program that writes it, with the line to type: `goodput help formats`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Program(NamedTuple):
+    """One way to have a log."""
+
+    name: str
+    """Who writes it."""
+    formats: tuple[str, ...]
+    """The names that answers have for it."""
+    command: str
+    """The line to type."""
+    unknown: str
+    """What such a log cannot show; "" where it shows all."""
+
+
+PROGRAMS = (
+    Program("MaxText, ml-goodput-measurement", ("recorder", "orbax", "maxtext"), "goodput run.jsonl", ""),
+    Program("goodput's own recorder", ("goodput", "native"), "goodput run.jsonl", ""),
+    Program("the resiliency library", ("resiliency",), "goodput run.jsonl", "step times"),
+    Program("ML Diagnostics", ("mldiagnostics",), "goodput cloud-logging://PROJECT/LOG -j NAME", "saves, clean ends"),
+    Program("Megatron-LM, NeMo-RL", ("megatron", "megatron-progress"), "goodput slurm-logs/", "data loading"),
+    Program("NeMo 2", ("nemo2",), "goodput logs/", ""),
+    Program("torchtitan", ("torchtitan",), "goodput logs/", "a crash to within k steps"),
+    Program("DeepSpeed", ("deepspeed",), "goodput train.log", "starts"),
+    Program("torchrun, NVRx, Slurm", ("launcher", "sacct"), "goodput slurm-logs/   (`sacct -P` in it)", "steps"),
+    Program("DLRover", ("dlrover",), "goodput events_0.log", ""),
+    Program("nv-one-logger", ("one-logger",), "goodput one_logger.jsonl", "what a restart overwrote"),
+    Program("Hugging Face, Lightning, Keras", ("tensorboard",), "goodput runs/", "saves; up to 2 min before a kill"),
+    Program("tqdm's bars in stdout", ("progress-bars",), "goodput train.log", "saves; mostly the time of day"),
+    Program("Weights & Biases", ("wandb",), "goodput wandb/", "saves; what a killed process did last"),
+    Program("MLflow", ("mlflow",), "goodput mlruns/   (or mlflow.db)", "saves; when a resumed process began"),
+    Program("Ray Train, Ray Tune", ("ray",), "goodput result.json", "saves; downtime before a restore"),
+    Program("LLaMA-Factory", ("llama-factory",), "goodput trainer_log.jsonl", "the time of day; downtime"),
+    Program("Ultralytics (YOLO)", ("ultralytics",), "goodput results.csv", "the time of day; downtime"),
+    Program("mmengine (MMDetection)", ("mmengine-text",), "goodput 20260301_100000.log", ""),
+    Program("  its scalars alone", ("mmengine",), "goodput vis_data/scalars.json", "the time of day; starts"),
+    Program("Detectron2", ("detectron2-text",), "goodput log.txt", ""),
+    Program("  its metrics alone", ("detectron2",), "goodput metrics.json", "the time of day; starts"),
+    Program("nanoGPT", ("nanogpt",), "goodput train.log", "the time of day; starts"),
+    Program("modded-nanogpt", ("modded-nanogpt",), "goodput logs/RUN.txt", "the time of day; starts"),
+    Program("MLPerf", ("mllog",), "goodput result_0.txt", "saves"),
+    Program("any other", (), "goodput check --suggest LOG > my.toml; goodput LOG --mapping my.toml", ""),
+)
+"""A row a program, those that write the most first."""
+NO_TIME = (
+    ("trainer_state.json of Hugging Face", "name its runs/ (TensorBoard) instead"),
+    ("metrics.csv of Lightning", "name its lightning_logs/ (TensorBoard) instead"),
+    ("CSVLogger of Keras", "name the folder of its TensorBoard callback instead"),
+)
+"""Files of trainers that hold no time at all, and what to name instead."""
+
+
+def program_lines() -> list[str]:
+    """The list as lines of text."""
+    lines = ["What is read, and what to type. What a log says nothing about is not recorded, and never 0.", ""]
+    for program in PROGRAMS:
+        lines.append(f"{program.name}:")
+        lines.append(f"    {program.command}")
+        if program.unknown:
+            lines.append(f"    not in it: {program.unknown}")
+    lines += ["", "Without any time, and refused by their names:"]
+    lines += [f"    {name}: {instead}" for name, instead in NO_TIME]
+    return [*lines, "", "A folder, a glob, gs://…, s3://… and packed files (.gz, .zst) work the same."]

@@ -1,0 +1,172 @@
+"""A table and a result are declared once: what follows from a declaration, and what a wrong one is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+
+from goodput_cli.analysis.sheet import Audience, Column
+from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.wire import wire_type
+from goodput_cli.analysis.written import (
+    After,
+    Both,
+    Count,
+    Each,
+    Instant,
+    Key,
+    Nulls,
+    Optional,
+    Seconds,
+    Through,
+    Unknown,
+    Whole,
+    written,
+    written_after,
+)
+from goodput_cli.report.json import json_text
+
+SECOND = 10**9
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A row."""
+
+    number: int = column("count", "from 1", heading="no.")
+    down_ns: int = column("duration", "until it was up", heading="downtime")
+    why: str | None = column("text", "the cause", heading="why")
+
+
+OUTAGES = Table("outage", "an outage", columns_of(Outage, attribute))
+ROWS = [Outage(1, 90 * SECOND, None), Outage(2, 5 * SECOND, "preempted")]
+
+
+def headings(table: Table, without: Sequence[str] = ()) -> list[str]:
+    return [one.heading for one in table.sheet_columns(without) if one.audience & Audience.PEOPLE]
+
+
+def test_columns_stand_in_the_order_of_their_declaration() -> None:
+    assert headings(OUTAGES) == ["no.", "downtime", "why"]
+    assert [one.head() for one in OUTAGES.table_columns()] == ["number", "down_seconds", "why"]
+    assert OUTAGES.of_rows(ROWS).json()[0] == {"number": 1, "down_seconds": 90.0, "why": None}
+
+
+def test_people_may_see_them_in_another_order_or_not_at_all() -> None:
+    table = Table("outage", "", OUTAGES.columns, people=("why", "no.", "downtime"), first=("why",))
+    assert headings(table) == ["why", "no.", "downtime"]
+    assert headings(table, without=["no."]) == ["why", "downtime"]
+    assert [one.head() for one in table.table_columns()] == ["why", "number", "down_seconds"]
+    assert list(table.of_rows(ROWS).cells(table.people_columns()))[1] == ("preempted", 2, 5 * SECOND)
+
+
+def test_a_column_that_would_hide_another_is_an_error() -> None:
+    for twice in (
+        Column("other", "text", Audience.PEOPLE, title="why"),
+        Column("number", "text", Audience.TABLES),
+        Column("x", "text", Audience.JSON, key="why"),
+    ):
+        with pytest.raises(ValueError, match="two columns are called"):
+            Table("outage", "", (*OUTAGES.columns, twice))
+
+
+def test_a_heading_that_the_order_of_people_forgets_is_an_error() -> None:
+    with pytest.raises(ValueError, match="downtime"):
+        Table("outage", "", OUTAGES.columns, people=("no.", "why"))
+
+
+def test_a_dataframe_has_what_csv_has() -> None:
+    frame = OUTAGES.of_rows(ROWS[:0]).to_frame()
+    assert list(frame) == ["number", "down_seconds", "why"]
+
+
+@written("part", nulls=True)
+@dataclass(frozen=True)
+class Part:
+    """A part that there may be none of."""
+
+    steps: Annotated[float, Whole()]
+    bounds: Annotated[tuple[float | None, float | None], Unknown((None, None))]
+
+
+@written("span")
+@dataclass(frozen=True)
+class Span:
+    """Some time."""
+
+    start_ns: Instant
+    end_ns: Instant
+
+    @property
+    @written_after("start_ns")
+    def ns(self) -> Annotated[int, Both("in ns", least=0)]:
+        """its length"""
+        return self.end_ns - self.start_ns
+
+
+def span(pair: tuple[int, int]) -> Span:
+    return Span(*pair)
+
+
+@written("whole_answer", "an answer", kind="test", without=("hidden",))
+@dataclass(frozen=True)
+class Answered:
+    """An answer with a field of every kind."""
+
+    hidden: object
+    lost_ns: Annotated[int | None, Seconds(), After("count")]
+    """what was lost"""
+    count: Count
+    share: Annotated[float, Key("fraction")]
+    part: Annotated[Part | None, Nulls()]
+    longest: Annotated[tuple[int, int] | None, Through(span, Span)]
+    spans: Annotated[tuple[tuple[int, int], ...], Each(span, Span)]
+    rows: Annotated[Sequence[Outage], OUTAGES]
+    left_out: Annotated[str | None, Optional()] = None
+
+
+def answer(**more: Any) -> Any:
+    given = {"part": None, "longest": (0, SECOND), "spans": (), "rows": ROWS[:1], **more}
+    return json.loads(json_text(Answered(object(), 3 * SECOND // 2, 2, 0.5, **given)))
+
+
+def test_a_result_is_written_as_its_fields_say() -> None:
+    got = answer()
+    assert list(got) == [
+        "schema_version",
+        "kind",
+        "count",
+        "lost_seconds",
+        "fraction",
+        "part",
+        "longest",
+        "spans",
+        "rows",
+    ]
+    assert (got["kind"], got["count"], got["lost_seconds"], got["fraction"]) == ("test", 2, 1.5, 0.5)
+    assert got["part"] == {"steps": None, "bounds": [None, None]}
+    assert got["longest"] == {
+        "start": "1970-01-01T00:00:00Z", "seconds": 1.0, "ns": SECOND, "end": "1970-01-01T00:00:01Z"
+    }  # fmt: skip
+
+
+def test_numbers_that_are_whole_are_integers() -> None:
+    assert repr(answer(part=Part(3.0, (None, 1.0)))["part"]["steps"]) == "3"
+    assert repr(answer(part=Part(3.5, (None, 1.0)))["part"]["steps"]) == "3.5"
+
+
+def test_what_is_left_out_is_there_where_it_is_known() -> None:
+    assert answer(left_out="x")["left_out"] == "x"
+
+
+def test_a_saved_answer_is_read_by_the_same_declaration() -> None:
+    saved = {**answer(), "rows": []}
+    read: Any = msgspec.convert(saved, wire_type(Answered))
+    assert (read.count, read.lost_seconds, read.longest.ns) == (2, 1.5, SECOND)
+    with pytest.raises(msgspec.ValidationError, match=r"`\$.count`"):
+        msgspec.convert({**saved, "count": -1}, wire_type(Answered))

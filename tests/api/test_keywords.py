@@ -1,0 +1,86 @@
+"""The keywords of the library's functions are the options; what editors complete by is made from them.
+
+`UPDATE_DOCS=1 pytest tests/api/test_keywords.py` writes goodput_cli/api/keywords.py anew.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.api import options
+from goodput_cli.fleet.run import FLEET
+from goodput_cli.vocabulary.option import Declared, Keywords
+from tests.support.markdown_docs import updating
+
+FILE = Path(goodput_cli.__file__).parent / "api" / "keywords.py"
+HEAD = '''"""The library's keywords for editors and type checkers alone: nothing imports this at run time.
+
+Made from the fields that declare the options by `UPDATE_DOCS=1 pytest tests/api/test_keywords.py`; change those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import BinaryIO, Literal, TypedDict
+
+from goodput_cli.accounting.rules import DataLoading
+from goodput_cli.analysis.question import Time
+from goodput_cli.sources.base import Progress
+from goodput_cli.vocabulary.when import Span, When
+'''
+QUOTE, DOUBLE = "'", '"'
+ALL = (options.LOG, options.FETCH, options.SHARED, options.JOB, options.ANALYZE, FLEET)
+
+
+def class_of(keywords: Keywords) -> Iterator[str]:
+    base = keywords.base.name if keywords.base else "TypedDict"
+    yield f"\n\nclass {keywords.name}({base}, total=False):"
+    yield f'    """{keywords.doc}"""\n'
+    for one in keywords.own:
+        yield f"    {one.keyword}: {one.annotation.replace(QUOTE, DOUBLE)}"
+        yield from described(one)
+
+
+def described(one: Declared) -> Iterator[str]:
+    """The text below a field, which editors show beside its name."""
+    first, *more = textwrap.wrap(one.about, 110)
+    opening = f'    """ {first}' if first.startswith('"') else f'    """{first}'
+    yield "\n".join([opening, *(f"    {line}" for line in more)]) + '"""'
+
+
+def test_editors_complete_what_the_options_say() -> None:
+    text = "\n".join([HEAD.rstrip(), *(line for each in ALL for line in class_of(each))]) + "\n"
+    if updating():
+        FILE.write_text(text, encoding="utf-8")
+    assert FILE.read_text(encoding="utf-8") == text, "UPDATE_DOCS=1 pytest tests/api/test_keywords.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "keywords"),
+    [
+        ("analyze", options.ANALYZE), ("advise", options.JOB), ("compare", options.SHARED), ("jobs", options.JOB),
+        ("fleet_report", FLEET), ("check", options.JOB), ("reconcile", options.JOB), ("fetch", options.FETCH),
+        ("watch", options.ANALYZE),
+    ],
+)  # fmt: skip
+def test_a_function_shows_each_of_its_options(name: str, keywords: Keywords) -> None:
+    function = getattr(goodput_cli, name)
+    parameters = inspect.signature(function).parameters
+    for one in keywords.all:
+        assert (parameters[one.keyword].default, parameters[one.keyword].annotation) == (
+            one.argument_default, one.annotation,
+        )  # fmt: skip
+        assert f"    {one.keyword}: {one.about}" in (inspect.getdoc(function) or ""), one.keyword
+
+
+def test_no_two_options_of_a_function_have_one_name() -> None:
+    for keywords in ALL:
+        names = [one.keyword for one in keywords.all]
+        assert len(names) == len({*names}), keywords.name

@@ -1,0 +1,71 @@
+"""`goodput check --explain FILE:LINE` says which row of evidence reads a line (docs/causes.md)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from goodput_cli.api.mapping import explain_line
+from goodput_cli.cli.main import run
+
+EXAMPLES = Path(__file__).parent / "examples"
+TEXTS = sorted(file for file in EXAMPLES.glob("*/*.log"))
+OOM = EXAMPLES / "01-oom-then-timeouts" / "train.log"
+
+
+def line_of(log: Path, words: str) -> int:
+    return next(number for number, line in enumerate(log.read_text("utf-8").splitlines(), 1) if words in line)
+
+
+def explained(log: Path, number: int) -> list[str]:
+    return explain_line(f"{log}:{number}").splitlines()
+
+
+@pytest.mark.parametrize("log", TEXTS, ids=lambda log: f"{log.parent.name[:2]}-{log.stem}")
+def test_it_says_of_each_line_what_check_lists(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(["check", str(log), "--format", "json", "-q"])
+    listed: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["observations"]
+    for one in listed:
+        said = explained(log, int(one["where"].rpartition(":")[2]))
+        (row,) = (sentence for sentence in said if sentence.startswith("evidence: "))
+        assert f"code {one['code']}, role {one['role']}, " in row
+        if one["rank"] is not None:
+            assert f"rank: {one['rank']}" in said
+        if one["device"]:
+            assert f"device: {one['device']}" in said
+
+
+def test_the_row_its_code_its_role_and_its_fields() -> None:
+    said = explained(OOM, line_of(OOM, "CUDA out of memory"))
+    assert "evidence: row 'device out of memory', code device_oom, role root, said by: process" in said
+    assert said[-2:] == ["rank: 3", "device: 3"]
+
+
+def test_a_later_line_that_says_the_same_has_its_own_rank_and_wait() -> None:
+    said = explained(OOM, line_of(OOM, "[Rank 2] Watchdog"))
+    assert "evidence: row 'watchdog', code collective_timeout, role echo, said by: process" in said
+    assert said[-2:] == ["rank: 2", "waited: 600.06 s"]
+
+
+def test_a_line_of_a_traceback_is_read_with_it() -> None:
+    (said,) = (one for one in explained(OOM, line_of(OOM, "loss.backward()")) if one.startswith("evidence"))
+    assert said == "evidence: no row of its own; it is part of a block, such as a traceback, that is read as a whole"
+
+
+def test_a_line_that_a_collector_keeps(tmp_path: Path) -> None:
+    log = tmp_path / "docker.log"
+    entry = {"log": "[rank1]: RuntimeError: CUDA error: an illegal memory access was encountered\n"}
+    log.write_text(json.dumps(entry | {"stream": "stderr", "time": "2026-03-01T10:00:00Z"}) + "\n", encoding="utf-8")
+    said = explained(log, 1)
+    assert "evidence: row 'device error', code device_error, role root, said by: process" in said
+    assert "rank: 1" in said
+
+
+def test_what_says_nothing_of_a_death_has_no_row_and_a_step_no_sentence(tmp_path: Path) -> None:
+    log = tmp_path / "words.log"
+    log.write_text("hello\nif you see CUDA out of memory, use a smaller batch\n", encoding="utf-8")
+    assert explained(log, 1)[-1] == explained(log, 2)[-1] == "evidence: no row"
+    assert not any("evidence" in one for one in explained(OOM, line_of(OOM, "iteration      110")))

@@ -1,0 +1,99 @@
+"""What programs read of causes: the columns of CSV and Parquet, and the metrics."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+
+from goodput_cli.cli.main import run
+
+EXAMPLES = Path(__file__).parent / "examples"
+EXPECTED: dict[str, Any] = json.loads((EXAMPLES / "expected.json").read_text())
+JOBS = [name for name in EXPECTED if EXPECTED[name]["disruptions"]]
+FAMILY = "goodput_disruptions_by_cause"
+OF_CAUSE = (
+    "cause", "cause_group", "cause_certainty", "cause_text", "first_rank", "first_host", "first_device", "also",
+    "silent_ranks", "evidence_cause",
+)  # fmt: skip
+
+
+def outputs(name: str, to: Path) -> tuple[list[dict[str, str]], Any, list[dict[str, Any]]]:
+    """The disruptions of an example: rows of CSV, the table of Parquet, objects of JSON."""
+    files = [to / f"out.{ending}" for ending in ("csv", "parquet", "json")]
+    asked = ["disruptions", str(EXAMPLES / name), "-j", "job", "-q"]
+    assert run([*asked, *(word for file in files for word in ("-o", str(file)))]) == 0
+    rows = list(csv.DictReader(io.StringIO(files[0].read_text("utf-8"))))
+    return rows, parquet.read_table(files[1]), json.loads(files[2].read_text("utf-8"))["disruptions"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_tables_hold_the_cause_its_place_and_its_line(name: str, tmp_path: Path) -> None:
+    rows, table, answer = outputs(name, tmp_path)
+    assert len(rows) == len(answer) == table.num_rows == len(EXPECTED[name]["disruptions"])
+    for row, columns, said in zip(rows, table.to_pylist(), answer, strict=True):
+        flat = said | {
+            "also": " ".join(said["also"]) or None,
+            "silent_ranks": " ".join(map(str, said["silent_ranks"])) or None,
+            "evidence_cause": said["evidence"]["cause"],
+        }
+        assert {key: columns[key] for key in OF_CAUSE} == {key: flat[key] for key in OF_CAUSE}
+        assert {key: row[key] for key in OF_CAUSE} == {
+            key: "" if flat[key] is None else str(flat[key]) for key in OF_CAUSE
+        }
+
+
+def test_what_nobody_says_is_empty_and_null_and_no_zero(tmp_path: Path) -> None:
+    (row,), table, _ = outputs("06-caught", tmp_path)
+    assert (row["cause"], row["cause_group"]) == ("unknown", "unknown")
+    rest = [key for key in OF_CAUSE if key not in ("cause", "cause_group")]
+    assert {row[key] for key in rest} == {""}
+    assert {table.to_pylist()[0][key] for key in rest} == {None}
+
+
+def test_ranks_of_parquet_are_numbers_and_the_first_one_is_0(tmp_path: Path) -> None:
+    (row,), table, _ = outputs("12-hostile-words", tmp_path)
+    assert row["first_rank"] == "0"
+    assert table["first_rank"].to_pylist() == [0]
+    assert str(table.schema.field("first_rank").type).startswith("int")
+    assert "***" in row["cause_text"]
+
+
+def metrics(log: Path, to: Path) -> tuple[str, dict[tuple[str, str], float]]:
+    """The text of metrics, and how many disruptions it has by cause and group."""
+    assert run(["analyze", str(log), "-q", "-o", str(to / "m.prom")]) == 0
+    text = (to / "m.prom").read_text("utf-8")
+    parse: Any = parse_openmetrics
+    found = [family for family in parse(text) if family.name == FAMILY]
+    return text, {(one.labels["cause"], one.labels["group"]): one.value for family in found for one in family.samples}
+
+
+@pytest.mark.parametrize("name", ["02-killed-by-the-kernel", "07-next-start-fails", "11-same-step"])
+def test_metrics_count_disruptions_by_cause_and_add_up(name: str, tmp_path: Path) -> None:
+    text, found = metrics(EXAMPLES / name, tmp_path)
+    causes = [row["cause"] for row in EXPECTED[name]["disruptions"]]
+    assert {cause: value for (cause, _), value in found.items() if value} == {one: causes.count(one) for one in causes}
+    (total,) = (line.rpartition(" ")[2] for line in text.splitlines() if line.startswith("goodput_disruptions{"))
+    assert sum(found.values()) == float(total)
+    assert ("unknown", "unknown") in found
+
+
+def test_a_metric_names_the_group_of_its_cause(tmp_path: Path) -> None:
+    _, found = metrics(EXAMPLES / "07-next-start-fails", tmp_path)
+    assert found == {("environment", "software"): 1, ("unknown", "unknown"): 1}
+
+
+def test_where_no_line_says_why_there_is_no_metric_of_causes(tmp_path: Path) -> None:
+    log = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
+    for one in (EXAMPLES / "06-caught", log):
+        text, found = metrics(one, tmp_path)
+        assert "goodput_disruptions{" in text
+        assert found == {}
+        assert FAMILY not in text
+        (tmp_path / "m.prom").unlink()

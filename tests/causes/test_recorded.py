@@ -1,0 +1,74 @@
+"""What a recorder and a scheduler say of a death in records: shown as the cause, with rank and host."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+
+
+def log(tmp_path: Path, event: str, reason: str) -> Path:
+    """A recorder's log: five steps, an end with a reason, and a second attempt."""
+    records: list[dict[str, object]] = [
+        {"goodput_event": "attempt", "run_id": "a", "rank": 0, "host": "node-3", "pid": 7, "goodput_time": 1000.0}
+    ]
+    records.append({"job_start_time": 1000.0})
+    records += [{"step_count": step, "step_start_time": 1010.0 + 10 * step} for step in range(5)]
+    records.append({"goodput_event": event, "goodput_time": 1055.0, "reason": reason, "rank": 0})
+    records.append({"job_start_time": 1100.0})
+    records += [{"step_count": step, "step_start_time": 1100.0 + 10 * step} for step in range(3, 8)]
+    path = tmp_path / "run.jsonl"
+    path.write_text("".join(json.dumps({"job_name": "llm", **one}) + "\n" for one in records))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("event", "reason", "cause", "certainty"),
+    [
+        ("crashed", "ValueError", "python_error", "said"),
+        ("crashed", "OutOfMemoryError", "device_oom", "said"),
+        ("crashed", "ModuleNotFoundError", "python_error", "said"),
+        ("crashed", "DistBackendError", "unknown", None),
+        ("crashed", "OSError: [Errno 28] No space left on device", "disk_full", "said"),
+        ("crashed", "SIGSEGV", "native_crash", "said"),
+        ("crashed", "host_oom", "host_oom", "said"),
+        ("terminated", "SIGTERM", "killed", "said"),
+    ],
+)
+def test_a_recorded_reason(event: str, reason: str, cause: str, certainty: str | None, tmp_path: Path) -> None:
+    (found,) = goodput_cli.analyze(str(log(tmp_path, event, reason))).disruptions
+    assert (found.cause, found.cause_certainty) == (cause, certainty)
+    if certainty is not None:
+        assert (found.first_rank, found.first_host) == (0, "node-3")
+        assert found.cause_text == reason
+        assert found.evidence.cause == f"{tmp_path / 'run.jsonl'}:8"
+
+
+def test_a_word_that_says_no_cause_is_shown(tmp_path: Path) -> None:
+    (found,) = goodput_cli.analyze(str(log(tmp_path, "crashed", "OOM"))).disruptions
+    assert (found.cause, found.cause_certainty, found.cause_text) == ("unknown", None, "OOM")
+
+
+@pytest.mark.parametrize(
+    ("state", "cause"),
+    [
+        ("NODE_FAIL", "node_failure"),
+        ("TIMEOUT", "time_limit"),
+        ("PREEMPTED", "preempted"),
+        ("OUT_OF_MEMORY", "host_oom"),
+    ],
+)
+def test_the_state_of_an_allocation(state: str, cause: str, tmp_path: Path) -> None:
+    rows = [
+        "JobID|JobName|State|Submit|Start|End|ExitCode",
+        f"7|llm|{state}|2026-03-01T10:00:00|2026-03-01T10:00:10|2026-03-01T11:00:00|0:0",
+        "8|llm|COMPLETED|2026-03-01T11:01:00|2026-03-01T11:02:00|2026-03-01T12:00:00|0:0",
+        f"9|other|{state}|2026-03-01T10:00:00|2026-03-01T10:00:10|2026-03-01T10:30:00|0:0",
+    ]
+    (tmp_path / "sacct.txt").write_text("\n".join(rows) + "\n")
+    found = goodput_cli.analyze(str(tmp_path / "sacct.txt"), job_name="llm").disruptions
+    assert [(one.cause, one.cause_certainty) for one in found] == [(cause, "said")]
+    assert found[0].evidence.cause == f"{tmp_path / 'sacct.txt'}:2"

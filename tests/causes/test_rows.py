@@ -1,0 +1,55 @@
+"""Rows of evidence: every one reads its sample, and says of it what it declares."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_cli.events.text.causes import CauseRow, shipped_rows
+from goodput_cli.vocabulary.causes import CAUSES, GROUPS, PEER_LOST, ROLES
+
+ROWS = shipped_rows().rows
+TOO_COMMON = ("Error", "WARN", "Killed", "rank")
+"""Words of healthy logs: an anchor must be rarer."""
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_row_reads_its_sample(row: CauseRow) -> None:
+    found = shipped_rows().read(row.sample)
+    assert found is not None
+    assert found.row == row.name
+    assert found.code in {*CAUSES, PEER_LOST}
+    assert found.role in ROLES
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_an_anchor_is_in_the_sample_and_rare(row: CauseRow) -> None:
+    assert any(anchor in row.sample for anchor in row.anchors)
+    assert all(len(anchor) >= 4 and anchor not in TOO_COMMON for anchor in row.anchors)
+
+
+def test_names_of_rows_are_their_own() -> None:
+    names = [row.name for row in ROWS]
+    assert len(set(names)) == len(names)
+
+
+def test_causes_are_25_in_nine_groups() -> None:
+    assert len(CAUSES) == 25
+    assert {row.group for row in CAUSES.values()} == set(GROUPS)
+    assert len(GROUPS) == 9
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "if you see CUDA out of memory, use a smaller batch",
+        "    raise RuntimeError('DataLoader worker (pid(s) {}) exited unexpectedly'.format(pids))",
+        "CUDA kernel errors might be asynchronously reported at some other API call",
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+        "There are some potential root causes: (1) The process is killed by SIGKILL by OOM killer",
+        "Either the leader task was preempted/died/restarted unexpectedly",
+        "GPU 0: uncorrectable ECC errors: 0",
+        "srun: error: node-3: tasks 0-7: Exited with exit code 0",
+    ],
+)
+def test_what_is_a_guess_or_a_word_of_the_source_says_nothing(line: str) -> None:
+    assert shipped_rows().read(line) is None

@@ -1,0 +1,152 @@
+"""MLflow (docs/formats.md): stores in files and in databases, which run is the job, and what resumes leave behind."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli import Analysis, SourceError
+from tests.support.steps_of_rows import spread
+
+REAL = Path(__file__).parents[1] / "real" / "mlflow-3.17"
+BASE_MS = 1795385590000
+RUN = "0123456789abcdef0123456789abcdef"
+Rows = list[tuple[int, int]]
+"""(ms since BASE_MS, step)."""
+
+
+def worked_example() -> Rows:
+    """49 rows of three processes; nine in ten steps take 139 or 140 ms."""
+    first = list(zip(spread(7743, 12374, 25, 139.5), range(25), strict=True))
+    second = list(zip(spread(40722, 43098, 14, 139.5), range(20, 34), strict=True))
+    third = list(zip(spread(60126, 61278, 10, 139.5), range(30, 40), strict=True))
+    return [*first, *second, *third]
+
+
+def store(root: Path, rows: Rows, run_id: str = RUN, status: int = 3, end: int | None = 61650, **metrics: Rows) -> Path:
+    """A run in files; `__` in the name of a metric stands for a folder."""
+    folder = root / "mlruns" / "0" / run_id
+    (folder / "metrics").mkdir(parents=True)
+    ended = "null" if end is None else str(BASE_MS + end)
+    (folder / "meta.yaml").write_text(
+        f"end_time: {ended}\nlifecycle_stage: active\nrun_id: {run_id}\nrun_name: 'small one'\n"
+        f"start_time: {BASE_MS + 7491}\nstatus: {status}\n"
+    )
+    (root / "mlruns" / "0" / "meta.yaml").write_text("experiment_id: '0'\nname: Default\n")
+    for name, of_metric in {"loss": rows, **metrics}.items():
+        file = folder / "metrics" / name.replace("__", "/")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(f"{BASE_MS + time} 1.5 {step}\n" for time, step in of_metric))
+    return root / "mlruns"
+
+
+def codes(analysis: Analysis) -> set[str]:
+    return {one.code for one in analysis.diagnostics}
+
+
+class TestTheWorkedExample:
+    def test_attempts_window_and_lost_steps(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(store(tmp_path, worked_example())))
+        assert (analysis.job.name, analysis.job.attempts, analysis.job.ending) == (RUN, 3, "clean")
+        assert analysis.job.end_ns - analysis.job.start_ns == 54_159_000_000
+        assert analysis.job.kept_steps == 40
+        assert [one.steps_lost for one in analysis.disruptions] == [5, 4]
+        assert [one.ended for one in analysis.disruptions] == ["silent", "silent"]
+
+    def test_gaps_are_down_or_starting_less_one_step(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(store(tmp_path, worked_example())))
+        spent = [(one.downtime_ns + one.restart_ns) / 1e9 for one in analysis.disruptions]
+        assert spent == pytest.approx([28.2085, 16.8885], abs=1e-9)
+
+
+def database(path: Path, *, wal: bool = False) -> Path:
+    """The real database, of its tables in SQL."""
+    connection = sqlite3.connect(path)
+    if wal:
+        connection.execute("PRAGMA journal_mode=WAL")
+    connection.executescript((REAL / "mlflow.sql").read_text())
+    connection.commit()
+    connection.close()
+    return path
+
+
+class TestDatabases:
+    def test_a_database_is_read_by_name_by_uri_and_by_its_folder(self, tmp_path: Path) -> None:
+        path = database(tmp_path / "mlflow.db")
+        for uri in (str(path), f"sqlite:///{path}", str(tmp_path)):
+            analysis = goodput_cli.analyze(uri)
+            assert (analysis.job.attempts, analysis.job.kept_steps) == (3, 40)
+
+    def test_nothing_is_written_to_it_or_beside_it(self, tmp_path: Path) -> None:
+        path = database(tmp_path / "mlflow.db")
+        before = path.read_bytes()
+        goodput_cli.analyze(str(path))
+        assert path.read_bytes() == before
+        assert [one.name for one in tmp_path.iterdir()] == ["mlflow.db"]
+
+    def test_what_stands_in_its_write_ahead_log_counts(self, tmp_path: Path) -> None:
+        path = database(tmp_path / "mlflow.db", wal=True)
+        writer = sqlite3.connect(path)
+        writer.execute("DELETE FROM metrics WHERE step >= 39")
+        writer.commit()
+        try:
+            assert (tmp_path / "mlflow.db-wal").stat().st_size
+            assert goodput_cli.analyze(str(path)).job.kept_steps == 39
+        finally:
+            writer.close()
+
+    def test_one_without_the_tables_and_a_damaged_one_are_refused_in_a_sentence(self, tmp_path: Path) -> None:
+        path = tmp_path / "other.db"
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE x (a)")
+        connection.commit()
+        connection.close()
+        with pytest.raises(SourceError, match="without the tables of MLflow"):
+            goodput_cli.analyze(str(path))
+        whole = database(tmp_path / "mlflow.db").read_bytes()
+        (tmp_path / "mlflow.db").write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(SourceError, match=r"mlflow\.db"):
+            goodput_cli.analyze(str(tmp_path / "mlflow.db"))
+
+
+class TestRuns:
+    def test_runs_are_jobs_those_without_two_steps_are_counted_only(self, tmp_path: Path) -> None:
+        other, small = "f" * 32, "e" * 32
+        store(tmp_path, worked_example())
+        store(tmp_path / "x", [(8000, 0), (9000, 1), (9500, 2)], other)
+        store(tmp_path / "y", [(8000, 0)], small)
+        for name, run_id in (("x", other), ("y", small)):
+            (tmp_path / name / "mlruns" / "0" / run_id).rename(tmp_path / "mlruns" / "0" / run_id)
+        jobs = goodput_cli.jobs(str(tmp_path / "mlruns"))
+        assert sorted(one.name for one in jobs.jobs) == [RUN, other]
+        assert "tracker_runs_left_out" in {one.code for one in jobs.diagnostics}
+
+    def test_steps_that_nobody_gave_are_not_one_step(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(store(tmp_path, [(8000 + n, 0) for n in range(9)])))
+        assert analysis.job.last_step is None
+        assert "tracker_without_steps" in codes(analysis)
+
+    def test_the_metric_of_most_steps_counts_never_one_of_the_machine(self, tmp_path: Path) -> None:
+        machine = [(7500 + 10 * n, n) for n in range(5000)]
+        evaluations = [(12000, 9), (60000, 39)]
+        rows = worked_example()
+        path = store(tmp_path, rows, system__cpu=machine, eval__loss=evaluations)
+        assert goodput_cli.analyze(str(path)).job.kept_steps == 40
+
+    def test_a_run_that_is_running_or_was_killed_ends_at_its_last_row(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(store(tmp_path, worked_example(), status=1, end=None)))
+        assert analysis.job.ending == "not_logged"
+        assert analysis.job.end_ns == (BASE_MS + 61278) * 10**6
+
+    def test_a_failed_run_crashed(self, tmp_path: Path) -> None:
+        assert goodput_cli.analyze(str(store(tmp_path, worked_example(), status=4))).job.ending == "crashed"
+
+    def test_files_cut_anywhere_are_no_traceback_and_no_more_steps(self, tmp_path: Path) -> None:
+        folder = store(tmp_path, worked_example()) / "0" / RUN
+        text = (folder / "metrics" / "loss").read_bytes()
+        for size in range(60, len(text), 97):
+            (folder / "metrics" / "loss").write_bytes(text[:size])
+            assert goodput_cli.analyze(str(tmp_path)).job.kept_steps <= 40

@@ -1,0 +1,97 @@
+"""Real runs of tracker libraries beside what their programs did by their own clocks: an exception behind step 24, a
+kill behind step 33, a clean end behind step 39; saved each ten steps (tests/real, tests/trackers/train.py)."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import goodput_cli
+from goodput_cli import Analysis
+from goodput_cli.events.schema import Kind
+
+REAL = Path(__file__).parents[1] / "real"
+
+
+def truth(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def ends_of_steps(analysis: Analysis) -> list[float]:
+    table = analysis.timeline.table
+    return [float(time) / 1e9 for time in table.time[table.kind == int(Kind.STEP)]]
+
+
+class TestWandb:
+    FOLDER = REAL / "wandb-0.31"
+
+    def test_processes_are_attempts_that_end_as_they_did(self) -> None:
+        analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
+        assert (analysis.job.name, analysis.job.attempts, analysis.job.ending) == ("abc12345", 3, "clean")
+        assert [one.ended for one in analysis.disruptions] == ["crashed", "silent"]
+
+    def test_begins_and_ends_are_those_of_the_program_but_for_its_imports(self) -> None:
+        analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
+        notes = truth(self.FOLDER / "truth.jsonl")
+        begins = [one["time"] for one in notes if one["what"] == "begin"]
+        ups = [one["time"] for one in notes if one["what"] == "up"]
+        starts = [analysis.job.start_ns / 1e9, *(one.next_start_ns / 1e9 for one in analysis.disruptions)]
+        for begin, start, up in zip(begins, starts, ups, strict=True):
+            assert begin < start < up
+        ends = [one["time"] for one in notes if one["what"] == "end"]
+        assert analysis.disruptions[0].last_sign_of_life_ns / 1e9 == pytest.approx(ends[0], abs=0.05)
+        assert analysis.job.end_ns / 1e9 == pytest.approx(ends[2], abs=0.05)
+
+    def test_rows_end_their_steps(self) -> None:
+        analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
+        done = [one["time"] for one in truth(self.FOLDER / "truth.jsonl") if one["what"] == "step"]
+        shown = ends_of_steps(analysis)
+        assert len(shown) == 35  # 25 and 10: the 14 of the killed process never reached the disk
+        nearest = [min(abs(time - one) for one in done) for time in shown]
+        assert max(nearest) < 0.05
+
+    def test_cut_at_random_places_they_are_an_attempt_each_and_never_more_steps(self, tmp_path: Path) -> None:
+        chosen = random.Random(11)
+        for place in range(6):
+            copy = tmp_path / str(place)
+            shutil.copytree(self.FOLDER / "wandb", copy / "wandb")
+            for file in (copy / "wandb").rglob("*.*"):
+                if file.is_file():
+                    data = file.read_bytes()
+                    file.write_bytes(data[: chosen.randrange(len(data))])
+            analysis = goodput_cli.analyze(str(copy))
+            assert 1 <= analysis.job.attempts <= 3
+            assert analysis.job.kept_steps <= 40
+            assert np.all(np.diff(ends_of_steps(analysis)) >= 0)
+
+
+class TestMlflow:
+    FOLDER = REAL / "mlflow-3.17"
+
+    def database(self, folder: Path) -> Path:
+        path = folder / "mlflow.db"
+        connection = sqlite3.connect(path)
+        connection.executescript((self.FOLDER / "mlflow.sql").read_text())
+        connection.commit()
+        connection.close()
+        return path
+
+    @pytest.mark.parametrize("kind", ["files", "database"])
+    def test_resumes_are_attempts_and_redone_steps_are_lost(self, kind: str, tmp_path: Path) -> None:
+        path = self.FOLDER / "mlruns" if kind == "files" else self.database(tmp_path)
+        notes = truth(self.FOLDER / ("truth.jsonl" if kind == "files" else "truth-of-database.jsonl"))
+        analysis = goodput_cli.analyze(str(path))
+        assert (analysis.job.attempts, analysis.job.kept_steps) == (3, 40)
+        assert [one.steps_lost for one in analysis.disruptions] == [5, 4]
+        done = [one["time"] for one in notes if one["what"] == "step"]
+        assert ends_of_steps(analysis) == pytest.approx(done, abs=0.05)
+        ups = [one["time"] for one in notes if one["what"] == "up"]
+        for one, up in zip(analysis.disruptions, ups[1:], strict=True):
+            assert one.next_start_ns / 1e9 == pytest.approx(up, abs=0.05)  # when its first step began, not its process

@@ -1,0 +1,412 @@
+"""Weights & Biases (docs/formats.md): run folders, run files alone, what a kill loses, and what is never guessed."""
+
+from __future__ import annotations
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import goodput_cli
+from goodput_cli import Analysis
+from tests.support.wandb_files import exit_record, printed, row, run_file, run_folder, run_record, stats
+
+EPOCH = 1795385400
+DAY = EPOCH - EPOCH % 86400
+
+
+def at(seconds: float) -> float:
+    return EPOCH + seconds
+
+
+def internal(*times: float) -> str:
+    return "".join(f'{{"time":"{_utc(time)}Z","level":"INFO","msg":"x"}}\n' for time in times)
+
+
+def local(*times: float, hours: float = 0) -> str:
+    return "".join(
+        f"{_utc(time + hours * 3600).replace('T', ' ').replace('.', ',')[:23]} INFO    MainThread:1 [x.py:f():1] x\n"
+        for time in times
+    )
+
+
+def _utc(time: float) -> str:
+    micros = round((EPOCH + time) * 10**6)
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
+def rows_from(first: float, last: float, steps: range, base: float) -> list[bytes]:
+    """Rows at even distances, the first and the last at these seconds."""
+    count = len(steps) - 1
+    times = [first + (last - first) * place / count for place in range(len(steps))]
+    times[-1] = last
+    return [row(at(time), time - base, _step=step) for time, step in zip(times, steps, strict=True)]
+
+
+def worked_example(root: Path, logs: bool = True) -> Path:
+    """Three processes of one run: an exception behind step 24, a kill that left 7 bytes, and a clean end."""
+    first = run_file(
+        run_record("abc12345", at(57.922057)),
+        *rows_from(63.817846, 67.173956, range(25), 57.922057),
+        printed(at(67.187757), "Traceback\n"),
+        exit_record(1, 9),
+    )
+    third = run_file(
+        run_record("abc12345", at(99.018303)),
+        *rows_from(104.806803, 105.800875, range(30, 40), 99.018303),
+        exit_record(0, 7),
+    )
+    both = [
+        ((57.9, 67.190), (57.392, 67.225)),
+        ((79.816055, 79.829906), (79.494, 85.479)),
+        ((99.0, 106.294002), (98.510, 106.290)),
+    ]
+    stamps = ("20261122_221057", "20261122_221119", "20261122_221138")
+    for data, stamp, (utc, here) in zip((first, run_file(), third), stamps, both, strict=True):
+        sides = (internal(*utc), local(*here, hours=-5)) if logs else ("", "")
+        run_folder(root, stamp, "abc12345", data, *sides)
+    return root / "wandb"
+
+
+def seconds(ns: int) -> float:
+    return (ns - EPOCH * 10**9) / 1e9
+
+
+def codes(analysis: Analysis) -> set[str]:
+    return {one.code for one in analysis.diagnostics}
+
+
+def write(path: Path, *records: bytes) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(run_file(*records))
+    return str(path)
+
+
+class TestTheWorkedExample:
+    def test_is_one_job_of_three_attempts_and_two_disruptions(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(worked_example(tmp_path)))
+        assert analysis.job.name == "abc12345"
+        assert (analysis.job.attempts, len(analysis.disruptions)) == (3, 2)
+
+    def test_window_downtimes_and_start_ups_are_to_the_microsecond(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(worked_example(tmp_path)))
+        assert (analysis.window.end_ns - analysis.window.start_ns) == 48_902_002_000
+        first, second = analysis.disruptions
+        assert (first.ended, second.ended) == ("crashed", "silent")
+        assert (seconds(first.last_sign_of_life_ns), seconds(first.next_start_ns)) == (67.225, 79.494)
+        assert (seconds(second.last_sign_of_life_ns), seconds(second.next_start_ns)) == (85.479, 98.510)
+        assert second.next_start_ns - second.last_sign_of_life_ns == 13_031_000_000
+        begins = (57.392, 98.510)
+        firsts = (63.817846, 104.806803)
+        assert [round(first - begin, 6) for begin, first in zip(begins, firsts, strict=True)] == [6.425846, 6.296803]
+        assert second.time_to_first_step_ns == 6_296_803_000
+
+    def test_says_what_the_kill_lost_and_claims_no_loss_for_it(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(worked_example(tmp_path)))
+        assert {"rows_lost_at_kill", "unrecorded_steps"} <= codes(analysis)
+        first, second = analysis.disruptions
+        assert (first.steps_lost, first.steps_lost_is) == (0, "exact")
+        assert (second.steps_lost, second.steps_lost_is) == (0, "at_least")
+
+    def test_without_the_two_logs_a_folder_begins_at_its_run_record_or_its_stamp(self, tmp_path: Path) -> None:
+        analysis = goodput_cli.analyze(str(worked_example(tmp_path, logs=False)))
+        assert analysis.job.attempts == 3
+        assert seconds(analysis.window.start_ns) == 57.922057
+        assert seconds(analysis.window.end_ns) == 106.018303  # 99.018303 and 7 whole seconds
+
+    def test_is_the_same_through_the_folder_its_link_and_jobs(self, tmp_path: Path) -> None:
+        folder = worked_example(tmp_path)
+        (folder / "latest-run").symlink_to("run-20261122_221138-abc12345")
+        (folder / "debug.log").symlink_to("run-20261122_221138-abc12345/logs/debug.log")
+        whole = goodput_cli.analyze(str(tmp_path))
+        assert whole.job.attempts == 3
+        assert goodput_cli.analyze(str(folder / "latest-run")).job.attempts == 1
+        (only,) = goodput_cli.jobs(str(folder)).jobs
+        assert only.end_ns - only.start_ns == 48_902_002_000
+
+
+class TestWhereFilesEnd:
+    def test_a_file_cut_anywhere_is_an_attempt_of_what_came_before(self, tmp_path: Path) -> None:
+        whole = (worked_example(tmp_path) / "run-20261122_221057-abc12345" / "run-abc12345.wandb").read_bytes()
+        chosen = random.Random(7)
+        last = 0
+        for place, size in enumerate(sorted(chosen.sample(range(200, len(whole)), 12))):
+            file = tmp_path / str(place) / "run-abc12345.wandb"
+            file.parent.mkdir()
+            file.write_bytes(whole[:size])
+            analysis = goodput_cli.analyze(str(file))
+            assert analysis.job.attempts == 1
+            kept = analysis.job.last_step or 0
+            assert last <= kept <= 25
+            last = kept
+
+    def test_zeros_and_a_wrong_sum_end_the_file(self, tmp_path: Path) -> None:
+        records = [run_record("a", at(0)), *(row(at(n + 1), n + 1.0, _step=n) for n in range(8)), exit_record(0, 9)]
+        data = bytearray(run_file(*records))
+        torn = tmp_path / "torn" / "run-a.wandb"
+        torn.parent.mkdir()
+        torn.write_bytes(bytes(data[:300]) + bytes(400))
+        data[300] ^= 1
+        wrong = tmp_path / "wrong" / "run-a.wandb"
+        wrong.parent.mkdir()
+        wrong.write_bytes(bytes(data))
+        for file in (torn, wrong):
+            analysis = goodput_cli.analyze(str(file))
+            assert "rows_lost_at_kill" in codes(analysis)
+            assert 0 < (analysis.job.last_step or 0) < 8
+
+    def test_noise_in_place_of_records_is_no_traceback(self, tmp_path: Path) -> None:
+        chosen = random.Random(3)
+        whole = run_file(run_record("a", at(0)), *(row(at(n + 1), n + 1.0, _step=n) for n in range(8)))
+        for place in range(40):
+            data = bytearray(whole)
+            for _ in range(3):
+                data[chosen.randrange(7, len(data))] = chosen.randrange(256)
+            file = tmp_path / f"run-{place}.wandb"
+            file.write_bytes(bytes(data))
+            try:
+                attempts = goodput_cli.analyze(str(file)).job.attempts
+            except goodput_cli.NotEnoughData:  # nothing is left of it
+                continue
+            assert attempts == 1
+
+    def test_records_longer_than_a_block_are_read(self, tmp_path: Path) -> None:
+        rows = [row(at(n + 1), n + 1.0, _step=n, table="x" * 70_000) for n in range(5)]
+        file = write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, exit_record(0, 6))
+        assert goodput_cli.analyze(file).job.last_step == 5
+
+
+class TestSteps:
+    def test_a_counter_of_the_program_goes_before_the_number_of_the_row(self, tmp_path: Path) -> None:
+        rows = [row(at(n + 1), n + 1.0, _step=n, iter=10 * n) for n in range(6)]
+        analysis = goodput_cli.analyze(
+            write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, exit_record(0, 7))
+        )
+        assert analysis.job.last_step == 51  # 0 is the first, so that 50 is the 51st
+        assert "rows_not_steps" not in codes(analysis)
+
+    def test_rows_are_said_to_be_rows_where_nothing_else_counts(self, tmp_path: Path) -> None:
+        rows = [row(at(n + 1), n + 1.0, _step=n, loss=1.0) for n in range(6)]
+        analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows))
+        assert "rows_not_steps" in codes(analysis)
+
+    def test_a_second_call_at_a_step_and_a_last_evaluation_begin_no_attempt(self, tmp_path: Path) -> None:
+        rows = [row(at(n + 1), n + 1.0, train__global_step=n + 1, train__loss=2.0) for n in range(9)]
+        late = row(at(60), 60.0, train__global_step=9, eval__loss=2.0, train__epoch=1.0)
+        analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, late))
+        assert (analysis.job.attempts, analysis.job.last_step) == (1, 9)
+
+    def test_rows_that_are_all_of_step_0_or_of_the_machine_are_life_without_steps(self, tmp_path: Path) -> None:
+        zeros = [row(at(n), float(n), step=0) for n in range(4)]
+        file = write(tmp_path / "a" / "run-a.wandb", run_record("a", at(0)), *zeros, exit_record(0, 5))
+        analysis = goodput_cli.analyze(file)
+        assert "tracker_without_steps" in codes(analysis)
+        assert analysis.job.last_step is None
+        file = write(tmp_path / "b" / "run-b.wandb", run_record("b", at(0)), stats(at(3)), stats(at(9)))
+        analysis = goodput_cli.analyze(file)
+        assert (analysis.job.last_step, seconds(analysis.window.end_ns)) == (None, 9.0)
+
+    def test_a_row_without_a_time_is_none(self, tmp_path: Path) -> None:
+        nameless = [row(at(n + 1), n + 1.0, step=n) for n in range(3)]
+        bad = row(float(-1), None, step=99)
+        analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *nameless, bad))
+        assert analysis.job.kept_range == (1, 3)
+
+    def test_stdout_counts_where_it_shows_more_steps_than_the_history(self, tmp_path: Path) -> None:
+        lines = [
+            printed(at(10 + n), f" iteration {n + 1:8d}/ 20 | consumed samples: 8 | elapsed time per iteration (ms): "
+                    "1000.0 | learning rate: 1.0E-04 | lm loss: 2.0E+00 |\n") for n in range(20)
+        ]  # fmt: skip
+        rows = [row(at(10.5), 10.5, iter=0), row(at(29.5), 29.5, iter=19)]
+        analysis = goodput_cli.analyze(
+            write(tmp_path / "run-a.wandb", run_record("a", at(0)), *lines, *rows, exit_record(0, 30))
+        )
+        assert (analysis.job.attempts, analysis.job.last_step) == (1, 20)
+        assert analysis.steps is not None
+        assert analysis.steps.count == 19  # between 20 ends
+
+
+class TestRuns:
+    def folders(self, root: Path, *lives: tuple[str, str, float, range, str]) -> Path:
+        for stamp, run_id, start, steps, host in lives:
+            rows = [row(at(start + 1 + n), n + 1.0, step=step) for n, step in enumerate(steps)]
+            data = run_file(run_record(run_id, at(start), f"name of {run_id}", host), *rows)
+            run_folder(root, stamp, run_id, data)
+        return root / "wandb"
+
+    def test_one_id_from_two_hosts_at_once_is_ranks_of_one_attempt(self, tmp_path: Path) -> None:
+        folder = self.folders(
+            tmp_path, ("20260301_100000", "a", 0, range(8), "n0"), ("20260301_100002", "a", 2, range(8), "n1")
+        )
+        assert goodput_cli.analyze(str(folder)).job.attempts == 1
+
+    def test_one_id_from_two_hosts_one_behind_the_other_is_two_attempts(self, tmp_path: Path) -> None:
+        folder = self.folders(
+            tmp_path, ("20260301_100000", "a", 0, range(8), "n0"), ("20260301_100102", "a", 62, range(4, 12), "n1")
+        )
+        analysis = goodput_cli.analyze(str(folder))
+        assert (analysis.job.attempts, analysis.disruptions[0].steps_lost) == (2, 4)
+
+    def test_ids_are_jobs_and_a_name_that_one_of_them_has_is_taken(self, tmp_path: Path) -> None:
+        folder = self.folders(
+            tmp_path, ("20260301_100000", "a", 0, range(8), "n0"), ("20260301_100102", "b", 62, range(12), "n0")
+        )
+        assert [one.name for one in goodput_cli.jobs(str(folder)).jobs] == ["a", "b"]
+        with pytest.raises(goodput_cli.GoodputError, match="2 jobs"):
+            goodput_cli.analyze(str(folder))
+        assert goodput_cli.analyze(str(folder), job_name="name of b").job.kept_range == (1, 12)
+
+
+class TestWalks:
+    def test_a_walk_takes_a_log_with_steps_and_says_that_a_tracker_lies_beside(self, tmp_path: Path) -> None:
+        worked_example(tmp_path)
+        line = '{"job_name": "x", "step_count": %d, "step_start_time": %.1f}\n'
+        (tmp_path / "run.jsonl").write_text("".join(line % (n, at(n)) for n in range(9)))
+        analysis = goodput_cli.analyze(str(tmp_path))
+        assert (analysis.job.name, analysis.job.attempts) == ("x", 1)
+        assert "tracker_beside" in codes(analysis)
+        assert [one.name for one in goodput_cli.jobs(str(tmp_path)).jobs] == ["x"]
+
+    def test_a_walk_takes_the_tracker_where_no_log_gives_steps(self, tmp_path: Path) -> None:
+        worked_example(tmp_path)
+        (tmp_path / "notes.txt").write_text("nothing\n")
+        (tmp_path / "start.jsonl").write_text('{"job_name": "x", "job_start_time": 1795385400.0}\n')
+        assert goodput_cli.analyze(str(tmp_path)).job.name == "abc12345"
+
+    def test_what_lies_in_the_folder_of_a_run_is_no_log_of_its_own(self, tmp_path: Path) -> None:
+        folder = worked_example(tmp_path)
+        output = " iteration        1/ 20 | elapsed time per iteration (ms): 1000.0 |\n"
+        (folder / "run-20261122_221057-abc12345" / "files" / "output.log").write_text(output)
+        assert [one.name for one in goodput_cli.jobs(str(tmp_path)).jobs] == ["abc12345"]
+
+
+class TestExports:
+    """History rows without folders: the time of a row less its runtime is when its process began."""
+
+    def rows(self) -> list[dict[str, float]]:
+        first = [(63.817846 + n * (67.173956 - 63.817846) / 24, 57.92 - (n == 3) * 0.45, n) for n in range(25)]
+        last = [
+            (104.806803 + n * (105.800875 - 104.806803) / 9, 98.96 - (n == 2) * 0.276887, 30 + n) for n in range(10)
+        ]
+        return [
+            {"_timestamp": at(time), "_runtime": round(time - base, 6), "_step": step, "train/global_step": step}
+            for time, base, step in (*first, *last)
+        ]
+
+    def check(self, file: Path) -> None:
+        analysis = goodput_cli.analyze(str(file))
+        assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
+        only = analysis.disruptions[0]
+        assert seconds(only.next_start_ns) == pytest.approx(98.683113, abs=2e-6)
+        credited = 5 * (67.173956 - 63.817846) / 24  # steps 25 to 29: no row shows them, and it resumed behind them
+        assert seconds(only.last_sign_of_life_ns) == pytest.approx(67.173956 + credited, abs=2e-6)
+        assert only.downtime_ns / 1e9 == pytest.approx(31.509157 - credited, abs=2e-6)
+        assert (only.time_to_first_step_ns or 0) / 1e9 == pytest.approx(6.123690, abs=2e-6)
+        assert seconds(analysis.window.start_ns) == pytest.approx(57.47, abs=2e-6)
+        assert "rewritten_history" in codes(analysis)
+
+    def test_json_lines_csv_and_parquet_are_two_attempts_never_one_with_a_stall(self, tmp_path: Path) -> None:
+        lines = tmp_path / "lines.jsonl"
+        lines.write_text("".join(json.dumps(one) + "\n" for one in self.rows()))
+        frame = pd.DataFrame(self.rows())
+        frame.to_csv(tmp_path / "table.csv", index=False)
+        frame.to_parquet(tmp_path / "table.parquet")
+        for name in ("lines.jsonl", "table.csv", "table.parquet"):
+            self.check(tmp_path / name)
+
+    def test_a_beginning_that_comes_again_is_a_rank_and_an_earlier_one_a_clock_set_back(self, tmp_path: Path) -> None:
+        ranks = [{"_timestamp": at(100 + n), "_runtime": 90.0 - 20 * (n % 2) + n, "_step": n} for n in range(20)]
+        back = [{"_timestamp": at(100 + n), "_runtime": 50.0 + n + 30 * (n > 9), "_step": n} for n in range(20)]
+        for rows in (ranks, back):
+            file = tmp_path / "rows.jsonl"
+            file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+            assert goodput_cli.analyze(str(file)).job.attempts == 1
+
+    def test_a_runtime_that_goes_on_over_a_resume_begins_the_attempt_at_the_last_row(self, tmp_path: Path) -> None:
+        rows = [{"_timestamp": at(n + 60 * (n > 9)), "_runtime": float(n), "_step": n} for n in range(1, 20)]
+        file = tmp_path / "rows.jsonl"
+        file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        analysis = goodput_cli.analyze(str(file))
+        assert analysis.job.attempts == 2
+        assert seconds(analysis.disruptions[0].next_start_ns) >= 9
+
+
+class TestRay:
+    def results(self, restore: int | None = None) -> str:
+        rows = []
+        total = 0.0
+        for n in range(12):
+            since = n + 1 if restore is None or n < restore else n - restore + 1
+            gap = 0 if restore is None or n < restore else 100
+            total += 10
+            rows.append({
+                "training_iteration": n + 1, "timestamp": round(at(10 * (n + 1) + gap)), "time_this_iter_s": 10.0,
+                "time_total_s": total, "iterations_since_restore": since, "trial_id": "t_01", "hostname": "n0",
+                "done": n == 11,
+            })  # fmt: skip
+        return "".join(json.dumps(row) + "\n" for row in rows)
+
+    def test_a_trial_is_a_job_and_its_first_iteration_counts_too(self, tmp_path: Path) -> None:
+        (tmp_path / "result.json").write_text(self.results())
+        analysis = goodput_cli.analyze(str(tmp_path / "result.json"))
+        assert (analysis.job.name, analysis.job.attempts, analysis.job.ending) == ("t_01", 1, "clean")
+        assert (seconds(analysis.window.start_ns), seconds(analysis.window.end_ns)) == (0.0, 120.0)
+        assert analysis.goodput_percent == pytest.approx(100.0)
+
+    def test_a_restore_begins_an_attempt_when_its_first_iteration_did(self, tmp_path: Path) -> None:
+        (tmp_path / "result.json").write_text(self.results(restore=6))
+        analysis = goodput_cli.analyze(str(tmp_path / "result.json"))
+        assert analysis.job.attempts == 2
+        assert seconds(analysis.disruptions[0].next_start_ns) == 160.0
+        assert analysis.disruptions[0].downtime_ns == 100 * 10**9
+
+
+class TestTheSameRunTwice:
+    LINE = " iteration {:8d}/ 20 | elapsed time per iteration (ms): 1000.0 | learning rate: 1.0E-04 |\n"
+
+    def run(self, root: Path, begin: float = 0) -> Path:
+        rows = [row(at(begin + 11.02 + n), n + 11.0, _step=n, iter=n) for n in range(20)]
+        return run_folder(
+            root, "20261122_221000", "abc", run_file(run_record("abc", at(begin)), *rows, exit_record(1, 31))
+        )
+
+    def text(self, path: Path) -> str:
+        stamp = "[2026-11-22 22:10:{:02d}.000000+00:00]"
+        path.write_text("".join(stamp.format(11 + n) + self.LINE.format(n + 1) for n in range(20)))
+        return str(path)
+
+    def test_is_one_job_whose_steps_are_those_of_the_text(self, tmp_path: Path) -> None:
+        folder, text = self.run(tmp_path), self.text(tmp_path / "train.log")
+        analysis = goodput_cli.analyze([text, str(folder)])
+        assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_range) == ("abc", 1, (1, 20))
+        assert analysis.job.ending == "crashed"
+        assert "same_run_twice" in codes(analysis)
+        assert {one.name for one in goodput_cli.jobs([text, str(folder)]).jobs} == {"abc"}
+
+    def test_runs_at_other_times_stay_two_jobs(self, tmp_path: Path) -> None:
+        folder, text = self.run(tmp_path, begin=300), self.text(tmp_path / "train.log")
+        assert {one.name for one in goodput_cli.jobs([text, str(folder)]).jobs} == {"abc", "train"}
+
+
+def test_a_run_that_is_watched_is_refused_not_waited_for(tmp_path: Path) -> None:
+    folder = worked_example(tmp_path)
+    with pytest.raises(goodput_cli.UsageError, match="trackers cannot be followed"):
+        next(iter(goodput_cli.watch(str(folder))))
+
+
+def test_a_file_of_seven_bytes_alone_says_what_to_name(tmp_path: Path) -> None:
+    file = write(tmp_path / "run-a.wandb")
+    with pytest.raises(goodput_cli.NotEnoughData, match=r"rows_lost_at_kill.*name the folder of its run"):
+        goodput_cli.analyze(file)
+
+
+def test_times_that_no_tracker_can_have_are_none(tmp_path: Path) -> None:
+    file = tmp_path / "history.csv"
+    rows = ["_step,_timestamp,_runtime", "0,NaN,1", "1,1e3,2", f"2,{at(1)},1", f"3,{at(2)},2", f"4,{at(3)},1e999"]
+    file.write_text("\n".join(rows) + "\n")
+    analysis = goodput_cli.analyze(str(file))
+    assert (seconds(analysis.window.start_ns), seconds(analysis.window.end_ns)) == (0.0, 3.0)
+    assert "bad_value" in codes(analysis)

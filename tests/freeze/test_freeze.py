@@ -1,0 +1,19 @@
+"""What commands write is what they wrote: quick cases of the freeze, by a digest of each output.
+
+A difference that is meant: look at it (`python -m tests.freeze write DIR` before, `compare DIR` after the change), then
+`python -m tests.freeze digest`.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.freeze.cases import quick_cases
+from tests.freeze.run import DIGESTS, digest_of
+
+
+@pytest.mark.parametrize(("name", "arguments"), [pytest.param(*case, id=case[0]) for case in quick_cases()])
+def test_a_command_writes_what_it_wrote(name: str, arguments: tuple[str, ...]) -> None:
+    assert digest_of(arguments) == json.loads(DIGESTS.read_text()).get(name)

@@ -1,0 +1,199 @@
+"""Feed mutated inputs to goodput for some seconds, and say which of them it does not bear.
+
+    python -m tests.fuzz --seconds 60 --seed 7
+
+What counts as a fault is stated in one place, `fault_of`. Inputs that show one are kept in build/fuzz, with what
+happened; the same seed gives the same inputs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import io
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import goodput_cli
+from goodput_cli.cli.main import run
+from goodput_cli.errors import GoodputError
+from tests.fuzz.mutations import mutated
+
+ROOT = Path(__file__).parents[2]
+PRIMER = ROOT / "sample_logs" / "primer-50-percent.jsonl"
+KEPT = ROOT / "build" / "fuzz"
+MOST_BYTES = 30_000
+"""Of an input: what is wrong shows in small ones too, and more of them are tried."""
+SECONDS = 20
+"""A small input that takes longer hangs."""
+PLACES = ("sample_logs", "tests/examples", "tests/causes/examples", "tests/real", "tests/text/samples", "tests/advice")
+NOT_LOGS = (".md", ".py", ".pyc", ".toml")
+ENDS_WELL = frozenset((0, 1, 2, 3, 4, 5))
+BUG = "This is a bug"
+
+
+class Hangs(BaseException):
+    """An input took longer than `SECONDS`."""
+
+
+def fault_of(question: Callable[[], object]) -> str | None:
+    """What is wrong with how goodput answers: the only definition of a fault.
+
+    An answer adds up to its window, to the nanosecond. What cannot be answered is a `GoodputError`, or a sentence and
+    one of the documented exit codes. Anything else that is raised, a sentence that owns up to a bug, a warning of
+    Python's, and more than `SECONDS` are faults.
+    """
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    faulthandler.dump_traceback_later(6 * SECONDS, exit=True)  # within C, where no signal is heeded
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
+            answer = question()
+    except GoodputError:
+        return None
+    except (Exception, Hangs):
+        return traceback.format_exc()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()
+    if BUG in said.getvalue():
+        return said.getvalue()
+    if isinstance(answer, goodput_cli.Analysis):
+        counted = answer.goodput.ns + sum(row.ns for row in answer.badput)
+        window = answer.window.ns - answer.window.excluded_ns
+        return None if counted == window else f"the categories are {counted} ns, the window is {window} ns"
+    return None if answer in ENDS_WELL else f"the exit code is {answer}"
+
+
+class Fuzzing:
+    """Seeds, and the questions that are asked of what becomes of them, each with the kind of input that it takes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        logs = [path for place in PLACES for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
+        self.seeds: dict[str, list[tuple[str, bytes]]] = {
+            "log": [(path.name, path.read_bytes()[:MOST_BYTES]) for path in logs if path.suffix not in NOT_LOGS],
+            "mapping": _texts((ROOT / "goodput_cli" / "events" / "mappings" / "shipped").glob("*.toml")),
+            "settings": [("goodput.toml", SETTINGS)],
+            "saved": [],
+            "manifest": [],
+        }
+        for ending in ("jsonl", "jsonl.gz", "parquet"):
+            snapshot = folder / f"snapshot.{ending}"
+            goodput_cli.fetch([str(PRIMER)], snapshot)
+            self.seeds["log"].append((snapshot.name, snapshot.read_bytes()))
+        manifest = folder / "snapshot.jsonl.manifest"
+        self.seeds["manifest"].append((manifest.name, manifest.read_bytes()))
+        saved = folder / "saved.json"
+        run(["analyze", str(PRIMER), "-q", "-o", str(saved)])
+        self.seeds["saved"].append((saved.name, saved.read_bytes()))
+        self.others = [data for _, data in self.seeds["log"]]
+
+    def questions(self, kind: str, path: Path) -> list[tuple[str, Callable[[], object]]]:
+        """What is asked of an input, by name."""
+        file, primer = str(path), str(PRIMER)
+        if kind == "mapping":
+            return [("--mapping", lambda: run(["analyze", str(self.folder / "text.log"), "--mapping", file, "-q"]))]
+        if kind == "settings":
+            return [("--config", lambda: run(["analyze", primer, "--config", file]))]
+        if kind == "saved":
+            return [("compare", lambda: run(["compare", primer, "--baseline", file, "-q"]))]
+        if kind == "manifest":
+            return [("a snapshot", lambda: goodput_cli.analyze(str(self.folder / "snapshot.jsonl")))]
+        return [
+            ("analyze", lambda: goodput_cli.analyze(file)),
+            ("check", lambda: run(["check", file])),
+            ("check --suggest", lambda: run(["check", file, "--suggest"])),
+            ("disruptions", lambda: run(["disruptions", file, "--format", "json"])),
+            ("steps", lambda: run(["steps", file])),
+            ("jobs", lambda: run(["jobs", file, "-q"])),
+            ("advise", lambda: run(["advise", file, "-q"])),
+        ]
+
+    def inputs(self, seed: int) -> Iterator[tuple[str, Path, str, Callable[[], object]]]:
+        """Inputs without an end, each with a question: mostly logs, by `analyze`."""
+        chance = random.Random(seed)
+        (self.folder / "text.log").write_text("2026-01-01 00:00:00 step 1 loss 2.0\n" * 20)
+        while True:
+            kind = chance.choices(("log", "mapping", "settings", "saved", "manifest"), (40, 3, 1, 3, 1))[0]
+            name, data = chance.choice(self.seeds[kind])
+            path = self.folder / (name if kind != "log" else f"input-{name}")
+            path.write_bytes(mutated(chance, data, self.others))
+            asked = self.questions(kind, path)
+            weights = [12, *[1] * (len(asked) - 1)]
+            question, ask = chance.choices(asked, weights)[0]
+            yield kind, path, question, ask
+            if kind != "manifest":
+                path.unlink()
+
+
+SETTINGS = b"""format = "table"
+reference-step-time = 8
+exclude = ["2025-01-01T00:10:00Z/2025-01-01T00:20:00Z"]
+fail-if = ["goodput<10", "disruptions>3"]
+[rolling]
+window = ["1h", "20m"]
+[job."goodput-primer"]
+stall-factor = 4.5
+"""
+
+
+def _texts(paths: Iterator[Path]) -> list[tuple[str, bytes]]:
+    return [(path.name, path.read_bytes()) for path in sorted(paths)]
+
+
+def main() -> int:
+    """Exit code 1 where something was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--inputs", type=int, default=10**9, help="at most so many")
+    options = parser.parse_args()
+    signal.signal(signal.SIGALRM, _hangs)
+    warnings.simplefilter("error")
+    warnings.simplefilter("ignore", ResourceWarning)
+    found: Counter[str] = Counter()
+    tried = 0
+    end = time.monotonic() + options.seconds
+    with tempfile.TemporaryDirectory() as folder:
+        for kind, path, question, ask in Fuzzing(Path(folder)).inputs(options.seed):
+            if time.monotonic() > end or tried >= options.inputs:
+                break
+            tried += 1
+            fault = fault_of(ask)
+            if fault is not None:
+                found[fault.strip().splitlines()[-1][:150]] += 1
+                _keep(path, f"{kind}: {question}, seed {options.seed}, input {tried}\n{fault}", len(found))
+    print(f"{tried} inputs, {found.total()} faults of {len(found)} kinds")
+    for fault, count in found.most_common():
+        print(f"{count:6d}  {fault}")
+    if found:
+        print(f"the inputs are in {KEPT}")
+    return int(bool(found))
+
+
+def _keep(path: Path, story: str, number: int) -> None:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    place = KEPT / f"{number:03d}-{path.name}"
+    if not place.exists():
+        shutil.copy(path, place)
+        place.with_name(f"{place.name}.fault").write_text(story, encoding="utf-8", errors="backslashreplace")
+
+
+def _hangs(_signal: int, _frame: FrameType | None) -> None:
+    raise Hangs
+
+
+if __name__ == "__main__":
+    sys.exit(main())

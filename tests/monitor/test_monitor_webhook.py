@@ -1,0 +1,104 @@
+"""`--publish webhook:URL`: one message when a threshold falls, one when it recovers, to a real server."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from goodput_cli.errors import UsageError
+from goodput_cli.monitor.targets.base import Health, MonitorContext, open_target, parse_target
+
+
+class Chat(ThreadingHTTPServer):
+    """What takes messages; `status` is what it answers."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.texts: list[str] = []
+        self.status = 200
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}/services/secret"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Chat
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.server.status == 200:
+            self.server.texts.append(body["text"])
+        self.send_response(self.server.status)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Nothing."""
+
+
+@pytest.fixture
+def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Chat]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    server = Chat()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def log(path: Path, steps: int) -> Path:
+    """A job of 100 s of start-up, steps of 10 s, and a clean end."""
+    starts = [{"job_name": "j", "step_count": n, "step_start_time": 1.7e9 + 100 + 10 * n} for n in range(steps)]
+    end = {"job_name": "j", "job_end_time": 1.7e9 + 100 + 10 * steps}
+    lines = [{"job_name": "j", "job_start_time": 1.7e9}, *starts, end]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def publish(path: Path, chat: Chat) -> int:
+    """One update of a monitor; what it exits with."""
+    asked = ["--publish", f"webhook:{chat.url}", "--fail-if", "goodput<80", "--updates", "1", "--grace", "5"]
+    return run(["monitor", str(path), *asked, "-q"])
+
+
+def test_a_message_when_a_threshold_falls_and_one_when_it_recovers(tmp_path: Path, chat: Chat) -> None:
+    """Also over restarts: each update is of a monitor of its own."""
+    path = tmp_path / "run.jsonl"
+    publish(log(path, 10), chat)
+    publish(path, chat)
+    assert chat.texts == ["j: goodput<80: fell, 50%"]
+    publish(log(path, 900), chat)
+    publish(path, chat)
+    assert chat.texts[1:] == ["j: goodput<80: recovered, 98.9%"]
+
+
+def test_nothing_is_said_of_what_is_well(tmp_path: Path, chat: Chat) -> None:
+    publish(log(tmp_path / "run.jsonl", 900), chat)
+    assert chat.texts == []
+
+
+def test_what_was_not_taken_is_said_again(tmp_path: Path, chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+    path = log(tmp_path / "run.jsonl", 10)
+    chat.status = 500
+    publish(path, chat)
+    assert chat.texts == []
+    error = capsys.readouterr().err
+    assert "webhook at 127.0.0.1: the server answers 500" in error
+    assert "secret" not in error
+    chat.status = 200
+    publish(path, chat)
+    assert chat.texts == ["j: goodput<80: fell, 50%"]
+
+
+@pytest.mark.parametrize("place", ["hooks.slack.com/x", "ftp://x", "https://"])
+def test_what_is_no_url_is_refused(place: str) -> None:
+    with pytest.raises(UsageError, match="wants the URL of a webhook"):
+        open_target(parse_target(f"webhook:{place}"), MonitorContext(Health(60), 60))

@@ -1,0 +1,110 @@
+CREATE TABLE "experiments" (
+	experiment_id INTEGER NOT NULL, 
+	name VARCHAR(256) NOT NULL, 
+	artifact_location VARCHAR(256), 
+	lifecycle_stage VARCHAR(32), 
+	creation_time BIGINT, 
+	last_update_time BIGINT, 
+	workspace VARCHAR(63) DEFAULT 'default' NOT NULL, 
+	CONSTRAINT experiment_pk PRIMARY KEY (experiment_id), 
+	CONSTRAINT experiments_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted')), 
+	CONSTRAINT uq_experiments_workspace_name UNIQUE (workspace, name)
+);
+INSERT INTO experiments VALUES (0, 'Default', '/tmp/job/mlruns/0', 'active', 1795396685678, 1795396685678, 'default');
+INSERT INTO experiments VALUES (1, 'fixture', '/tmp/job/mlruns/1', 'active', 1795396685703, 1795396685703, 'default');
+CREATE TABLE "runs" (
+	run_uuid VARCHAR(32) NOT NULL, 
+	name VARCHAR(250), 
+	source_type VARCHAR(20), 
+	source_name VARCHAR(500), 
+	entry_point_name VARCHAR(50), 
+	user_id VARCHAR(256), 
+	status VARCHAR(9), 
+	start_time BIGINT, 
+	end_time BIGINT, 
+	source_version VARCHAR(50), 
+	lifecycle_stage VARCHAR(20), 
+	artifact_uri VARCHAR(200), 
+	experiment_id INTEGER, deleted_time BIGINT, 
+	CONSTRAINT run_pk PRIMARY KEY (run_uuid), 
+	CONSTRAINT runs_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted')), 
+	CONSTRAINT source_type CHECK (source_type IN ('NOTEBOOK', 'JOB', 'LOCAL', 'UNKNOWN', 'PROJECT')), 
+	FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id), 
+	CHECK (status IN ('SCHEDULED', 'FAILED', 'FINISHED', 'RUNNING', 'KILLED'))
+);
+INSERT INTO runs VALUES ('fa2b92c34eb549ac9494ead3c1f546a3', 'small', 'UNKNOWN', '', '', 'root', 'FINISHED', 1795396685831, 1795396717252, '', 'active', '/tmp/job/mlruns/1/fa2b92c34eb549ac9494ead3c1f546a3/artifacts', 1, NULL);
+CREATE TABLE "metrics" (
+	"key" VARCHAR(250) NOT NULL, 
+	value FLOAT NOT NULL, 
+	timestamp BIGINT NOT NULL, 
+	run_uuid VARCHAR(32) NOT NULL, 
+	step BIGINT DEFAULT '0' NOT NULL, 
+	is_nan BOOLEAN DEFAULT '0' NOT NULL, 
+	CONSTRAINT metric_pk PRIMARY KEY ("key", timestamp, step, run_uuid, value, is_nan), 
+	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid), 
+	CHECK (is_nan IN (0, 1))
+);
+INSERT INTO metrics VALUES ('loss', 3.0, 1795396685955, 'fa2b92c34eb549ac9494ead3c1f546a3', 0, 0);
+INSERT INTO metrics VALUES ('loss', 1.5, 1795396686060, 'fa2b92c34eb549ac9494ead3c1f546a3', 1, 0);
+INSERT INTO metrics VALUES ('loss', 1.0, 1795396686160, 'fa2b92c34eb549ac9494ead3c1f546a3', 2, 0);
+INSERT INTO metrics VALUES ('loss', 0.75, 1795396686244, 'fa2b92c34eb549ac9494ead3c1f546a3', 3, 0);
+INSERT INTO metrics VALUES ('loss', 0.6, 1795396686340, 'fa2b92c34eb549ac9494ead3c1f546a3', 4, 0);
+INSERT INTO metrics VALUES ('loss', 0.5, 1795396686428, 'fa2b92c34eb549ac9494ead3c1f546a3', 5, 0);
+INSERT INTO metrics VALUES ('loss', 0.42857142857142855, 1795396686525, 'fa2b92c34eb549ac9494ead3c1f546a3', 6, 0);
+INSERT INTO metrics VALUES ('loss', 0.375, 1795396686620, 'fa2b92c34eb549ac9494ead3c1f546a3', 7, 0);
+INSERT INTO metrics VALUES ('loss', 0.3333333333333333, 1795396686716, 'fa2b92c34eb549ac9494ead3c1f546a3', 8, 0);
+INSERT INTO metrics VALUES ('loss', 0.3, 1795396686820, 'fa2b92c34eb549ac9494ead3c1f546a3', 9, 0);
+INSERT INTO metrics VALUES ('val_loss', 0.3, 1795396686858, 'fa2b92c34eb549ac9494ead3c1f546a3', 9, 0);
+INSERT INTO metrics VALUES ('loss', 0.2727272727272727, 1795396687040, 'fa2b92c34eb549ac9494ead3c1f546a3', 10, 0);
+INSERT INTO metrics VALUES ('loss', 0.25, 1795396687125, 'fa2b92c34eb549ac9494ead3c1f546a3', 11, 0);
+INSERT INTO metrics VALUES ('loss', 0.23076923076923078, 1795396687208, 'fa2b92c34eb549ac9494ead3c1f546a3', 12, 0);
+INSERT INTO metrics VALUES ('loss', 0.21428571428571427, 1795396687296, 'fa2b92c34eb549ac9494ead3c1f546a3', 13, 0);
+INSERT INTO metrics VALUES ('loss', 0.2, 1795396687380, 'fa2b92c34eb549ac9494ead3c1f546a3', 14, 0);
+INSERT INTO metrics VALUES ('loss', 0.1875, 1795396687484, 'fa2b92c34eb549ac9494ead3c1f546a3', 15, 0);
+INSERT INTO metrics VALUES ('loss', 0.17647058823529413, 1795396687576, 'fa2b92c34eb549ac9494ead3c1f546a3', 16, 0);
+INSERT INTO metrics VALUES ('loss', 0.16666666666666666, 1795396687668, 'fa2b92c34eb549ac9494ead3c1f546a3', 17, 0);
+INSERT INTO metrics VALUES ('loss', 0.15789473684210525, 1795396687742, 'fa2b92c34eb549ac9494ead3c1f546a3', 18, 0);
+INSERT INTO metrics VALUES ('loss', 0.15, 1795396687840, 'fa2b92c34eb549ac9494ead3c1f546a3', 19, 0);
+INSERT INTO metrics VALUES ('val_loss', 0.15, 1795396687890, 'fa2b92c34eb549ac9494ead3c1f546a3', 19, 0);
+INSERT INTO metrics VALUES ('loss', 0.14285714285714285, 1795396688088, 'fa2b92c34eb549ac9494ead3c1f546a3', 20, 0);
+INSERT INTO metrics VALUES ('loss', 0.13636363636363635, 1795396688188, 'fa2b92c34eb549ac9494ead3c1f546a3', 21, 0);
+INSERT INTO metrics VALUES ('loss', 0.13043478260869565, 1795396688276, 'fa2b92c34eb549ac9494ead3c1f546a3', 22, 0);
+INSERT INTO metrics VALUES ('loss', 0.125, 1795396688381, 'fa2b92c34eb549ac9494ead3c1f546a3', 23, 0);
+INSERT INTO metrics VALUES ('loss', 0.12, 1795396688477, 'fa2b92c34eb549ac9494ead3c1f546a3', 24, 0);
+INSERT INTO metrics VALUES ('loss', 0.14285714285714285, 1795396703630, 'fa2b92c34eb549ac9494ead3c1f546a3', 20, 0);
+INSERT INTO metrics VALUES ('loss', 0.13636363636363635, 1795396703725, 'fa2b92c34eb549ac9494ead3c1f546a3', 21, 0);
+INSERT INTO metrics VALUES ('loss', 0.13043478260869565, 1795396703821, 'fa2b92c34eb549ac9494ead3c1f546a3', 22, 0);
+INSERT INTO metrics VALUES ('loss', 0.125, 1795396703904, 'fa2b92c34eb549ac9494ead3c1f546a3', 23, 0);
+INSERT INTO metrics VALUES ('loss', 0.12, 1795396704004, 'fa2b92c34eb549ac9494ead3c1f546a3', 24, 0);
+INSERT INTO metrics VALUES ('loss', 0.11538461538461539, 1795396704085, 'fa2b92c34eb549ac9494ead3c1f546a3', 25, 0);
+INSERT INTO metrics VALUES ('loss', 0.1111111111111111, 1795396704169, 'fa2b92c34eb549ac9494ead3c1f546a3', 26, 0);
+INSERT INTO metrics VALUES ('loss', 0.10714285714285714, 1795396704260, 'fa2b92c34eb549ac9494ead3c1f546a3', 27, 0);
+INSERT INTO metrics VALUES ('loss', 0.10344827586206896, 1795396704348, 'fa2b92c34eb549ac9494ead3c1f546a3', 28, 0);
+INSERT INTO metrics VALUES ('loss', 0.1, 1795396704432, 'fa2b92c34eb549ac9494ead3c1f546a3', 29, 0);
+INSERT INTO metrics VALUES ('val_loss', 0.1, 1795396704469, 'fa2b92c34eb549ac9494ead3c1f546a3', 29, 0);
+INSERT INTO metrics VALUES ('loss', 0.0967741935483871, 1795396704668, 'fa2b92c34eb549ac9494ead3c1f546a3', 30, 0);
+INSERT INTO metrics VALUES ('loss', 0.09375, 1795396704761, 'fa2b92c34eb549ac9494ead3c1f546a3', 31, 0);
+INSERT INTO metrics VALUES ('loss', 0.09090909090909091, 1795396704852, 'fa2b92c34eb549ac9494ead3c1f546a3', 32, 0);
+INSERT INTO metrics VALUES ('loss', 0.08823529411764706, 1795396704928, 'fa2b92c34eb549ac9494ead3c1f546a3', 33, 0);
+INSERT INTO metrics VALUES ('loss', 0.0967741935483871, 1795396716300, 'fa2b92c34eb549ac9494ead3c1f546a3', 30, 0);
+INSERT INTO metrics VALUES ('loss', 0.09375, 1795396716392, 'fa2b92c34eb549ac9494ead3c1f546a3', 31, 0);
+INSERT INTO metrics VALUES ('loss', 0.09090909090909091, 1795396716486, 'fa2b92c34eb549ac9494ead3c1f546a3', 32, 0);
+INSERT INTO metrics VALUES ('loss', 0.08823529411764706, 1795396716586, 'fa2b92c34eb549ac9494ead3c1f546a3', 33, 0);
+INSERT INTO metrics VALUES ('loss', 0.08571428571428572, 1795396716676, 'fa2b92c34eb549ac9494ead3c1f546a3', 34, 0);
+INSERT INTO metrics VALUES ('loss', 0.08333333333333333, 1795396716764, 'fa2b92c34eb549ac9494ead3c1f546a3', 35, 0);
+INSERT INTO metrics VALUES ('loss', 0.08108108108108109, 1795396716856, 'fa2b92c34eb549ac9494ead3c1f546a3', 36, 0);
+INSERT INTO metrics VALUES ('loss', 0.07894736842105263, 1795396716945, 'fa2b92c34eb549ac9494ead3c1f546a3', 37, 0);
+INSERT INTO metrics VALUES ('loss', 0.07692307692307693, 1795396717024, 'fa2b92c34eb549ac9494ead3c1f546a3', 38, 0);
+INSERT INTO metrics VALUES ('loss', 0.075, 1795396717112, 'fa2b92c34eb549ac9494ead3c1f546a3', 39, 0);
+INSERT INTO metrics VALUES ('val_loss', 0.075, 1795396717129, 'fa2b92c34eb549ac9494ead3c1f546a3', 39, 0);
+CREATE TABLE "tags" (
+	"key" VARCHAR(250) NOT NULL, 
+	value VARCHAR(8000), 
+	run_uuid VARCHAR(32) NOT NULL, 
+	CONSTRAINT tag_pk PRIMARY KEY ("key", run_uuid), 
+	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid)
+);
+INSERT INTO tags VALUES ('mlflow.user', 'root', 'fa2b92c34eb549ac9494ead3c1f546a3');
+INSERT INTO tags VALUES ('mlflow.source.name', 'train.py', 'fa2b92c34eb549ac9494ead3c1f546a3');
+INSERT INTO tags VALUES ('mlflow.source.type', 'LOCAL', 'fa2b92c34eb549ac9494ead3c1f546a3');
+INSERT INTO tags VALUES ('mlflow.runName', 'small', 'fa2b92c34eb549ac9494ead3c1f546a3');

@@ -1,0 +1,57 @@
+"""What a program did by its own count, and what the account of its recording says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import goodput_cli
+from tests.record.record_programs import run
+
+WORK = """
+import time
+real, ahead = time.time_ns, 0
+time.time_ns = lambda: real() + ahead  # as the machine's clock, which nobody may set in a test
+from goodput_cli.record import Recorder
+recorder = Recorder("j", "run.jsonl", heartbeat=0)
+worked = loaded = 0
+def spend(seconds):
+    begin = time.perf_counter()
+    time.sleep(seconds)
+    return time.perf_counter() - begin
+"""
+SET_FORWARD = """
+with recorder.run():
+    for number in range(40):
+        with recorder.step(number):
+            spend(0.05)
+        if number == 20:
+            ahead = 600 * 10**9
+"""
+LOADS = """
+with recorder.run():
+    for number in range(20):
+        with recorder.data_loading():
+            loaded += spend(0.05)
+        with recorder.step(number):
+            worked += spend(0.02)
+            with recorder.data_loading():
+                worked += spend(0.005)
+print(100 * worked / (worked + loaded))
+"""
+
+
+def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
+    """By ten minutes, in a job of two seconds."""
+    run(tmp_path, WORK + SET_FORWARD)
+    analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
+    assert analysis.goodput_percent > 95
+    assert 600 * 10**9 <= analysis.window.excluded_ns < 601 * 10**9
+    assert "clock_step" in {one.code for one in analysis.diagnostics}
+
+
+def test_loads_between_steps_keep_training_waiting(tmp_path: Path) -> None:
+    out, _ = run(tmp_path, WORK + LOADS)
+    analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
+    assert abs(analysis.goodput_percent - float(out)) < 5
+    (beside,) = analysis.overlapped
+    assert 0.1 <= beside.ns / 1e9 < 1

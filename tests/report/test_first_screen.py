@@ -1,0 +1,86 @@
+"""The first screen of `analyze`: at most 24 lines with the prompt, and the whole answer in the first eight."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import goodput_cli
+from goodput_cli.cli.main import run
+from goodput_cli.report.base import Page
+from goodput_cli.report.first_screen import LINES, first_screen
+from tests.support.accounts import account
+from tests.support.markdown_docs import ROOT
+from tests.support.story import crashed, end, start, started, step, steps
+
+NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
+LOGS = sorted(path for path in (ROOT / "sample_logs").glob("*.jsonl"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
+def test_it_leaves_a_line_for_the_prompt(path: Path, width: int) -> None:
+    shown = first_screen(goodput_cli.analyze(path, run="last"), Page(width=width)).splitlines()
+    assert len(shown) < LINES
+    assert max(map(len, shown)) <= width
+
+
+def test_the_first_eight_lines_of_the_night_are_the_answer() -> None:
+    shown = "\n".join(first_screen(goodput_cli.analyze(NIGHT), Page(width=100)).splitlines()[:8])
+    for answer in (
+        "ended clean", "70.43 %", "7 h 53 min of 11 h 11 min", "5 disruptions: 3 silent, 1 terminated, 1 slice down",
+        "no line says why", "59 min 09 s", "restored step 1400, though 1600 and 1800 were saved",
+        "restore the newest complete checkpoint", "goodput timeline", "--around disruption:4",
+    ):  # fmt: skip
+        assert answer in shown, answer
+
+
+def test_a_crash_at_the_end_is_said_though_it_is_no_disruption() -> None:
+    shown = first_screen(account(start(0), steps(0, 50, at=0), crashed(500)).analysis, Page())
+    assert "1 attempt, 0 disruptions, crashed at the end" in shown
+
+
+def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
+    analysis = account(start(0), step(0, 600), step(1, 1200), end(1210)).analysis
+    assert analysis.too_short
+    assert "too short to judge: 2 steps" in first_screen(analysis, Page(width=100))
+    assert not any(one.code == "slow_steps" for one in analysis.insights)
+
+
+def test_steps_are_counted_by_their_numbers() -> None:
+    """Records of every hundredth step are many steps; a checkpoint log has none to count."""
+    assert not account(start(0), steps(0, 4, at=10, every=600, stride=100), end(2500)).analysis.too_short
+    assert not account(started(0), crashed(100)).analysis.too_short
+
+
+def on_a_terminal(*arguments: str) -> str:
+    """What a command prints on a terminal of 80 x 24."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "xterm"}
+    command = [sys.executable, "-m", "goodput_cli", *arguments]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment) as process:
+        os.close(theirs)
+        printed = b""
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            printed += part
+        process.wait()
+    os.close(ours)
+    return printed.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_gets_one_screen_and_all_of_it_with_full(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["analyze", NIGHT, "-q"]) == 0
+    piped = capsys.readouterr().out
+    brief, full = on_a_terminal("analyze", NIGHT, "-q"), on_a_terminal("analyze", NIGHT, "-q", "--full")
+    assert len(brief.splitlines()) < LINES
+    assert "--full" in brief
+    assert full == piped

@@ -1,0 +1,97 @@
+"""`goodput fleet -o DIR/`: a page for all and a page a run, drawn again only where something changed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.cli.main import run
+from tests.support.fleets import put, text_of, training
+
+Output = pytest.CaptureFixture[str]
+HOSTILE = '<img src=x onerror=alert(1)>"/../../../etc'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        put(Path(f"logs/{name}.jsonl"), training(name, 2, 1))
+    return tmp_path
+
+
+def site(*more: str) -> int:
+    return run(["fleet", "logs", "--workers", "1", "-o", "site/", *more])
+
+
+def links(page: Path) -> list[str]:
+    """Where the page leads to, beside places in itself."""
+    found = re.findall(r'href="([^"#]*)"', page.read_text(encoding="utf-8"))
+    return [one for one in found if one and not one.startswith("data:")]
+
+
+def test_each_run_has_a_page_and_a_way_back(capsys: Output) -> None:
+    assert site() == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "site/: index.html and 2 pages of runs, 2 drawn anew" in said.err
+    pages = [Path("site") / one for one in links(Path("site/index.html"))]
+    assert sorted(pages) == sorted(Path("site/runs").iterdir())
+    assert all(links(page) == ["../index.html"] for page in pages)
+    assert [re.search("<title>Goodput of (.)", page.read_text())[1] for page in sorted(pages)] == ["a", "b"]  # type: ignore[index]
+
+
+def test_only_what_changed_is_drawn_again_and_what_left_goes(capsys: Output) -> None:
+    site("--store", "store")
+    pages = {path: path.stat().st_mtime_ns for path in Path("site/runs").iterdir()}
+    capsys.readouterr()
+    put(Path("logs/b.jsonl"), training("b", 3, 1))
+    assert site("--store", "store") == 0
+    assert "index.html and 2 pages of runs, 1 drawn anew" in capsys.readouterr().err
+    assert [path.stat().st_mtime_ns != before for path, before in sorted(pages.items())] == [False, True]
+    Path("logs/a.jsonl").unlink()
+    site("--store", "store")
+    assert "index.html and 1 page of runs, 0 drawn anew, 1 page of runs that left taken away" in capsys.readouterr().err
+    assert len(list(Path("site/runs").iterdir())) == 1
+    assert len(links(Path("site/index.html"))) == 1
+
+
+def test_names_of_jobs_are_text_and_nothing_is_loaded() -> None:
+    put(Path("logs/a.jsonl"), training(HOSTILE, 2, 1))
+    assert site("-q") == 0
+    index = Path("site/index.html").read_text(encoding="utf-8")
+    assert "<img" not in index
+    assert "&lt;img src=x" in index
+    assert "default-src &#39;none&#39;" in index
+    assert sorted(path.parent.name for path in Path("site").rglob("*.html")) == ["runs", "runs", "site"]
+    assert all(re.fullmatch(r"runs/[a-z0-9-]+\.html", one) for one in links(Path("site/index.html")))
+
+
+def test_a_folder_that_is_no_site_is_left_alone(capsys: Output) -> None:
+    Path("site").mkdir()
+    Path("site/thesis.tex").write_text("x")
+    assert site() == 2
+    assert "holds something else than a site" in capsys.readouterr().err
+    assert [path.name for path in Path("site").iterdir()] == ["thesis.tex"]
+    assert run(["fleet", "logs", "-o", "no/such/"]) == 2
+    assert "create it first" in capsys.readouterr().err
+
+
+def test_files_are_written_beside_it_and_gates_count() -> None:
+    assert site("-q", "-o", "fleet.json", "--accelerators", "8", "--fail-under", "99.9") == 3
+    assert Path("fleet.json").exists()
+    assert Path("site/index.html").exists()
+
+
+def test_a_list_of_pages_that_was_changed_takes_nothing_else_away() -> None:
+    site("-q")
+    Path("precious.html").write_text("x")
+    made_of = Path("site/site.json")
+    made_of.write_text(made_of.read_text().replace('"pages": {', '"pages": {"runs/../../precious.html": "x",'))
+    assert site("-q") == 0
+    assert Path("precious.html").exists()
+    made_of.write_text(text_of("half of a file"))
+    assert site("-q") == 0
+    assert len(list(Path("site/runs").iterdir())) == 2

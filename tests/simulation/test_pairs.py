@@ -1,0 +1,75 @@
+"""Two runs of the same program, and of one that is slower: what `compare` says of them, for noise of 5 %."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.analysis.compare.phrases import threshold_lines, work_lines
+from goodput_cli.analysis.compare.work import is_rare
+from goodput_cli.api.compare import compare
+from tests.simulation.job import Job
+
+
+def run_of(folder: Path, seed: int, *, slower: float = 1.0, steps: int = 1500, crashes: int = 0) -> str:
+    """A run as a file."""
+    job = Job(seed, usual=8.0 * slower, noise=0.05)
+    job.start()
+    for _ in range(crashes):
+        job.steps(steps // (crashes + 1), saves=100)
+        job.now += 600
+        job.start()
+    job.steps(steps - job.step_number, saves=100)
+    job.end()
+    path = folder / f"{seed}-{slower}.jsonl"
+    path.write_text("".join(job.text))
+    return str(path)
+
+
+def test_equal_runs_have_no_clear_difference(tmp_path: Path) -> None:
+    """In 19 of 20 pairs at least."""
+    runs = [run_of(tmp_path, seed) for seed in range(11)]
+    clear = [pair.work.is_clear for pair in compare(runs).pairs if pair.work]
+    clear += [pair.work.is_clear for pair in compare(runs, baseline=runs[5]).pairs if pair.work]
+    assert len(clear) == 20
+    assert sum(clear) <= 1
+
+
+def test_three_percent_slower_steps_are_said_ten_times_of_ten(tmp_path: Path) -> None:
+    before = run_of(tmp_path, 1)
+    for seed in range(10):
+        (pair,) = compare([before, run_of(tmp_path, 100 + seed, slower=1.03)]).pairs
+        assert pair.work is not None
+        assert pair.work.is_clear
+        (line,) = work_lines(pair)
+        assert line.startswith("the same 1500 steps took")
+        assert "longer" in line
+
+
+def test_what_was_lost_is_named_where_it_makes_the_difference(tmp_path: Path) -> None:
+    (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, crashes=3)]).pairs
+    (line,) = work_lines(pair)
+    assert "recovery +1.2 s a step" in line
+
+
+def test_a_gate_on_work_passes_inside_noise_and_others_say_so(tmp_path: Path) -> None:
+    before, after = run_of(tmp_path, 1), run_of(tmp_path, 2)
+    gates = ["work_time:+0s", "steps.median:+0s", "work_time:-0s", "steps.median:-0s"]
+    comparison = compare([before, after], changes=gates)
+    by_name = {one.expression.partition(":")[0]: one for one in comparison.thresholds if one.met}
+    assert set(by_name) == {"steps.median"}
+    assert any(line.endswith("inside noise)") for line in threshold_lines(comparison))
+    slower = compare([before, run_of(tmp_path, 3, slower=1.05)], changes=["work_time:+3%"])
+    assert slower.thresholds[0].verdict == "failed"
+
+
+def test_runs_of_different_length_are_compared_by_a_kept_step(tmp_path: Path) -> None:
+    (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.1, steps=600)]).pairs
+    assert pair.work is not None
+    assert pair.work.percent == pytest.approx(10, abs=1)
+
+
+def test_counts_of_two_nights_are_hardly_ever_judged() -> None:
+    assert not any(is_rare(*counts, (1, 1)) for counts in ((1, 5), (0, 5), (2, 8)))
+    assert is_rare(0, 6, (1, 1))

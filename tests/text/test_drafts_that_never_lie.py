@@ -1,0 +1,159 @@
+"""Drafts do not take a clock, a part, a stamp or a time since 1970 for what it is not, and say what they assumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.api.mapping import draft_mapping
+from goodput_cli.cli.main import run
+from tests.text.drafting import drafted, pytorch
+from tests.text.support import analysed, codes, seconds, written
+
+
+def rows(count: int, **columns: object) -> str:
+    """JSON lines, each value made by a function of the row's number."""
+    made = ({name: make(at) if callable(make) else make for name, make in columns.items()} for at in range(count))
+    return "".join(json.dumps(row) + "\n" for row in made)
+
+
+def test_a_column_that_never_falls_is_the_time_since_the_start(tmp_path: Path) -> None:
+    """50 rows, the last at 607 s: ten minutes, and not the sum of all clocks."""
+    log = rows(50, update=lambda at: 5 * (at + 1), loss=2.1, elapsed=lambda at: 19.0 + 12 * at)
+    analysis = drafted(tmp_path, log, "run.jsonl")
+    assert sum(seconds(analysis).values()) == 607
+    assert analysis.job.kept_steps == 250
+    (said,) = [one.message for one in analysis.diagnostics if "never falls" in one.message]
+    assert "`elapsed` never falls: read as time since the start" in said
+
+
+def test_a_part_of_a_time_is_not_the_time_while_the_whole_is_there(tmp_path: Path) -> None:
+    log = rows(
+        20, update=lambda at: 10 * (at + 1), data_time=lambda at: 0.1 + at % 3 / 50, time=lambda at: 0.4 + at % 2 / 5
+    )
+    draft = written_draft(tmp_path, log, "run.jsonl")
+    assert "each = 'time'" in draft
+
+
+def written_draft(tmp_path: Path, log: str, name: str = "train.log") -> str:
+    (tmp_path / name).write_text(log, encoding="utf-8")
+    return draft_mapping(str(tmp_path / name)).text
+
+
+@pytest.mark.parametrize("first", [1_772_359_200, 1_772_359_200_123])
+def test_a_time_since_1970_is_no_step(tmp_path: Path, first: int) -> None:
+    log = "".join(f"note {first + at} loss=0.{at}\n" for at in range(30))
+    (tmp_path / "train.log").write_text(log, encoding="utf-8")
+    assert draft_mapping(str(tmp_path / "train.log")).refused
+    assert run(["check", "--suggest", str(tmp_path / "train.log")]) == 5
+
+
+def test_steps_that_took_longer_than_the_log_refuse_a_draft(tmp_path: Path) -> None:
+    """By its numbers 30 steps of 60 s, by stamps of other lines a minute."""
+    log = pytorch(0, "config read")
+    log += "".join(f"update {at} cost 0.{at} took {60 + at % 2} s\n" for at in range(1, 31)) + pytorch(
+        60, "memory 12 GB"
+    )
+    (tmp_path / "train.log").write_text(log, encoding="utf-8")
+    (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
+    assert "by its stamps the log is 60 s long" in reason
+
+
+def test_steps_without_any_time_refuse_a_draft(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("".join(f"step {at} loss 0.{at}\n" for at in range(1, 31)), encoding="utf-8")
+    (reason,) = draft_mapping(str(tmp_path / "train.log")).refused
+    assert reason.startswith("no line has a time")
+
+
+def test_launches_that_died_before_a_step_are_attempts(tmp_path: Path) -> None:
+    """5 launches 100 s apart, of which the first and the last did steps."""
+    log = ""
+    for launch in range(5):
+        log += pytorch(100 * launch, f"launch with Namespace(lr={launch})") + pytorch(
+            100 * launch + 5, "model on 8 GPUs"
+        )
+        if launch in (0, 4):
+            log += "".join(pytorch(100 * launch + 10 + at, f"step {at} loss 0.5") for at in range(1, 21))
+        else:
+            log += "Traceback (most recent call last):\nValueError: no such file\n"
+    analysis = drafted(tmp_path, log)
+    assert analysis.job.attempts == 5
+    assert "drafted_mapping" in codes(analysis)
+
+
+def test_what_was_looked_at_is_said_no_more(tmp_path: Path) -> None:
+    log = "".join(pytorch(at, f"step {at} loss 0.5") for at in range(1, 21))
+    draft = written_draft(tmp_path, log)
+    head, _, rest = draft.partition("assumed = [")
+    (tmp_path / "own.toml").write_text(head + rest.partition("]\n")[2], encoding="utf-8")
+    analysis = analysed(tmp_path / "train.log", mapping=tmp_path / "own.toml")
+    assert "drafted_mapping" not in codes(analysis)
+    assert "drafted_mapping" in codes(drafted(tmp_path, log))
+
+
+def test_the_time_of_each_tenth_step_alone(tmp_path: Path) -> None:
+    """nanoGPT: 250 ms a step; iterations 250 and 500 hold an evaluation of 19.75 s, the first one compiles."""
+    log = "tokens per iteration will be: 491,520\n"
+    for at in range(0, 600, 10):
+        time = 20_000.0 if at % 250 == 0 else 250.0
+        log += f"step {at}: train loss 4.2, val loss 4.2\n" if at % 250 == 0 else ""
+        log += f"iter {at}: loss 3.2, time {time:.2f}ms, mfu 17.20%\n"
+    found = seconds(analysed(written(tmp_path / "run", a_log=log)))
+    assert found == {"productive": 147.75, "EVAL_STEP": 39.5, "program_startup": 19.75}
+
+
+PROGRAMS: dict[str, tuple[Callable[[int], str], tuple[int, float]]] = {
+    "a clock in minutes": (
+        lambda n: f"step {n:05d}/900 ({n / 9:.2f}%) | loss: 9.1 | dt: {480 + n % 3}.00ms | tok/sec: 1,091,000 | "
+        f"total time: {n * 0.481 / 60:.2f}m\n",
+        (60, 28.8),
+    ),
+    "ranges of batches in epochs": (
+        lambda n: f"[node1] 2026-03-01 10:{n:02d}:00,123 (trainer:732) INFO: {1 + n // 20}epoch:train:"
+        f"{n % 20 * 100 + 1}-{n % 20 * 100 + 100}batch: iter_time=0.010, loss=99.1, train_time=0.600\n",
+        (5900, 3540),
+    ),
+    "a tick beside a global number": (
+        lambda n: f"2026-03-01 10:{n:02d}:00 | INFO | train_inner | epoch 001:  {n * 100 + 100:5d} / 9000 loss=9.1, "
+        f"ups=1.7, num_updates={n * 100 + 100}, lr=1e-4, wall={n * 60 + 30}\n",
+        (5900, 3540),
+    ),
+}  # fmt: skip
+"""Invented programs: a line of each by its number, and the steps and seconds of 60 of them."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_that_nobody_knows(tmp_path: Path, name: str) -> None:
+    line, (steps, length) = PROGRAMS[name]
+    analysis = drafted(tmp_path, "".join(line(n) for n in range(60)))
+    assert analysis.job.kept_steps == steps
+    assert sum(seconds(analysis).values()) == pytest.approx(length, rel=0.03)  # hundredths of minutes
+    assert "drafted_mapping" in codes(analysis)
+
+
+REFUSED: dict[str, Callable[[int], str]] = {
+    "a metric whose name has a digit": lambda n: f"2026-03-01 10:{n:02d}:00 | epoch 1 | acc-5 {40 + n} | loss 0.{n}\n",
+    "a duration that grows": lambda n: f"step {n} loss 2.{n} took {0.5 + n / 100:.2f}s\n",
+    "samples": lambda n: f"2026-03-01 10:{n:02d}:00 Train Epoch: 0 [{n * 9_000_000}/900000000 ({n}%)] Loss: 8.3\n",
+    "bars of epochs and of validations": lambda n: f"   {n}/299  3.5G  0.05: 100%|###| 925/925 [02:10<00:00, 7.1it/s]\n"
+    "   Class  Images  mAP: 100%|###| 79/79 [00:20<00:00, 3.9it/s]\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_told_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
+    (tmp_path / "train.log").write_text("".join(REFUSED[name](n) for n in range(60)), encoding="utf-8")
+    assert draft_mapping(str(tmp_path / "train.log")).refused
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_few_records_are_said(tmp_path: Path, records: int) -> None:
+    log = "[2026-03-01 10:00:00,000] [INFO] [launch.py:145:main] nnodes=1, num_local_procs=8, node_rank=0\n"
+    for n in range(1, records + 1):
+        log += f"[2026-03-01 10:0{n}:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step={n}0, skipped=0, lr=[1]\n"
+    analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC")
+    assert "few_records" in codes(analysis)
+    assert not analysis.disruptions

@@ -1,0 +1,63 @@
+"""Weights & Biases and MLflow, really run: an exception, a SIGKILL, a clean end; read beside what the program did."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goodput_cli
+from goodput_cli import Analysis
+from goodput_cli.sources.databases import _read_server
+
+PROGRAM = Path(__file__).with_name("train.py")
+QUIET = {"WANDB_SILENT": "true", "WANDB_MODE": "offline", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+PROCESSES = (("raise", "24"), ("kill", "33"), ())
+
+
+def trained(folder: Path, kind: str) -> list[dict[str, Any]]:
+    """What three processes of a training noted."""
+    for ending in PROCESSES:
+        command = [sys.executable, str(PROGRAM), kind, str(folder), "40", *ending]
+        subprocess.run(command, env={**os.environ, **QUIET}, cwd=folder, check=False, capture_output=True, timeout=240)
+        time.sleep(2)
+    return [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
+
+
+def check_starts(analysis: Analysis, notes: list[dict[str, Any]], what: str, late: float) -> None:
+    """Attempts begin when their processes did, or up to so many seconds later."""
+    begins = [one["time"] for one in notes if one["what"] == what][1:]
+    for one, begin in zip(analysis.disruptions, begins, strict=True):
+        assert -0.1 < one.next_start_ns / 1e9 - begin < late
+
+
+def test_wandb(tmp_path: Path) -> None:
+    notes = trained(tmp_path, "wandb")
+    analysis = goodput_cli.analyze(str(tmp_path / "wandb"))
+    assert (analysis.job.attempts, analysis.job.ending) == (3, "clean")
+    assert [one.ended for one in analysis.disruptions] == ["crashed", "silent"]
+    check_starts(analysis, notes, "begin", 10)  # imports come before the first line
+    assert "rows_lost_at_kill" in {one.code for one in analysis.diagnostics}
+
+
+@pytest.mark.parametrize("kind", ["mlflow", "mlflow-sqlite"])
+def test_mlflow(tmp_path: Path, kind: str) -> None:
+    notes = trained(tmp_path, kind)
+    analysis = goodput_cli.analyze(str(tmp_path / ("mlruns" if kind == "mlflow" else "mlflow.db")))
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (3, 40)
+    assert [one.steps_lost for one in analysis.disruptions] == [5, 4]
+    check_starts(analysis, notes, "up", 0.2)
+
+
+def test_a_server_gives_what_the_file_gives(tmp_path: Path) -> None:
+    trained(tmp_path, "mlflow-sqlite")
+    (batch,) = _read_server(f"sqlite:///{tmp_path}/mlflow.db")
+    lines = [json.loads(line) for line in batch.data.splitlines()]
+    assert sum("key" in line for line in lines) >= 49
+    assert lines[0]["status"] == "FINISHED"
