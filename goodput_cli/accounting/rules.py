@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from goodput_cli.vocabulary.amounts import bounded
-from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.option import bounded, option
 from goodput_cli.vocabulary.text import exact
 
 DataLoading = Literal["overlapped", "blocking"]

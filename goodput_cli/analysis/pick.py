@@ -21,8 +21,7 @@ from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.growing import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
-from goodput_cli.vocabulary.likely import did_you_mean
-from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.text import did_you_mean, plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import Finding

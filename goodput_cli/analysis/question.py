@@ -11,9 +11,8 @@ from typing import Any, Literal
 from goodput_cli.accounting.rules import HOW, WHEN, Method
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
-from goodput_cli.vocabulary.amounts import bounded, read_length
-from goodput_cli.vocabulary.likely import did_you_mean
-from goodput_cli.vocabulary.option import declared, option
+from goodput_cli.vocabulary.option import bounded, declared, option, read_length
+from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import AUTO, Span, When, load_zone, parse_span, parse_when
 
 Time = str | datetime | int | When

@@ -101,7 +101,7 @@ class Column:
     people_values: Callable[[Any], Any] | None = None
     """As `values`, where people see something else than programs."""
     title: str | None = None
-    """The heading that people read, one of `vocabulary/titles.py`, where it is not the name."""
+    """The heading that people read, one of `analysis/table.py`, where it is not the name."""
     brief: Callable[[str], str] | None = None
     """From a cell of text to a shorter one, for tables that have no room for it."""
 

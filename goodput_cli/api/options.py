@@ -13,8 +13,7 @@ from goodput_cli.accounting.rules import HOW
 from goodput_cli.analysis.question import Question, make_question
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT, Hints
-from goodput_cli.vocabulary.amounts import DAY, bounded
-from goodput_cli.vocabulary.option import Keywords, argument, declared, option
+from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option
 
 if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog

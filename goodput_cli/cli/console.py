@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from goodput_cli.errors import GoodputError
 from goodput_cli.report.base import Depth, Page
-from goodput_cli.vocabulary.text import safe_lines
-from goodput_cli.vocabulary.wrap import wrapped
+from goodput_cli.vocabulary.text import safe_lines, wrapped
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

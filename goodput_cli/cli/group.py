@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.text import did_you_mean
 
 _WIDTH = 79
 FORMATS = "formats"

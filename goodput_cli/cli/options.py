@@ -24,7 +24,7 @@ from goodput_cli.cli.settings import every_mapping
 from goodput_cli.events.hints import WHAT
 from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
-from goodput_cli.vocabulary.amounts import bounded, read_length
+from goodput_cli.vocabulary.option import bounded, read_length
 
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions

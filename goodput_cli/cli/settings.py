@@ -23,8 +23,7 @@ import click
 
 from goodput_cli.cli.group import FileName
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.vocabulary.likely import did_you_mean, likeness
-from goodput_cli.vocabulary.text import safe
+from goodput_cli.vocabulary.text import did_you_mean, likeness, safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
@@ -67,7 +66,7 @@ def _read(path: Path) -> Settings | None:
     """The settings in a file; None where a `pyproject.toml` has none."""
     from tomllib import TOMLDecodeError  # few runs have a file
 
-    from goodput_cli.vocabulary.toml import read_toml
+    from goodput_cli.events.mappings.places import read_toml
 
     shown = safe(_shown(path))
     try:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from goodput_cli.events.observations import quoted
 from goodput_cli.events.text.blocks import raised
 from goodput_cli.events.text.causes import by_exit, shipped_rows
 from goodput_cli.events.text.observer import Sighting
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
-from goodput_cli.vocabulary.secrets import quoted
 
 RECORDED = "recorded reason"
 ALLOCATION = "sacct"

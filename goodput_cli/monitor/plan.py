@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.vocabulary.amounts import bounded, read_length
-from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.option import bounded, option, read_length
 
 MONITOR = "Monitor"
 """The heading in `--help`."""

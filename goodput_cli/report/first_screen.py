@@ -17,8 +17,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
-from goodput_cli.vocabulary.text import clock, plural, safe, shorten
-from goodput_cli.vocabulary.wrap import wrapped
+from goodput_cli.vocabulary.text import clock, plural, safe, shorten, wrapped
 
 LINES = 24
 _PROMPT = 1

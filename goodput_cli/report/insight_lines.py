@@ -13,8 +13,7 @@ from goodput_cli.analysis.insights.insight import Insight
 from goodput_cli.analysis.price import Price
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import Category, brief_name
-from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten
-from goodput_cli.vocabulary.wrap import wrapped
+from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten, wrapped
 
 MOST = 5
 """How many insights a screen shows."""

@@ -48,8 +48,7 @@ from goodput_cli.report.terminal import (
     strip_lines,
 )
 from goodput_cli.vocabulary.categories import brief_name
-from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten
-from goodput_cli.vocabulary.wrap import text_width
+from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten, text_width
 
 LEAST_BAR, WIDEST_BAR = 5, 30
 _GOOD_BAR = 12

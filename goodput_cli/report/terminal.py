@@ -16,9 +16,8 @@ from goodput_cli.analysis.document import Picture
 from goodput_cli.analysis.picture.strip import Strip
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, title
-from goodput_cli.vocabulary.text import clock
+from goodput_cli.vocabulary.text import clock, wrap_spans
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
-from goodput_cli.vocabulary.wrap import wrap_spans
 
 NARROWEST = 40
 """Columns that every table takes for granted."""

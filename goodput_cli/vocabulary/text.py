@@ -1,12 +1,19 @@
 """Words and numbers as people read them; the one place where text from a log becomes safe to print.
 
 Amounts of time are integer nanoseconds, instants ns since 1970 UTC.
+
+Suggestions for a mistyped name ("did you mean …?"): the most similar of the known names.
+
+Long lines for people: broken between words, and never inside an amount, as in `p99 1 min 21 s`.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
 import unicodedata
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_MS, NS_PER_SECOND
@@ -212,3 +219,94 @@ def _milliseconds(ns: int) -> str:
 def _rounded(ns: int, unit: int) -> int:
     """`ns / unit` to the nearest whole, halves up."""
     return (ns + unit // 2) // unit
+
+
+_ALIKE = 0.6
+
+
+def likeliest(name: str, known: Iterable[str], most: int = 2) -> list[str]:
+    """At most `most` of the known names, the likeliest first: those that hold the name as words of theirs, then those
+    that begin with it, then those that are spelled like it. Case, `-` and `_` make no difference."""
+    names = {_plain(one): one for one in known}
+    words = _plain(name)
+    if not words:
+        return []
+    held = [one for one in names if f" {words} " in f" {one} "]
+    begun = [one for one in names if one.startswith(words)]
+    spelled = difflib.get_close_matches(words, names, n=most, cutoff=_ALIKE)
+    alike = [one for one in spelled if one not in held]
+    if alike and likeness(words, alike[0]) > _ALIKE + 0.2:  # a slip of the finger, rather than half a name
+        held = [alike.pop(0), *held]
+    return [names[one] for one in dict.fromkeys((*held, *begun, *alike))][:most]
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """`did you mean A or B?`; otherwise what is given."""
+    close = likeliest(name, known)
+    return f"did you mean {' or '.join(close)}?" if close else otherwise
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.split(r"[\s_.:-]+", name.strip().lower()))
+
+
+def likeness(one: str, other: str) -> float:
+    """How alike two names are spelled, 0 to 1."""
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+_TOGETHER = re.compile(
+    r"(?<=\d) (?=[a-z%]|UTC\b)"  # a number and what it counts
+    r"|(?<=\d h) (?=\d\d min)|(?<=\d d) (?=\d\d h)|(?<=\d min) (?=\d\d s)"  # two units
+    r"|(?<=\b(?:p90|p99)) (?=\d)|(?<=\bmean) (?=\d)|(?<=\bmedian) (?=\d)|(?<=\bideal) (?=\d)|(?<=\bMTBF) (?=\d)"
+    r"|(?<=\d\d\d\d-\d\d-\d\d) (?=\d\d:\d\d)"  # a date and its time
+)
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Lines of at most `width` columns, those after the first behind `indent`. A word that is longer is cut."""
+    spans = wrap_spans(text, width, len(indent))
+    return [text[start:end] if at == 0 else indent + text[start:end] for at, (start, end) in enumerate(spans)]
+
+
+def wrap_spans(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
+    """Where lines begin and end in a text, without the blanks between them."""
+    if text_width(text) <= width:
+        return [(0, len(text))]
+    kept = {match.start() for match in _TOGETHER.finditer(text)}
+    spans: list[tuple[int, int]] = []
+    start = end = 0
+    for word in _words(text, kept):
+        room = max(width - (indent if spans else 0), 1)
+        if end > start and text_width(text[start : word[1]]) > room:
+            spans.append((start, end))
+            start, room = word[0], max(width - indent, 1)
+        end = word[1]
+        while text_width(text[start:end]) > room:
+            cut = _cut(text, start, room)
+            spans.append((start, cut))
+            start, room = cut, max(width - indent, 1)
+    return [*spans, (start, end)]
+
+
+def text_width(text: str) -> int:
+    """Columns on a terminal; characters of two columns count so."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _words(text: str, kept: set[int]) -> list[tuple[int, int]]:
+    """Where words begin and end, a leading blank with the first one; `kept` blanks are inside of one."""
+    blanks = [one.span() for one in re.finditer(r" +", text) if one.start() not in kept and one.start() > 0]
+    starts, ends = [0, *(end for _, end in blanks)], [*(start for start, _ in blanks), len(text)]
+    return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start]
+
+
+def _cut(text: str, start: int, room: int) -> int:
+    end = start + 1
+    while end < len(text) and text_width(text[start : end + 1]) <= room:
+        end += 1
+    return end

@@ -11,7 +11,7 @@ from goodput_cli.api.options import asked, split
 from goodput_cli.cli.main import COMMANDS, run
 from goodput_cli.cli.settings import misread_variables
 from goodput_cli.errors import SourceError
-from goodput_cli.vocabulary.likely import likeliest
+from goodput_cli.vocabulary.text import likeliest
 from tests.support.markdown_docs import ROOT
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")

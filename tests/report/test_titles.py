@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput_cli.vocabulary.titles import TITLES
+from goodput_cli.analysis.table import TITLES
 from tests.support.table_titles import headings
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from goodput_cli.analysis.insights.kinds import KINDS, InsightKind
+from goodput_cli.analysis.table import TITLES
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.codes import CODES, Code
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.titles import TITLES
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"

@@ -11,8 +11,7 @@ from goodput_cli.analysis.question import make_question
 from goodput_cli.api.options import Reading
 from goodput_cli.cli.commands.watch import INTERVAL
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.amounts import bounded, read_length
-from goodput_cli.vocabulary.option import declared
+from goodput_cli.vocabulary.option import bounded, declared, read_length
 
 SECOND = 10**9
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.vocabulary.wrap import text_width, wrap_spans, wrapped
+from goodput_cli.vocabulary.text import text_width, wrap_spans, wrapped
 
 
 def test_short_lines_stay() -> None:

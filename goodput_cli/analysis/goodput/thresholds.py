@@ -25,7 +25,7 @@ from goodput_cli.analysis.threshold import (
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import category_named
 from goodput_cli.vocabulary.causes import CAUSES, GROUPS, OUT_OF_MEMORY
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.text import did_you_mean
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis

@@ -17,7 +17,7 @@ from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES, NAMES, Category, category_named
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.text import did_you_mean
 
 CUSTOM_PREFIX = "custom:"
 

@@ -12,7 +12,7 @@ from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_op
 from goodput_cli.cli.parameters import Checked, GroupedCommand, option
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.report.messages import threshold_lines
-from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.option import bounded
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ import click
 from goodput_cli.cli.console import is_terminal, page_of_terminal, write_output
 from goodput_cli.cli.doctor import Finding, examine
 from goodput_cli.errors import GoodputError
-from goodput_cli.vocabulary.text import safe
-from goodput_cli.vocabulary.wrap import wrapped
+from goodput_cli.vocabulary.text import safe, wrapped
 
 
 @click.command(

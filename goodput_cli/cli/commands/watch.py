@@ -27,7 +27,7 @@ from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.base import is_binary, load_renderer
 from goodput_cli.report.messages import diagnostic_lines
-from goodput_cli.vocabulary.amounts import bounded
+from goodput_cli.vocabulary.option import bounded
 from goodput_cli.vocabulary.text import safe, safe_lines
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from goodput_cli.events.mappings.declared import FIELDS, Declared, DeclaredRule
 from goodput_cli.events.mappings.places import Place
 from goodput_cli.events.text.marks import What, linear
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.text import did_you_mean
 
 TYPES = {
     "int": r"[+-]?\d[\d,]*",

@@ -1,4 +1,7 @@
-"""Where something stands in a TOML file: `tomllib` says what a file holds, and of mistakes in TOML only where."""
+"""Where something stands in a TOML file: `tomllib` says what a file holds, and of mistakes in TOML only where.
+
+TOML of people and of strangers, in bounded time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from goodput_cli.errors import UsageError
-from goodput_cli.vocabulary.toml import read_toml
+
+MOST_PARTS = 100
+_LONG_KEY = re.compile(rf"(?:^|[\[,{{\s])(?:[\w-]+[ \t]*\.[ \t]*){{{MOST_PARTS}}}")
+"""A dotted key of so many parts: the time that `tomllib` takes grows with their square."""
+
+
+def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """What a text of TOML says. Raises tomllib.TOMLDecodeError, for what is nested too deep too."""
+    if _LONG_KEY.search(text):
+        raise tomllib.TOMLDecodeError(f"a key of more than {MOST_PARTS} parts")
+    try:
+        return tomllib.loads(text, parse_float=parse_float)
+    except RecursionError:
+        raise tomllib.TOMLDecodeError("nested too deep") from None
+
 
 Path = tuple[str | int, ...]
 """Keys and numbers (from 0) that lead to a value."""

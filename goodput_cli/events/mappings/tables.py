@@ -7,7 +7,7 @@ from typing import Any
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.places import Place
-from goodput_cli.vocabulary.likely import did_you_mean
+from goodput_cli.vocabulary.text import did_you_mean
 
 
 class Table:

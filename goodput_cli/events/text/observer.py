@@ -11,12 +11,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from goodput_cli.events.observations import FACTS, Speaker
+from goodput_cli.events.observations import FACTS, Speaker, quoted
 from goodput_cli.events.text.blocks import ROOT_CAUSE, AgentBlock, Failure, Raised, Traceback, chains, exception_in
 from goodput_cli.events.text.causes import AGENT, TRACEBACK, CauseRows, Found, by_exit, ranks_in
 from goodput_cli.events.text.stamps import PLACEHOLDER_YEAR, Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
-from goodput_cli.vocabulary.secrets import quoted
 from goodput_cli.vocabulary.units import NS_PER_MS
 
 MOST = 5_000

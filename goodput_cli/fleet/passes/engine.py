@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from goodput_cli.errors import UsageError, to_install
 from goodput_cli.fleet.question import RUN
-from goodput_cli.vocabulary.amounts import bounded
-from goodput_cli.vocabulary.option import option
+from goodput_cli.vocabulary.option import bounded, option
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.passes.work import Failed

@@ -13,6 +13,7 @@ from goodput_cli.analysis.rolling import rolling_sheet
 from goodput_cli.analysis.steps.measured import falls_of_mfu, measured
 from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
 from goodput_cli.analysis.steps.statistics import StepReport, step_report
+from goodput_cli.analysis.table import DEFINITIONS
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
@@ -22,7 +23,6 @@ from goodput_cli.report.insight_lines import amount_text, cost_text
 from goodput_cli.vocabulary.categories import Category, Look
 from goodput_cli.vocabulary.option import declared
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period, plural
-from goodput_cli.vocabulary.titles import DEFINITIONS
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
