@@ -11,8 +11,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from goodput_cli.cli import doctor as doctor_online
-from goodput_cli.cli.doctor import EXTRAS
+from goodput_cli.cli.commands import doctor as doctor_online
+from goodput_cli.cli.commands.doctor import EXTRAS
 from goodput_cli.cli.main import run
 from tests.support.logging_server import LoggingServer
 from tests.support.markdown_docs import ROOT

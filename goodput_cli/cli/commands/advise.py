@@ -8,8 +8,16 @@ import click
 
 from goodput_cli.analysis.advice.thresholds import parse_advice
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_options, threshold_options
-from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.options import (
+    LENGTH,
+    Checked,
+    CommandLine,
+    GroupedCommand,
+    cost_options,
+    option,
+    shared_options,
+    threshold_options,
+)
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.report.messages import threshold_lines
 from goodput_cli.vocabulary.option import bounded

@@ -9,8 +9,15 @@ import click
 
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.cli.options import CommandLine, cost_options, shared_options, threshold_options, window_options
-from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.options import (
+    CommandLine,
+    GroupedCommand,
+    cost_options,
+    option,
+    shared_options,
+    threshold_options,
+    window_options,
+)
 from goodput_cli.cli.session import is_brief, open_session
 from goodput_cli.report.base import Page, load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines

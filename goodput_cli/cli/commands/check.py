@@ -14,10 +14,8 @@ import click
 
 from goodput_cli.cli.console import jobs_progress, write_output
 from goodput_cli.cli.group import FILE
-from goodput_cli.cli.options import CommandLine, shared_options
-from goodput_cli.cli.outputs import replaces, writable
-from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.session import open_sheet_session
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options
+from goodput_cli.cli.session import open_sheet_session, replaces, writable
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.report.whole_file import write_whole
 from goodput_cli.vocabulary.text import safe

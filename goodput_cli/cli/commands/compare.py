@@ -10,8 +10,7 @@ import click
 from goodput_cli.analysis.compare.thresholds import parse_change
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.group import FILE
-from goodput_cli.cli.options import CommandLine, shared_options, threshold_options
-from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options, threshold_options
 from goodput_cli.cli.session import open_sheet_session
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from goodput_cli.cli.console import print_message, print_messages, print_safely, reading_progress
-from goodput_cli.cli.options import CommandLine, shared_options
-from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import CLOUD_LOGGING, Verbosity, remarks
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound

@@ -12,10 +12,8 @@ import click
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, waiting, write_output
 from goodput_cli.cli.group import FILE
-from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
-from goodput_cli.cli.outputs import DEFAULT_FORMAT, start_to_draw
-from goodput_cli.cli.parameters import GroupedCommand, option
-from goodput_cli.cli.session import Session, open_session
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, options_of, shared_options, threshold_options
+from goodput_cli.cli.session import DEFAULT_FORMAT, Session, open_session, start_to_draw
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.fleet.passes.engine import Workers
 from goodput_cli.fleet.question import RUN, Grouping, Tables

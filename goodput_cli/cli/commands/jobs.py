@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from goodput_cli.cli.options import CommandLine, shared_options
-from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import open_sheet_session
 
 if TYPE_CHECKING:

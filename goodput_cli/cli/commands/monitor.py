@@ -14,8 +14,15 @@ import click
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.console import print_messages, print_safely, raise_again, raise_what_was_lost
-from goodput_cli.cli.options import CommandLine, options_of, shared_options, threshold_options
-from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.options import (
+    Checked,
+    CommandLine,
+    GroupedCommand,
+    option,
+    options_of,
+    shared_options,
+    threshold_options,
+)
 from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError

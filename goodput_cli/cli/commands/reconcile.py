@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from goodput_cli.cli.console import print_safely, waiting
-from goodput_cli.cli.options import LENGTH, CommandLine, shared_options
-from goodput_cli.cli.parameters import GroupedCommand, option
+from goodput_cli.cli.options import LENGTH, CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 

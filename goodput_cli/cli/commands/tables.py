@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from goodput_cli.cli.group import complete_category
-from goodput_cli.cli.options import LENGTH, CommandLine, cost_options, shared_options, window_options
-from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.options import (
+    LENGTH,
+    Checked,
+    CommandLine,
+    GroupedCommand,
+    cost_options,
+    option,
+    shared_options,
+    window_options,
+)
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.errors import UsageError
 

@@ -20,8 +20,7 @@ from goodput_cli.cli.console import (
     raise_what_was_lost,
     write_output,
 )
-from goodput_cli.cli.options import FORMAT, CommandLine, shared_options
-from goodput_cli.cli.parameters import Checked, GroupedCommand, option
+from goodput_cli.cli.options import FORMAT, Checked, CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import Once, Verbosity, remarks, sources_of
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.errors import ProblemsFound, UsageError

@@ -6,12 +6,9 @@ without a row, `goodput check` prints these texts, and docs/diagnostics.md is ma
 
 from __future__ import annotations
 
-from goodput_cli.diagnostics.codes.accounting import ACCOUNTING
+from goodput_cli.diagnostics.codes.accounting import ACCOUNTING, ADVICE, CLOCKS, COMPARING, COVERAGE, HOSTS
 from goodput_cli.diagnostics.codes.code import SEVERITIES, Code, Severity
-from goodput_cli.diagnostics.codes.coverage import CLOCKS, COVERAGE, HOSTS
-from goodput_cli.diagnostics.codes.questions import ADVICE, COMPARING
-from goodput_cli.diagnostics.codes.reading import READING
-from goodput_cli.diagnostics.codes.text import TEXT
+from goodput_cli.diagnostics.codes.reading import READING, TEXT
 
 __all__ = ["CODES", "SEVERITIES", "Code", "Severity", "code_texts", "severity_of"]
 
