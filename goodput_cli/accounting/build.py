@@ -10,32 +10,38 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from goodput_cli.accounting import claims
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
-from goodput_cli.accounting.attempts.causes import Elastic, elastic_passages, preempted_saves
-from goodput_cli.accounting.attempts.endings import End, Endings, find_endings, find_runs, last_signs_of_life
+from goodput_cli.accounting.attempts.endings import (
+    Elastic,
+    End,
+    Endings,
+    elastic_passages,
+    find_endings,
+    find_runs,
+    last_signs_of_life,
+    preempted_saves,
+)
 from goodput_cli.accounting.attempts.lives import Causes, causes_of
-from goodput_cli.accounting.claims import claims
-from goodput_cli.accounting.claims.claims import downtime, planned_stops_excluded
-from goodput_cli.accounting.claims.intervals import (
+from goodput_cli.accounting.claims import downtime, planned_stops_excluded
+from goodput_cli.accounting.columns import of_kind, rows_of
+from goodput_cli.accounting.intervals import (
     Intervals,
     data_intervals,
     data_loading,
     phase_intervals,
     steps_in_flight,
 )
-from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import Overlaps, Segments, partition, resolve_overlaps
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
-from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, kept_training_of, with_stalls
+from goodput_cli.accounting.training.kept import KeptTraining, Lineage, TrainingOutcome, kept_training_of, with_stalls
 from goodput_cli.accounting.training.last_steps import credit_last_step_of_job, lost_behind
-from goodput_cli.accounting.training.lineage import Lineage
 from goodput_cli.accounting.training.progress import Progress, find_progress, reference_step_time, with_slowdown
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import EventTable, Kind
 

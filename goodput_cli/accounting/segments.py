@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.claims.claims import wasted
+from goodput_cli.accounting.claims import wasted
 from goodput_cli.accounting.columns import Sparse, clipped, is_sorted, row_type, run_heads
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of, join, sweep
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
-from goodput_cli.accounting.training.usual_step import UsualStepTimes, usual_step_times_of
+from goodput_cli.accounting.training.spans import UsualStepTimes, usual_step_times_of
 from goodput_cli.arrays import I64, Mask, Patched, Rows, blocks
 from goodput_cli.events.growing import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE

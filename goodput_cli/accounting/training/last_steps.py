@@ -10,13 +10,18 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
-from goodput_cli.accounting.claims.intervals import Priority
 from goodput_cli.accounting.columns import owner_type
+from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, claim
-from goodput_cli.accounting.training.kept import KeptSteps, TrainingOutcome, share_outside
-from goodput_cli.accounting.training.lineage import ALL_KEPT, NOTHING_KEPT, Lineage
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt, TrainingSpans, first_behind
-from goodput_cli.accounting.training.usual_step import UsualStepTimes
+from goodput_cli.accounting.training.kept import (
+    ALL_KEPT,
+    NOTHING_KEPT,
+    KeptSteps,
+    Lineage,
+    TrainingOutcome,
+    share_outside,
+)
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt, TrainingSpans, UsualStepTimes, first_behind
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NONE, EventTable
 from goodput_cli.vocabulary.categories import Category

@@ -13,20 +13,26 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
-from goodput_cli.accounting.claims.intervals import reinitialised
+from goodput_cli.accounting.intervals import reinitialised
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
-from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, apply_lineage, scaled
+from goodput_cli.accounting.training.kept import (
+    ALL_KEPT,
+    KeptTraining,
+    Lineage,
+    TrainingOutcome,
+    apply_lineage,
+    scaled,
+    trace,
+)
 from goodput_cli.accounting.training.last_steps import (
     end_spans,
     last_steps_of_dead_attempts,
     leave_in_progress,
     with_last_steps,
 )
-from goodput_cli.accounting.training.lineage import ALL_KEPT, Lineage, trace
-from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans
-from goodput_cli.accounting.training.usual_step import usual_step_times_of
+from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans, usual_step_times_of
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable

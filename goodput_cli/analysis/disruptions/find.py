@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.attempts.causes import Elastic
-from goodput_cli.accounting.attempts.endings import End
+from goodput_cli.accounting.attempts.endings import Elastic, End
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct, search

@@ -22,7 +22,7 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, rows_of, run_heads
 from goodput_cli.accounting.ledger import Key
-from goodput_cli.accounting.training.lineage import ALL_KEPT
+from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions
 from goodput_cli.analysis.disruptions.reliability import reliability

@@ -14,8 +14,8 @@ from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in, distinct, of_kind, search
+from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.last_steps import gaps_of_means
-from goodput_cli.accounting.training.lineage import ALL_KEPT
 from goodput_cli.arrays import Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
 from goodput_cli.events.schema import NONE, Edge, EventTable, Kind

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.claims.intervals import Priority
+from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.from_timeline.amounts import JobTimeline
 from goodput_cli.arrays import I64, Mask

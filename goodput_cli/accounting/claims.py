@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
-from goodput_cli.accounting.claims.intervals import Intervals, Priority
 from goodput_cli.accounting.columns import positions, search, without
+from goodput_cli.accounting.intervals import Intervals, Priority
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions

@@ -1,1 +1,0 @@
-"""Claims (accounting §5): which time each event claims, and which claim comes first."""
