@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison as Comparison
     from goodput_cli.analysis.jobs import JobList as JobList
     from goodput_cli.analysis.results import Analysis as Analysis
-    from goodput_cli.api.advise import advise as advise
+    from goodput_cli.api.analyze import advise as advise
     from goodput_cli.api.analyze import analyze as analyze
     from goodput_cli.api.check import check as check
     from goodput_cli.api.compare import compare as compare
@@ -45,7 +45,7 @@ __version__ = "0.2.0"
 
 _PLACES = {
     "analyze": "api.analyze",
-    "advise": "api.advise",
+    "advise": "api.analyze",
     "compare": "api.compare",
     "jobs": "fleet.jobs",
     "fleet_report": "fleet.run",

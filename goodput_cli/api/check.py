@@ -1,15 +1,25 @@
-"""`goodput_cli.check(...)`: what is wrong with these logs, and what to do about it."""
+"""`goodput_cli.check(...)`: what is wrong with these logs, and what to do about it.
+
+`goodput check --suggest`, `--explain`, `--rejects` and the matches of a mapping: what helps to write one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Unpack
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Source, split, takes
+from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check.check import CheckReport
+    from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
+    from goodput_cli.events.mappings.draft.draft import Suggestion
+    from goodput_cli.events.mappings.explained import Line, Refused
 
 
 @takes(JOB)
@@ -28,3 +38,97 @@ def check(
     from goodput_cli.analysis.each_job import check_log
 
     return check_log(reading.read(sources, question.timezone), question, job_name=reading.job_name, jobs_done=jobs_done)
+
+
+_STDIN = "-"
+REJECTS = ("source", "line", "rule", "field", "reason", "text")
+"""The columns of what is refused."""
+
+
+@dataclass(frozen=True)
+class MappingReport:
+    """What mappings read of some logs."""
+
+    sheets: tuple[Sheet, ...]
+    refused: tuple[Refused, ...]
+    """Lines that a rule knows and whose values are wrong, and lines in which its text stands and that it does not
+    read."""
+    failed: tuple[str, ...]
+    """What is wrong with samples: a sentence each, with its place."""
+    finds_steps: bool
+    """Whether a mapping that was named read a step, or anything if it has no rule for steps."""
+
+    @property
+    def rejects(self) -> list[tuple[str | int, ...]]:
+        """The refused lines as rows of `REJECTS`."""
+        rows = self.refused
+        return [(one.line.source, one.line.number, one.rule, one.field, one.reason, one.line.text) for one in rows]
+
+
+def suggest_mapping(source: str) -> str:
+    """A mapping of a text that no format reads, drafted from its lines: TOML to edit. Raises SourceError."""
+    return draft_mapping(source).text
+
+
+def draft_mapping(source: str) -> Suggestion:
+    """The same, with why it cannot be used if it cannot. Raises SourceError."""
+    from goodput_cli.events.mappings.draft.draft import suggest
+    from goodput_cli.events.mappings.explained import lines_of
+
+    stem = source.rstrip("/").rpartition("/")[2].partition(".")[0]
+    return suggest((line.text for line in lines_of([source])), "my-log" if source == _STDIN else stem)
+
+
+def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
+    """Everything about one line of text, `FILE:LINE`: what was taken off, which rule read it, what it gives, and which
+    row of evidence reads it (docs/causes.md)."""
+    from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
+    from goodput_cli.events.mappings.registry import load_mappings, read_files
+
+    file, _, number = place.rpartition(":")
+    if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:
+        raise UsageError(f"--explain {place}: is written FILE:LINE, such as train.log:120")
+    mappings = load_mappings(read_files(mapping), samples=False)
+    readers = (*mappings.named, *mappings.shipped_of_records)
+    lines = lines_of([file], readers)
+    before: deque[Line] = deque(maxlen=AROUND)
+    line = next(lines, None)
+    while line is not None and line.number != int(number):
+        before.append(line)
+        line = next(lines, None)
+    if line is None:
+        raise UsageError(f"--explain {place}: {file} has no line {number}, or it is the header of a table")
+    own = [one for one in before if one.source == line.source]
+    behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
+    return "".join(f"{sentence}\n" for sentence in explain(line, mappings, own, behind))
+
+
+def mapping_report(
+    typed: Sequence[str], mapping: Sequence[str], sources: Sequence[str], stdin: BinaryIO | None = None
+) -> MappingReport:
+    """What each rule of each mapping reads of the sources: of the mappings that were typed, and of the others
+    (`mapping` has all) if they read anything. stdin: what stands behind `-`, which is read to its end. Failing samples
+    are in the report. Raises UsageError."""
+    from goodput_cli.analysis.check.mapped import mapping_sheet, refused_notes, unread_sheet
+    from goodput_cli.events.documents import says_something
+    from goodput_cli.events.hints import Hints
+    from goodput_cli.events.mappings.explained import lines_of, matches
+    from goodput_cli.events.mappings.registry import load_mappings, read_files
+    from goodput_cli.events.mappings.samples import failed_samples
+
+    loaded = load_mappings(read_files(mapping), samples=False).named
+    own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
+    hints = Hints(mapping=tuple(mapping), samples=False)
+    lines: Iterator[Line] = lines_of(sources, loaded, lambda head: says_something(head, hints), stdin)
+    found, rest, examples = matches(loaded, lines)
+    shown = [one for one in found if one.made.name in own or one.lines]
+    sheets = [mapping_sheet(one.made.name, one.rules, refused_notes(one.refused)) for one in shown]
+    if rest and shown:
+        sheets.append(unread_sheet(rest, examples))
+    named = [one for one in found if one.made.name in own]
+    return MappingReport(
+        tuple(sheets),
+        tuple(refused for one in named or shown for refused in (*one.refused, *one.near)),
+        tuple(str(error) for one in found for error in failed_samples(one.made)),
+        not named or any(one.finds_steps for one in named),
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.api.mapping import explain_line
+from goodput_cli.api.check import explain_line
 from goodput_cli.cli.main import run
 
 EXAMPLES = Path(__file__).parent / "examples"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.api.mapping import suggest_mapping
+from goodput_cli.api.check import suggest_mapping
 from tests.text.support import analysed
 
 BEGIN = datetime(2026, 3, 1, 10)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.mapping import draft_mapping
+from goodput_cli.api.check import draft_mapping
 from goodput_cli.cli.main import run
 from tests.text.drafting import drafted, pytorch
 from tests.text.support import analysed, codes, seconds, written

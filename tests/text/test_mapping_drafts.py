@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.mapping import suggest_mapping
+from goodput_cli.api.check import suggest_mapping
 from tests.text.drafting import at, drafted, pytorch
 from tests.text.support import seconds
 

@@ -25,7 +25,7 @@ _IN_MEMORY = 1 << 26
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.sheet import Sheet
-    from goodput_cli.api.mapping import MappingReport
+    from goodput_cli.api.check import MappingReport
     from goodput_cli.cli.session import Session
 
 
@@ -62,8 +62,8 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     rejects_file = None if rejects is None else _rejects_file(line, rejects)
     from goodput_cli.analysis.check.check import check_sheet
     from goodput_cli.analysis.pick import no_events
+    from goodput_cli.api.check import REJECTS
     from goodput_cli.api.check import check as check_logs
-    from goodput_cli.api.mapping import REJECTS
     from goodput_cli.report.csv import csv_text
 
     with ExitStack() as stack:
@@ -102,7 +102,7 @@ def _kept(stream: BinaryIO) -> Iterator[BinaryIO]:
 
 def _mapped(line: CommandLine, sources: list[str], stdin: BinaryIO | None) -> MappingReport | None:
     """What mappings read; None where there are none."""
-    from goodput_cli.api.mapping import mapping_report
+    from goodput_cli.api.check import mapping_report
 
     mapping = line.library.get("mapping") or ()
     return mapping_report(line.mappings, mapping, sources, stdin) if mapping else None
@@ -139,7 +139,7 @@ def _help_with_mappings(line: CommandLine, explain: str | None) -> int:
 
 def _text_about_mappings(line: CommandLine, place: str | None) -> tuple[str, tuple[str, ...]]:
     """A drafted mapping and why it cannot be used, or everything about one line."""
-    from goodput_cli.api.mapping import draft_mapping, explain_line
+    from goodput_cli.api.check import draft_mapping, explain_line
     from goodput_cli.vocabulary.text import safe_lines
 
     if place is not None:
