@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,12 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from tests.support.github_server import github_server
+
 ROOT = Path(__file__).parent.parent.parent
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
-INSTALL, ANALYZE = ACTION["runs"]["steps"]
+STEPS = ACTION["runs"]["steps"]
+INSTALL, ANALYZE, COMPARE, COMMENT = STEPS
 LOG = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 EXPRESSION = re.compile(r"\$\{\{ *([\w.-]+) *\}\}")
 
@@ -38,7 +42,8 @@ class Ran:
 def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs: str) -> Ran:
     """A step with these inputs (the others are their defaults), in a workspace that is empty."""
     given = {name: inputs.get(name.replace("-", "_"), spec["default"]) for name, spec in ACTION["inputs"].items()}
-    values = known | {f"inputs.{name}": value for name, value in given.items()}
+    values = {"github.action_path": str(ROOT), "github.token": "t0ken", **known}
+    values |= {f"inputs.{name}": EXPRESSION.sub(lambda match: values[match[1]], text) for name, text in given.items()}
     files = {name: folder / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
     for file in files.values():
         file.touch()
@@ -69,19 +74,23 @@ def test_the_file_is_a_composite_action() -> None:
     assert ACTION["runs"]["using"] == "composite"
     assert all(step["shell"] == "bash" for step in ACTION["runs"]["steps"])
     assert all(set(spec) == {"description", "default"} for spec in ACTION["inputs"].values())
-    set_there = set(re.findall(r'echo "([\w-]+)=', ANALYZE["run"])) | set(
-        re.findall(r'print\("([\w-]+)=', ANALYZE["run"])
-    )
-    assert set(ACTION["outputs"]) == set_there
-    assert all(f"steps.analyze.outputs.{name} " in spec["value"] for name, spec in ACTION["outputs"].items())
+    set_there = {
+        f"steps.{step['id']}.outputs.{name}"
+        for step in (ANALYZE, COMPARE)
+        for name in re.findall(r'(?:echo |print\()"([\w-]+)=', step["run"])
+    }
+    of_the_action = {match for spec in ACTION["outputs"].values() for match in EXPRESSION.findall(spec["value"])}
+    assert of_the_action | {"steps.analyze.outputs.markdown"} == set_there
+    assert all(spec["value"].endswith(f".{name} }}}}") for name, spec in ACTION["outputs"].items())
 
 
 def test_no_input_is_part_of_a_script() -> None:
-    for step in (INSTALL, ANALYZE):
+    for step in STEPS:
         assert "${{" not in step["run"]
         assert "eval" not in step["run"]
-    used = set(EXPRESSION.findall(str([step["env"] for step in (INSTALL, ANALYZE)])))
-    assert used == {f"inputs.{name}" for name in ACTION["inputs"]} | {"github.action_path", "steps.install.outputs.bin"}
+    used = set(EXPRESSION.findall(str([step["env"] for step in STEPS])))
+    assert {name for name in used if name.startswith("inputs.")} == {f"inputs.{name}" for name in ACTION["inputs"]}
+    assert {name for name in used if not name.startswith(("inputs.", "steps."))} == {"github.action_path"}
 
 
 def test_a_gate_that_passes(tmp_path: Path) -> None:
@@ -178,6 +187,122 @@ def test_names_of_a_log_are_no_commands_of_the_runner(tmp_path: Path) -> None:
     assert re.fullmatch("[0-9a-f]{32}", token)
     assert "::set-output" in inside
     assert "::set-output" not in before + after
+
+
+BETTER = str(ROOT / "sample_logs" / "llm-pretrain-r2.jsonl")
+
+
+def compare(folder: Path, report: str, **inputs: str) -> Ran:
+    known = {"steps.install.outputs.bin": str(Path(sys.executable).parent), "steps.analyze.outputs.report": report}
+    return run_step(COMPARE, folder, known, **inputs)
+
+
+def test_a_baseline_is_compared_with(tmp_path: Path) -> None:
+    """The baseline: the report that the target branch saved, or its log."""
+    for baseline in (analyze(tmp_path, source=LOG).outputs["report"], LOG):
+        ran = compare(tmp_path, analyze(tmp_path, source=BETTER).outputs["report"], baseline=baseline)
+        assert ran.code == 0, ran.said
+        assert Path(ran.outputs["comparison"]).read_text().startswith("# Goodput against llm-pretrain-7b\n")
+        assert "# Goodput against llm-pretrain-7b" in ran.summary
+
+
+def test_worse_than_the_baseline_fails(tmp_path: Path) -> None:
+    report = analyze(tmp_path, source=BETTER).outputs["report"]
+    ran = compare(tmp_path, report, baseline=LOG, fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n")
+    assert ran.code == 3
+    (error,) = (line for line in ran.said.splitlines() if line.startswith("::error"))
+    assert error.startswith("::error title=worse than the baseline::threshold goodput:-0.5pp: FAILED (-1.08 pp")
+    assert "comparison" in ran.outputs
+
+
+def test_a_baseline_that_is_not_there_is_said(tmp_path: Path) -> None:
+    ran = compare(tmp_path, analyze(tmp_path, source=LOG).outputs["report"], baseline="nowhere%.json")
+    assert (ran.code, "comparison" in ran.outputs) == (0, False)
+    assert "::warning title=goodput::no baseline at nowhere%25.json: nothing was compared\n" in ran.said
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path) -> None:
+    report = analyze(tmp_path, source=LOG).outputs["report"]
+    assert "comparison" not in compare(tmp_path, report, baseline=LOG, fail_if_worse=text).outputs
+    assert "comparison" not in compare(tmp_path, report, baseline=text, job_name=text).outputs
+
+
+@pytest.fixture
+def comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of the comments, where others have commented already, one with a mark that looks like ours."""
+    kept, event = tmp_path / "comments.json", tmp_path / "event.json"
+    person = {"type": "User", "login": "someone"}
+    others = [{"id": n, "user": person, "body": "<!-- goodput: nightly -->\nmine"} for n in range(1, 121)]
+    kept.write_text(json.dumps(others))
+    event.write_text(json.dumps({"pull_request": {"number": 7}}))
+    with github_server(kept) as url:
+        known = {
+            "GITHUB_API_URL": url, "GITHUB_REPOSITORY": "o/r", "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_SERVER_URL": "https://github.com", "GITHUB_RUN_ID": "42",
+        }  # fmt: skip
+        for name, value in known.items():
+            monkeypatch.setenv(name, value)
+        yield kept
+
+
+def commented(folder: Path, analysed: Ran, comparison: str = "", token: str = "t0ken") -> Ran:
+    known = {
+        "steps.install.outputs.bin": str(Path(sys.executable).parent), "github.token": token,
+        "steps.analyze.outputs.markdown": analysed.outputs["markdown"], "steps.compare.outputs.comparison": comparison,
+    }  # fmt: skip
+    return run_step(COMMENT, folder, known, comment="nightly")
+
+
+def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments: Path) -> None:
+    first = analyze(tmp_path, source=LOG, fail_under="90")
+    ran = commented(tmp_path, first)
+    assert ran.code == 0
+    assert "commented: https://github.com/o/r/pull/7#issuecomment-121\n" in ran.said
+    written = json.loads(comments.read_text())[-1]["body"]
+    assert written.startswith("<!-- goodput: nightly -->\n# FAILED: Goodput of llm-pretrain-7b: 70.43 %\n")
+    assert "| goodput&lt;90 | **FAILED** |" in written
+    assert "<details" not in written
+    assert written.endswith(
+        "\n\n[The whole report is in the summary of the run.](https://github.com/o/r/actions/runs/42)\n"
+    )
+
+    second = analyze(tmp_path, source=BETTER)
+    comparison = compare(tmp_path, second.outputs["report"], baseline=LOG).outputs["comparison"]
+    assert "comment brought up to date" in commented(tmp_path, second, comparison).said
+    *others, ours = json.loads(comments.read_text())
+    assert ours["id"] == 121
+    assert "# Goodput of llm-pretrain-7b-r2: 69.35 %" in ours["body"]
+    assert "### Goodput against llm-pretrain-7b\n" in ours["body"]
+    assert {one["body"] for one in others} == {"<!-- goodput: nightly -->\nmine"}, "others' comments stay as they are"
+
+
+def test_a_comment_that_may_not_be_written_is_said(tmp_path: Path, comments: Path) -> None:
+    before = comments.read_text()
+    ran = commented(tmp_path, analyze(tmp_path, source=LOG), token="other")
+    assert (ran.code, comments.read_text()) == (0, before)
+    assert "::warning::goodput: no comment on the pull request: GitHub answered 403" in ran.said
+    assert "pull-requests: write" in ran.said
+
+
+def test_without_a_pull_request_nothing_is_commented(
+    tmp_path: Path, comments: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = tmp_path / "push.json"
+    event.write_text('{"ref": "refs/heads/main"}')
+    monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
+    ran = commented(tmp_path, analyze(tmp_path, source=LOG))
+    assert "::notice::goodput: this run belongs to no pull request" in ran.said
+    assert len(json.loads(comments.read_text())) == 120
+
+
+def test_a_report_too_long_for_a_comment_is_cut(tmp_path: Path, comments: Path) -> None:
+    report = tmp_path / "long.md"
+    report.write_text("# Long\n" + "- a line of it\n" * 9000)
+    commented(tmp_path, Ran(0, "", "", {"markdown": str(report)}))
+    body = json.loads(comments.read_text())[-1]["body"]
+    assert len(body) < 65_536
+    assert "- a line of it\n\n*cut here*\n\n[The whole report" in body
 
 
 def fake_python(folder: Path) -> str:
