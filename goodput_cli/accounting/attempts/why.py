@@ -30,7 +30,11 @@ _KILL = 10 * NS_PER_SECOND
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
 _SAME_EXCEPTION = 3
 _ABORTED = (-6, 134)
-_ABORTING = frozenset({"terminate", "fatal python error", "signal received", "core dumped", "heap"})
+_ABORTING = frozenset(
+    {"terminate", "fatal python error", "signal received", "core dumped", "job of a shell", "spawned process",
+     "failed check"}
+)  # fmt: skip
+_OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 _DIGITS = re.compile(r"\d+")
@@ -306,7 +310,9 @@ def _without_aborts(exits: list[Observation], roots: list[Observation], echoes: 
 
 
 def _is_abort(one: Observation) -> bool:
-    return one.exit in _ABORTED or (one.exit is None and one.row in _ABORTING and "egmentation" not in one.text)
+    if one.exit is not None:
+        return one.exit in _ABORTED
+    return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
 
 
 def _same_process(one: Observation, other: Observation) -> bool:

@@ -25,7 +25,8 @@ _DIGITS = re.compile(r"\d")
 _LOST_TYPES = (
     "DistBackendError", "DistNetworkError", "DistStoreError", "ChildFailedError", "RayActorError", "ActorDiedError",
     "ActorUnavailableError", "WorkerCrashedError", "NodeDiedError", "RendezvousConnectionError",
-    "RendezvousClosedError", "BrokenPipeError", "ConnectionResetError", "ConnectionAbortedError",
+    "RendezvousClosedError", "HorovodInternalError", "BrokenPipeError", "ConnectionResetError",
+    "ConnectionAbortedError",
 )  # fmt: skip
 _LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
@@ -39,6 +40,11 @@ _WAITED = re.compile(
 _OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
 _SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
 _OWN_PEERS = re.compile(r"checkpoint|dataset|dataloader|/data/|http|urllib|requests|botocore|boto3|gcsfs|s3fs|fsspec")
+_ENVIRONMENT = re.compile(
+    r"ddress already in use|No CUDA GPUs are available|no kernel image is available|NVIDIA driver on your system is"
+    r"|Unable to initialize backend|Found no NVIDIA driver"
+)
+"""What is wrong with a machine or an image, if it is said before the first step."""
 _MISSING_TYPES = ("ImportError", "ModuleNotFoundError", "FileNotFoundError")
 _READER_TYPES = ("KeyError", "EOFError", "UnpicklingError", "BadZipFile", "JSONDecodeError", "SafetensorError")
 _READER_FILE = re.compile(r"checkpoint|serialization\.py|safetensors")
@@ -142,10 +148,12 @@ def raised(kind: str, what: str, frames: list[tuple[str, str]]) -> Raised | None
         return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
     if last == "KeyboardInterrupt":
         return Raised("cancelled", "exit", "interrupt")
-    if last == "SignalException":
+    if last in ("SignalException", "SIGTERMException"):
         return Raised(KILLED, "teardown")
     if last == "CalledProcessError":
         return Raised(UNKNOWN_CAUSE, "exit")
+    if _ENVIRONMENT.search(what):
+        return Raised("python_error", "root", before_steps="environment")
     lost = _lost(last, what)
     if lost is not None and not any(_OWN_PEERS.search(file) for file, _ in frames):
         return lost

@@ -28,6 +28,7 @@ _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.*?pid=(?P<pid>\d+)")
+_SIGNAL = re.compile(r"signal (\d{1,3})\b")
 _ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
 _RANK = re.compile(r"\[rank(\d+)\]:")
@@ -55,7 +56,8 @@ OF_PATH = re.compile(r"(?:^|/)attempt_(?P<life>\d+)/(?P<local>\d{1,8})/[^/]*$")
 _RANK_OF_PATH = re.compile(r"(?:^|[/_.-])rank[-_]?(?P<rank>\d+)(?=[._-][^/]*$|$)")
 _NOT_ORDINARY = re.compile(
     r"^\s|^$|^frame #|^Exception raised from|^#\d|^[=\-*_~]{4,}|^(?:CUDA|HIP) kernel errors|^For debugging consider"
-    r"|^Compile with|^Device-side assert|^During handling|^The above exception|^Stack trace|^wandb: |^srun: "
+    r"|^Compile with|^Search for `cuda|^Last error:|^nccl\w+Error: "
+    r"|^Device-side assert|^During handling|^The above exception|^Stack trace|^wandb: |^srun: "
     r"|^slurmstepd: "
     r"|^\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\]"
     r"|^[IWEF]\d{4} [\d:.]+ +\d+ \S*(?:elastic|ProcessGroupNCCL|TCPStore|coordination)"
@@ -344,6 +346,8 @@ class Observer:
         target = kept
         if found.row == "ray out of memory":
             self._following[line.stream] = _Following(target, _of_ray)
+        elif found.row == "mpirun" and kept.exit is None:
+            self._following[line.stream] = _Following(target, _of_signal)
         elif found.row in ("tasks unhealthy", "barrier") or "tasks are unhealthy" in line.text:
             self._following[line.stream] = _Following(target, _of_tasks)
         if found.row == "watchdog":
@@ -482,6 +486,15 @@ def _of_ray(one: Sighting, text: str) -> bool:
     if node is not None:
         one.host, one.pid = node["host"], int(node["pid"])
     return not text.strip()
+
+
+def _of_signal(one: Sighting, text: str) -> bool:
+    """The line behind `exited on`."""
+    signal = _SIGNAL.match(text)
+    said = None if signal is None else by_exit(-int(signal[1]))
+    if signal is not None and said is not None:
+        one.exit, (one.code, one.role) = -int(signal[1]), said
+    return False
 
 
 def _of_actor(one: Sighting, before: Sequence[str]) -> None:

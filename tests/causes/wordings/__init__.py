@@ -1,0 +1,127 @@
+"""Last words of jobs in the wordings of many programs (`failures.toml`, `held_out.toml`), and ordinary ones
+(`ordinary.toml`): each is put into the log of a small job, and what is named as the cause is compared with what an
+engineer reads in it.
+
+`python -m tests.causes.wordings failures` says how many are named, missed and wrong.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import goodput_cli
+from goodput_cli.analysis.disruptions.rows import Disruption
+
+HERE = Path(__file__).parent
+Verdict = Literal["named", "general", "missed", "wrong"]
+"""named: as an engineer reads it; general: the type of an exception or a signal, where the line says more; missed:
+nobody says; wrong: something else is named."""
+GENERAL = ("python_error", "native_crash")
+MISSED = ("unknown", "killed", "collective_timeout")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Last words."""
+
+    name: str
+    text: str
+    cause: tuple[str, ...] = ()
+    """What may be named, the best one first."""
+    at: str = "end"
+    """`start`: of a start that made no step."""
+    host_log: str = ""
+    """The file of a host in which it stands; "" for the log of the job."""
+
+
+def wordings(kind: str) -> list[Wording]:
+    """Those of a file."""
+    declared = tomllib.loads((HERE / f"{kind}.toml").read_text("utf-8"))
+    rows = declared.get("failure") or declared.get("ordinary") or []
+    return [
+        Wording(row["name"], row["text"].strip("\n"), tuple(row.get("cause", ())), row.get("at", "end"),
+                row.get("host_log", "")) for row in rows
+    ]  # fmt: skip
+
+
+def life(minute: int, first: int) -> Iterator[str]:
+    """The start lines of a process on node-03 at a minute behind 10:00, and fifteen records of ten steps: the last one
+    ten minutes and 45 s later."""
+    yield "time to initialize megatron (seconds): 20.000"
+    yield f"[after megatron is initialized] datetime: 2026-03-01 10:{minute:02d}:20.000000 "
+    yield "node-03:812:812 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>"
+    for record in range(15):
+        seconds = minute * 60 + 80 + 40 * record + 5 * (record == 14)
+        yield (
+            f" [2026-03-01 {10 + seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.000000] iteration "
+            f"{first + 10 * record:8d}/    1000 | elapsed time per iteration (ms): 4000.0 | loss scale: 1.0 |"
+        )
+
+
+def lines_of(one: Wording) -> list[str]:
+    """The log of a job that says these words."""
+    said = [] if one.host_log else one.text.split("\n")
+    if one.at == "start":
+        begun = list(life(16, 10))[:3]
+        return [*life(0, 10), *begun, *said, *life(30, 160)]
+    return [*life(0, 10), *said, *life(30, 160)]
+
+
+def judged(one: Wording, folder: Path) -> Disruption:
+    """The disruption at whose end the words stand."""
+    (folder / "train.log").write_text("\n".join(lines_of(one)) + "\n")
+    if one.host_log:
+        (folder / one.host_log).write_text(one.text + "\n")
+    return goodput_cli.analyze(str(folder), job_name="job").disruptions[-1]
+
+
+def verdict(one: Wording, found: Disruption) -> Verdict:
+    """How what was named compares with what an engineer reads."""
+    code = found.cause or "unknown"
+    if code in one.cause:
+        return "named"
+    if code in MISSED:
+        return "missed"
+    return "general" if code in GENERAL else "wrong"
+
+
+def main(kind: str) -> None:
+    """Say what is named of each."""
+    counts: Counter[str] = Counter()
+    for one in wordings(kind):
+        with tempfile.TemporaryDirectory() as folder:
+            found = judged(one, Path(folder))
+        said = verdict(one, found)
+        counts[said] += 1
+        if said != "named":
+            print(f"{said:8} {one.name}: {found.cause} {found.cause_certainty or ''} (not {one.cause[0]})")
+    print(", ".join(f"{counts[key]} {key}" for key in ("named", "general", "missed", "wrong")))
+
+
+OTHER_END = (
+    "[rank5]: Traceback (most recent call last):",
+    '[rank5]:   File "/opt/train.py", line 8, in save',
+    "[rank5]: OSError: [Errno 28] No space left on device: '/ckpt/step_150'",
+)
+"""Of what a job dies that said ordinary things before."""
+
+
+def beside(one: Wording, where: str, folder: Path) -> Disruption:
+    """The disruption of a job that says ordinary things: `middle`, between two steps; `end`, behind the last one, and
+    then nothing; `other`, before it dies of a full disk."""
+    said = [] if one.host_log else one.text.split("\n")
+    first = list(life(0, 10))
+    if where == "middle":
+        lines = [*first[:-2], *said, *first[-2:]]
+    else:
+        lines = [*first, *said, *(OTHER_END if where == "other" else ())]
+    (folder / "train.log").write_text("\n".join([*lines, *life(30, 160)]) + "\n")
+    if one.host_log:
+        (folder / one.host_log).write_text(one.text + "\n")
+    return goodput_cli.analyze(str(folder), job_name="job").disruptions[-1]

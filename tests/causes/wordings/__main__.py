@@ -1,0 +1,7 @@
+"""`python -m tests.causes.wordings KIND`."""
+
+import sys
+
+from tests.causes.wordings import main
+
+main(sys.argv[1])
