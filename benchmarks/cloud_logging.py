@@ -72,7 +72,7 @@ def _bare(endpoint: str) -> int:
     import grpc
     from google.cloud.logging_v2.types import ListLogEntriesRequest, ListLogEntriesResponse
 
-    from goodput_cli.sources.cloud_logging.query import LogQuery
+    from goodput_cli.sources.cloud_logging_pages import LogQuery
 
     request: Any = ListLogEntriesRequest.pb()(
         resource_names=[f"projects/{PROJECT}"],

@@ -182,8 +182,7 @@ class _Fleet:
         from goodput_cli.fleet.allocations import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
         from goodput_cli.fleet.report.rows import NotAnalysed
-        from goodput_cli.fleet.totals.aggregate import Fleet
-        from goodput_cli.fleet.totals.run_amounts import Basis, Calendar
+        from goodput_cli.fleet.totals.aggregate import Basis, Calendar, Fleet
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}

@@ -237,7 +237,7 @@ def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:
 
 
 _BUILT_IN = {
-    "cloud-logging": "goodput_cli.sources.cloud_logging.source:CloudLoggingSource",
+    "cloud-logging": "goodput_cli.sources.cloud_logging:CloudLoggingSource",
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
     "gs": "goodput_cli.sources.object_store.bucket:BucketSource",
     **dict.fromkeys(("sqlite", "postgresql", "mysql"), "goodput_cli.sources.databases:DatabaseSource"),

@@ -21,7 +21,7 @@ def test_every_row_of_a_fault_matrix_is_a_test() -> None:
 
 
 def test_the_widths_of_the_overlap_are_those_of_the_code() -> None:
-    from goodput_cli.sources.cloud_logging.source import CLOCK_MARGIN_NS, OVERLAP_NS
+    from goodput_cli.sources.cloud_logging import CLOCK_MARGIN_NS, OVERLAP_NS
 
     assert (OVERLAP_NS, CLOCK_MARGIN_NS) == (3600 * 10**9, 600 * 10**9)
     assert "**one hour**" in PAGE

@@ -30,6 +30,6 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return original(task, document, *more)
 
     monkeypatch.setattr(goodput_cli.fleet.passes.read, "read_one", counted)
-    monkeypatch.setattr("goodput_cli.fleet.passes.pieces.read_one", counted)
+    monkeypatch.setattr("goodput_cli.fleet.passes.read.read_one", counted)
     monkeypatch.setattr("goodput_cli.fleet.store.store._RACY_NS", 0)
     return names

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.sources.base import ReadContext, SourceFilter
-from goodput_cli.sources.cloud_logging.source import CloudLoggingSource
+from goodput_cli.sources.cloud_logging import CloudLoggingSource
 from tests.support.cloud_logging import LOG, answer, filters, logging_server, read
 from tests.support.logging_server import T0, LoggingServer, entry, steps
 

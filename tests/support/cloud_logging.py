@@ -13,8 +13,8 @@ import pytest
 from goodput_cli.api.analyze import analyze
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
+from goodput_cli.sources import cloud_logging_pages
 from goodput_cli.sources.base import SourceFilter
-from goodput_cli.sources.cloud_logging import pages
 from tests.support.logging_server import LoggingServer
 
 LOG = "cloud-logging:///goodput_j"
@@ -34,8 +34,10 @@ def logging_server(monkeypatch: pytest.MonkeyPatch, folder: Path, running: Loggi
 
 def hurry(monkeypatch: pytest.MonkeyPatch, *, deadline: float = 10.0) -> None:
     """Short waits."""
-    monkeypatch.setattr(pages, "PATIENCE", replace(pages.PATIENCE, first=0.01, longest=0.1, altogether=0.5))
-    monkeypatch.setattr(pages, "DEADLINE", deadline)
+    monkeypatch.setattr(
+        cloud_logging_pages, "PATIENCE", replace(cloud_logging_pages.PATIENCE, first=0.01, longest=0.1, altogether=0.5)
+    )
+    monkeypatch.setattr(cloud_logging_pages, "DEADLINE", deadline)
 
 
 def read(*uris: str, job: str | None = "j", notices: list[str] | None = None, **wanted: Any) -> EventLog:

@@ -13,7 +13,7 @@ from goodput_cli.analysis.steps.sheet import steps_answer
 from goodput_cli.analysis.steps.statistics import step_report
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render
-from goodput_cli.sources.cloud_logging.query import LogQuery
+from goodput_cli.sources.cloud_logging_pages import LogQuery
 from tests.support.pages import read_page
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 

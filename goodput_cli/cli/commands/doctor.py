@@ -182,8 +182,7 @@ def _ask_google() -> str:
 def _ask_logging() -> str:
     import grpc
 
-    from goodput_cli.sources.cloud_logging.pages import Fault, kind_of, sentence
-    from goodput_cli.sources.cloud_logging.query import LogQuery, rfc3339
+    from goodput_cli.sources.cloud_logging_pages import Fault, LogQuery, kind_of, rfc3339, sentence
     from goodput_cli.sources.google_credentials import connect
 
     connection = connect()

@@ -31,7 +31,7 @@ from distributed.core import Status
 
 from goodput_cli import __version__
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.fleet.passes.pieces import LEAST, of_this_machine
+from goodput_cli.fleet.passes.read import LEAST, of_this_machine
 from goodput_cli.fleet.passes.work import Failed
 
 if TYPE_CHECKING:

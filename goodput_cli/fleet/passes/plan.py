@@ -16,25 +16,23 @@ from typing import Any
 
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES, Diagnostic, merge
 from goodput_cli.fleet.passes.engine import Engine
-from goodput_cli.fleet.passes.pieces import (
+from goodput_cli.fleet.passes.read import (
+    HERE,
+    DocumentRead,
     Pieces,
     SharedJob,
     Split,
     account_batch,
+    batches_of,
+    documents_at_once,
     fits,
     name_of,
     needed,
     of_this_machine,
-    pieces_of,
-    split_batch,
-)
-from goodput_cli.fleet.passes.read import (
-    HERE,
-    DocumentRead,
-    batches_of,
-    documents_at_once,
     origin_of,
+    pieces_of,
     read_batch,
+    split_batch,
     together,
 )
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task

@@ -26,9 +26,8 @@ from goodput_cli.fleet.report.rows import (
     WeekRow,
     category_name,
 )
-from goodput_cli.fleet.totals.aggregate import Fleet
+from goodput_cli.fleet.totals.aggregate import Fleet, RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours, percent, quantile, ratio
-from goodput_cli.fleet.totals.run_amounts import RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.totals.sums import Key, Mpg, Sums, mpg_of
 from goodput_cli.vocabulary.categories import Category
 

@@ -24,8 +24,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch
 from goodput_cli.sources.cache import CacheFile, CacheWriter, Coverage, DamagedCacheError, Held, identity, with_start
-from goodput_cli.sources.cloud_logging.pages import LostPlaceError, PageReader, RefusedError
-from goodput_cli.sources.cloud_logging.query import LogQuery, log_ids, rfc3339
+from goodput_cli.sources.cloud_logging_pages import LogQuery, LostPlaceError, PageReader, RefusedError, log_ids, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR
 
