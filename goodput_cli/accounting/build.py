@@ -22,7 +22,7 @@ from goodput_cli.accounting.attempts.endings import (
     last_signs_of_life,
     preempted_saves,
 )
-from goodput_cli.accounting.attempts.lives import Causes, causes_of
+from goodput_cli.accounting.attempts.lives import Causes, causes_of, with_preemptions
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.intervals import (
@@ -132,7 +132,8 @@ class Timeline:
     @cached_property
     def causes(self) -> Causes:
         """By attempt, why it died as far as anybody says (docs/causes.md). The ledger does not know it."""
-        return causes_of(self.table, self.attempts, self.sign_of_life)
+        causes = causes_of(self.table, self.attempts, self.sign_of_life)
+        return with_preemptions(causes, self.table, np.where(self.endings.how == End.CLEAN, -1, self.preempted_saves))
 
     @property
     def planned(self) -> Mask:

@@ -72,3 +72,14 @@ def test_the_state_of_an_allocation(state: str, cause: str, tmp_path: Path) -> N
     found = goodput_cli.analyze(str(tmp_path / "sacct.txt"), job_name="llm").disruptions
     assert [(one.cause, one.cause_certainty) for one in found] == [(cause, "said")]
     assert found[0].evidence.cause == f"{tmp_path / 'sacct.txt'}:2"
+
+
+def test_a_signal_behind_a_notice_of_preemption_is_of_the_preemption(tmp_path: Path) -> None:
+    path = log(tmp_path, "terminated", "SIGTERM")
+    lines = path.read_text().splitlines(keepends=True)
+    notice = {"job_name": "llm", "goodput_event": "preemption_notice", "goodput_time": 1054.0, "reason": "spot"}
+    path.write_text("".join((*lines[:7], json.dumps(notice) + "\n", *lines[7:])))
+    analysis = goodput_cli.analyze(str(path))
+    (found,) = analysis.disruptions
+    assert (found.cause, found.cause_certainty, found.evidence.cause) == ("preempted", "said", f"{path}:8")
+    assert analysis.timeline.causes.why[0].code == "preempted"

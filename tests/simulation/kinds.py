@@ -347,6 +347,16 @@ def healthy_and_noisy(job: Job) -> Truth:
     return healthy(job)
 
 
+def healthy_with_heavy_tails(job: Job) -> Truth:
+    """One step of eighty takes up to six times as long: the network, now and then."""
+    job.start()
+    for _ in range(2500):
+        odd = job.random.random() < 0.0125
+        job.step(job.usual * float(job.random.uniform(1.5, 6)) if odd else None)
+    job.end()
+    return Truth("", None, _BLAME, healthy=True)
+
+
 def healthy_with_two_populations(job: Job) -> Truth:
     job.start()
     for number in range(1800):
@@ -403,6 +413,7 @@ KINDS: tuple[Kind, ...] = (
     saves_that_grow, one_save_of_forty_minutes, planned_stop, hangs_now, longer_sequences_by_design,
     warm_up_that_becomes_faster, quick_restarts, older_checkpoint, kept_step_that_hangs, starts_that_die, long_outage,
     slow_stretch, saves_too_rare, saves_too_frequent, slow_starts, much_evaluation, two_populations_and_a_slow_node,
-    healthy, healthy_and_noisy, healthy_with_two_populations, healthy_and_restarted_once, healthy_with_evaluations,
+    healthy, healthy_and_noisy, healthy_with_heavy_tails, healthy_with_two_populations, healthy_and_restarted_once,
+    healthy_with_evaluations,
     healthy_and_still_running, two_steps,
 )  # fmt: skip

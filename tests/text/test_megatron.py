@@ -287,3 +287,16 @@ def test_progress_txt_beside_stdout_begins_nothing_anew(tmp_path: Path) -> None:
     progress += "2026-03-01 10:02:25\tJob ID: 812\t# GPUs: 8\tSaved checkpoint\tIteration: 20\tJob throughput: 364.8\n"
     folder = written(tmp_path / "llm-7b", slurm__812_out=FIRST, slurm__813_out=SECOND, progress_txt=progress)
     assert seconds(analysed(folder)) == TWO_JOBS
+
+
+def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None:
+    """From 11 to 20 the steps take 20 min more than the 40 s of all others."""
+    log = "[before the start of training step] datetime: 2026-03-01 10:00:00\n"
+    for record in range(1, 9):
+        at = 40 * record + (1200 if record > 1 else 0)
+        each = 124000.0 if record == 2 else 4000.0
+        log += f" [2026-03-01 10:{at // 60:02}:{at % 60:02}] iteration {10 * record:8}/     100 | "
+        log += f"elapsed time per iteration (ms): {each} |\n"
+    (hang,) = analysed(written(tmp_path, a_out=log)).insights
+    assert (hang.code, hang.seconds, hang.about.steps) == ("hang", 1200, (11,))
+    assert hang.text == "steps 11 to 20 took 20 min 40 s; as many usually take 40.0 s"

@@ -14,7 +14,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.why import TOLERANCE_NS, Life, Why, same_host, why_it_died
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.observations import Observation, Observed
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.units import NS_PER_SECOND
@@ -50,6 +50,17 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
     rows = _of_this_job(table, observed)
     lives = _lives(table, attempts, sign_of_life)
     return _Assigned(rows, lives, _Files(table, attempts), table).causes()
+
+
+def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Causes:
+    """The same, where a save or a line that announced a preemption says what nothing else does: a SIGTERM behind a
+    notice is of the preemption. announced: by attempt, the row of that line; -1 without."""
+    why = list(causes.why)
+    for attempt in np.flatnonzero(announced >= 0).tolist():
+        if not why[attempt].known:
+            place = table.where(int(announced[attempt]))
+            why[attempt] = replace(why[attempt], code="preempted", certainty="said", evidence=None, place=place)
+    return replace(causes, why=tuple(why))
 
 
 def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Life]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.schema import EventTable, Kind
 from goodput_cli.vocabulary.categories import ENDED, Category, in_group
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 
 _DOWN, _STARTING = in_group("down"), in_group("starting")
 
@@ -144,20 +142,9 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         "first_step": first_step,
         "regained": regained,
     }
-    return Disruptions(table, columns, rows, tuple(_why(timeline, ended[dead], ended_row[dead], dead)))
-
-
-def _why(timeline: Timeline, ended: NDArray[np.signedinteger], said_at: Rows, dead: Rows) -> Iterator[Why]:
-    """Why each died. A save or a line that announced a preemption says so where nothing else does."""
-    causes = timeline.causes.why
-    for how, row, attempt in zip(ended.tolist(), said_at.tolist(), dead.tolist(), strict=True):
-        why = causes[attempt]
-        if ENDED[how] == "scale_up":
-            yield Why(planned=True)
-        elif ENDED[how] == "preempted" and why.code == UNKNOWN_CAUSE:
-            yield replace(why, code="preempted", certainty="said", place=timeline.table.where(row) if row >= 0 else "")
-        else:
-            yield why
+    causes, planned = timeline.causes.why, timeline.planned
+    why = tuple(Why(planned=True) if planned[attempt] else causes[attempt] for attempt in dead.tolist())
+    return Disruptions(table, columns, rows, why)
 
 
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.analysis.insights.failures import Failures, find_failures
-from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs
+from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs, that_matter
 from goodput_cli.analysis.insights.insight import Candidate, Insight
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, InsightKind
 from goodput_cli.analysis.insights.passages import find_passages
@@ -55,6 +55,7 @@ def _all(analysis: Analysis) -> Iterator[Candidate]:
     hangs = find_hangs(timeline, within)
     if periodic is not None:
         hangs = hangs.without(periodic.holds(hangs.attempt, hangs.step))
+    hangs = that_matter(hangs, timeline, within)
     passages = find_passages(analysis)
     kept_by = (*passages.olders, *passages.failed)
     in_hangs, avoidable = lost_in_hangs(timeline, hangs, kept_by)

@@ -11,12 +11,17 @@ from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.losses import taken_back_by
 from goodput_cli.analysis.insights.passages import Older
+from goodput_cli.analysis.steps.timed import timed_steps
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.categories import Category
 
 _RAN_FOR = re.compile(r"(?:[Ww]atchdog|timeout).{0,200}? ran for \d+ milliseconds", re.DOTALL)
 _KEPT = (Category.PRODUCTIVE, Category.STALL)
+HANG_NS = 60 * 10**9
+"""A step that takes less beyond a usual one is slow, and does not hang."""
+_MANY = 0.03
+"""Of the window: steps that take long now and then, as they do in every job, are worth no line below it."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,27 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     return _both(during, in_flight) if len(in_flight) else during
 
 
+def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
+    """Those that stand apart from what steps of the job take now and then; where none does, all of them if they are a
+    good part of the window, else none.
+
+    One stands apart that took a minute or more beyond a usual step, and where steps are not ever rarer the longer they
+    are: of a heavy tail, more lie between half of a limit and the limit than above it.
+    """
+    if len(hangs) == 0:
+        return hangs
+    usual, factor = timeline.usual_step.median, timeline.rules.method.stall_factor
+    steps = timed_steps(timeline, *within)
+    longer = steps.seconds * 1e9 / usual[steps.attempt]
+    limit = factor
+    while 0 < np.count_nonzero(longer > limit) <= np.count_nonzero((longer > limit / 2) & (longer <= limit)):
+        limit *= 2
+    apart = (hangs.ns >= HANG_NS) & (hangs.ns + hangs.usual > limit * hangs.usual)
+    if not apart.any() and hangs.ns.sum() >= _MANY * (within[1] - within[0]):
+        return hangs
+    return hangs.without(~apart)
+
+
 def _both(one: Hangs, other: Hangs) -> Hangs:
     """In time order."""
     columns = [np.concatenate((getattr(one, name), getattr(other, name))) for name in Hangs.__dataclass_fields__]
@@ -146,8 +172,7 @@ def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
     if records is None or len(records.rows) < 2:
         return np.zeros(0, dtype=np.intp)
     limit = np.where(usual > 0, factor * usual, np.inf)
-    stalled = timeline.kept_training.stall.rows
-    chosen = [stalled[stalled < len(records.rows) - 1]]
+    chosen = [_stalled(timeline)]
     for first, stop in blocks(len(records.rows) - 1):
         owner, time, number = (one[first : stop + 1] for one in (records.owner, records.time, records.number))
         lost = (number[:-1] >= timeline.lineage.limit[owner[:-1]]) & (owner[1:] == owner[:-1])
@@ -157,6 +182,17 @@ def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
     place = np.unique(np.concatenate(chosen))
     inside = (records.time[place] >= within[0]) & (records.time[place + 1] <= within[1])
     return np.asarray(place[inside])
+
+
+def _stalled(timeline: Timeline) -> Rows:
+    """Places in the records of the kept steps that stalled. A span may begin where no record does: the first of an
+    attempt in logs of the ends of steps."""
+    records, spans, stalled = timeline.records, timeline.training.spans, timeline.kept_training.stall.rows
+    if records is None or len(stalled) == 0:
+        return np.zeros(0, dtype=np.intp)
+    row = spans.row[stalled]
+    place = np.minimum(np.searchsorted(records.rows, row), len(records.rows) - 1)
+    return np.asarray(place[(records.rows[place] == row) & (place < len(records.rows) - 1)])
 
 
 def _opening(timeline: Timeline, rows: Rows) -> Mask:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.insights.hangs import Hangs, ran_out_of_time
+from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ran_out_of_time
 from goodput_cli.analysis.insights.insight import About, Candidate
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.insights.patterns import LEAST_STEP_TIMES, WITHIN, find_drift, hangs_now
@@ -26,6 +26,7 @@ _HALF = 0.5
 _TENTH = 0.1
 _WITHIN = WITHIN
 _TIMEOUT = "others waited until their timeout: see which rank was gone and why, and shorten the timeout"
+_NOW_AND_THEN = "see what these steps share: a host, their data, the network"
 _SINCE_START = "compare hosts and data of these steps with those behind, if it was not meant (a warm-up, the batch)"
 
 
@@ -52,15 +53,23 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
     worst = int(np.argmax(hangs.ns))
     step, start = int(hangs.step[worst]), int(hangs.start[worst])
     took, usual = duration(int(hangs.end[worst]) - start), duration(int(hangs.usual[worst]))
-    text = f"step {step} hung for {took}; a usual one takes {usual}"
-    if count > 1:
+    hung, advice = "hung for", _TIMEOUT if _waits_for_a_watchdog(timeline, int(hangs.attempt[worst])) else None
+    if hangs.ns[worst] < HANG_NS:
+        hung, advice = "took", _NOW_AND_THEN
+    several = int(hangs.upto[worst] - hangs.number[worst])
+    text = f"step {step} {hung} {took}; a usual one takes {usual}"
+    if several > 0:
+        text = f"steps {step} to {step + several} took {took}; as many usually take {usual}"
+    if count > 1 and advice != _NOW_AND_THEN:
         text = f"{count} steps hung, step {step} for {took}"
+    elif count > 1:
+        text = f"{count} steps took long now and then, step {step} {took}; a usual one takes {usual}"
     largest = np.argsort(-hangs.ns, kind="stable")[:_MOST_ROWS]
     yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), count,
         tuple(hangs.row[largest].tolist()), About(steps=tuple(hangs.step[largest].tolist())),
         options=("--around", f"{STEP_PREFIX}{step}", "--events"),
-        advice=_TIMEOUT if _waits_for_a_watchdog(timeline, int(hangs.attempt[worst])) else None,
+        advice=advice,
     )  # fmt: skip
 
 
