@@ -91,9 +91,9 @@ KINDS = (
     ),
     InsightKind(
         "hang", "steps that hang",
-        "Steps that took more than --stall-factor usual ones and a minute beyond one, without a line that says why: what "
-        "is beyond a usual step, be the step kept or lost; of the step in flight at a death too, where heartbeats went "
-        "on. Long steps of which a job has ever fewer the longer they are count only where they cost 3 %.",
+        "Steps that took more than --stall-factor usual ones and a minute beyond one, without a line that says why: "
+        "what is beyond a usual step, be the step kept or lost; of the step in flight at a death too, where heartbeats "
+        "went on. Long steps of which a job has ever fewer the longer they are count only where they cost 3 %.",
         "see what the ranks did then, and set a watchdog", "timeline", 0.5, "accounting §5: --stall-factor",
         ("steps.count",),
     ),
