@@ -15,6 +15,7 @@ import io
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
@@ -24,6 +25,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
+
+import pyarrow
+from pyarrow import parquet
 
 import goodput_cli
 from goodput_cli.cli.main import run
@@ -86,6 +90,8 @@ class Fuzzing:
             "log": [(path.name, path.read_bytes()[:MOST_BYTES]) for path in logs if path.suffix not in NOT_LOGS],
             "mapping": _texts((ROOT / "goodput_cli" / "events" / "mappings" / "shipped").glob("*.toml")),
             "settings": [("goodput.toml", SETTINGS)],
+            "allocations": [("sacct.txt", (ROOT / "tests" / "real" / "slurm" / "allocations.txt").read_bytes())],
+            "labels": [("labels.csv", LABELS)],
             "saved": [],
             "manifest": [],
         }
@@ -93,6 +99,7 @@ class Fuzzing:
             snapshot = folder / f"snapshot.{ending}"
             goodput_cli.fetch([str(PRIMER)], snapshot)
             self.seeds["log"].append((snapshot.name, snapshot.read_bytes()))
+        self.seeds["log"] += _databases(folder)
         manifest = folder / "snapshot.jsonl.manifest"
         self.seeds["manifest"].append((manifest.name, manifest.read_bytes()))
         saved = folder / "saved.json"
@@ -109,6 +116,10 @@ class Fuzzing:
             return [("--config", lambda: run(["analyze", primer, "--config", file]))]
         if kind == "saved":
             return [("compare", lambda: run(["compare", primer, "--baseline", file, "-q"]))]
+        if kind == "allocations":
+            return [("--sacct", lambda: run(["fleet", primer, "--workers", "1", "--sacct", file, "-q"]))]
+        if kind == "labels":
+            return [("--labels", lambda: run(["fleet", primer, "--workers", "1", "--labels", file, "-q"]))]
         if kind == "manifest":
             return [("a snapshot", lambda: goodput_cli.analyze(str(self.folder / "snapshot.jsonl")))]
         return [
@@ -119,6 +130,9 @@ class Fuzzing:
             ("steps", lambda: run(["steps", file])),
             ("jobs", lambda: run(["jobs", file, "-q"])),
             ("advise", lambda: run(["advise", file, "-q"])),
+            ("timeline", lambda: run(["timeline", file, "-q"])),
+            ("fleet", lambda: run(["fleet", file, "-q", "--workers", "1"])),
+            ("beside another", lambda: run(["analyze", primer, file, "-q"])),
         ]
 
     def inputs(self, seed: int) -> Iterator[tuple[str, Path, str, Callable[[], object]]]:
@@ -126,7 +140,7 @@ class Fuzzing:
         chance = random.Random(seed)
         (self.folder / "text.log").write_text("2026-01-01 00:00:00 step 1 loss 2.0\n" * 20)
         while True:
-            kind = chance.choices(("log", "mapping", "settings", "saved", "manifest"), (40, 3, 1, 3, 1))[0]
+            kind = chance.choices(tuple(KINDS), tuple(KINDS.values()))[0]
             name, data = chance.choice(self.seeds[kind])
             path = self.folder / (name if kind != "log" else f"input-{name}")
             path.write_bytes(mutated(chance, data, self.others))
@@ -138,6 +152,12 @@ class Fuzzing:
                 path.unlink()
 
 
+KINDS = {"log": 40, "mapping": 3, "settings": 1, "saved": 3, "manifest": 1, "allocations": 1, "labels": 1}
+"""What is mutated, and how often."""
+LABELS = b"""job,team,cluster,accelerators,price,weight
+goodput-primer,search,west,8,2.5,1
+other,ads,east,16,,
+"""
 SETTINGS = b"""format = "table"
 reference-step-time = 8
 exclude = ["2025-01-01T00:10:00Z/2025-01-01T00:20:00Z"]
@@ -147,6 +167,21 @@ window = ["1h", "20m"]
 [job."goodput-primer"]
 stall-factor = 4.5
 """
+
+
+def _databases(folder: Path) -> list[tuple[str, bytes]]:
+    """What no text holds: a database and tables of trackers, a Zstandard frame."""
+    database, table, packed = folder / "mlflow.db", folder / "history.parquet", folder / "packed.jsonl.zst"
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.executescript((ROOT / "tests" / "real" / "mlflow-3.17" / "mlflow.sql").read_text())
+    stamps = [1767225600.0 + 7 * step for step in range(60)]
+    steps = list(range(60))
+    rows = pyarrow.table({"_timestamp": stamps, "_step": steps, "_runtime": [7.0 * step for step in steps]})
+    parquet.write_table(rows, table)
+    commas = "_timestamp,_step,_runtime\n" + "".join(f"{at},{step},{7 * step}\n" for step, at in enumerate(stamps))
+    packed.write_bytes(pyarrow.compress(PRIMER.read_bytes(), "zstd", asbytes=True))
+    files = [(path.name, path.read_bytes()) for path in (database, table, packed)]
+    return [*files, ("history.csv", commas.encode())]
 
 
 def _texts(paths: Iterator[Path]) -> list[tuple[str, bytes]]:
