@@ -224,8 +224,10 @@ def _account(job: _Job, rules: Rules) -> Timeline:
     loading, overlapping_loads = data_loading(table, attempts, loads, in_flight, blocking)
     events_claim = _claims_of_events(job, rules, phases, sign_of_life, progress.checkpoints)
     lost = _lost_behind_step_ends(job, progress, sign_of_life)
+    judged_by_steps = attempts.step_log and rules.reference_ns is None
+    unknown = claims.lost_lines(table, training) if judged_by_steps else join([])
     overlaps = resolve_overlaps(
-        (*events_claim, loading, lost), training, progress.may_start(attempts), (job.start, job.end)
+        (*events_claim, loading, unknown, lost), training, progress.may_start(attempts), (job.start, job.end)
     )
     reference, origin = reference_step_time(rules, training, overlaps.claimed_time, attempts.step_log)
     kept_training = _kept_training(job, rules, progress, overlaps, reference)

@@ -5,6 +5,9 @@ Downtime (accounting §3 and §4): time in which no attempt of the job was alive
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +19,7 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.schema import CLOCK_STEP, EventTable, Kind, lasting
+from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, EventTable, Kind, lasting
 from goodput_cli.vocabulary.categories import Category
 
 _PHASES: dict[Kind, tuple[Priority, Category]] = {
@@ -266,13 +269,45 @@ def _until_next_start(attempts: Attempts, dead: Rows, start: I64, row: Rows, cat
 
 def clock_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
     """Time that never was (accounting §5): by how much the recorder saw the clock set forward, [begin, end) in ns."""
+    return tuple((time - by, time) for time, by in _said_by_the_recorder(table, CLOCK_STEP))
+
+
+def lost_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
+    """Between which instants (ns) lines of steps were lost (accounting §5), as the recorder says."""
+    return tuple(between for _, between in _said_by_the_recorder(table, LOST_STEPS))
+
+
+def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
+    """What of the time in which lines of steps were lost lies in spans that hold such steps: nobody knows of it."""
+    parts: list[Claims] = []
+    if not training.lost_lines.flags.writeable:  # none was
+        return join(parts)
+    chosen = positions(training.lost_lines)
+    start, end = training.spans.start[chosen], training.spans.end[chosen]
+    for begin, stop in merged_exclusions(lost_steps(table)):
+        here = np.flatnonzero((start < stop) & (end > begin))
+        of_span = chosen[here]
+        parts.append(
+            claim(
+                np.maximum(start[here], begin),
+                np.minimum(end[here], stop),
+                Priority.LOST_LINES,
+                Category.OTHER,
+                attempt=training.spans.attempt[of_span],
+                row=training.spans.row[of_span],
+                end_row=training.spans.end_rows(of_span),
+            )
+        )
+    return join(parts)
+
+
+def _said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
+    """When (ns) the recorder said a thing of itself, and what."""
     rows = np.flatnonzero((table.kind == Kind.HEARTBEAT) & (table.detail >= 0))
-    steps = []
     for row in rows.tolist():
         for key, value in table.details[table.detail[row]]:
-            if key == CLOCK_STEP:
-                steps.append((int(table.time[row]) - value, int(table.time[row])))
-    return tuple(steps)
+            if key == name:
+                yield int(table.time[row]), value
 
 
 def planned_stops_excluded(downtime: Claims) -> Claims:

@@ -27,7 +27,7 @@ from goodput_cli.vocabulary.categories import Category
 class Priority(IntEnum):
     """Of claims that overlap, the one with the lowest number gets the time.
 
-    Below all of these come kept training (14), unclaimed time of attempts that were lost (15) and `other` (16), which
+    Below all of these come kept training (15), unclaimed time of attempts that were lost (16) and `other` (17), which
     never overlap each other.
     """
 
@@ -44,6 +44,7 @@ class Priority(IntEnum):
     PREP = 11
     INFERRED_RESTORE = 12
     DATA = 13
+    LOST_LINES = 14
 
 
 PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)

@@ -57,6 +57,8 @@ BETWEEN_STEPS = (("between_steps", True),)
 """The detail of the beginning of a load of data that kept training waiting between two steps."""
 CLOCK_STEP = "clock_step"
 """The key in the detail of a heartbeat that says by how much (ns) the clock was set forward just before."""
+LOST_STEPS = "lost_steps"
+"""The key in the detail of a heartbeat that says between which instants (ns) lines of steps were lost."""
 
 
 class Kind(IntEnum):

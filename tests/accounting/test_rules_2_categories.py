@@ -6,9 +6,11 @@ import pytest
 
 from tests.support.accounts import account, ledger
 from tests.support.story import (
+    Line,
     clock_step,
     crashed,
     custom,
+    dropped,
     end,
     init,
     job_finished,
@@ -106,6 +108,38 @@ def test_a_clock_that_is_set_forward_takes_nothing_from_the_job() -> None:
 
 def test_a_clock_that_is_set_back_or_is_another_hosts_changes_nothing() -> None:
     assert account(PLAIN, clock_step(35, -600), clock_step(45, 30, rank=1)).seconds == account(PLAIN).seconds
+
+
+LOST = [start(0), *steps(0, 4, at=10), *steps(9, 3, at=100), end(130)]
+"""Steps of 10 s; of 4 to 8, which are missing, the first began at 50 and the last at 90."""
+
+
+def test_time_in_which_lines_of_steps_were_lost_is_not_known() -> None:
+    """Between steps 3 and 9 are 60 s. The 40 between the first and the last lost line are unknown: maybe a save."""
+    story = account(*LOST, dropped(101, 50, 90, lost=5))
+    assert story.seconds == ledger(productive=80, other=50)
+    assert account(*LOST).seconds == ledger(productive=120, other=10)
+
+
+def test_lost_lines_say_nothing_of_the_usual_step() -> None:
+    """Two records of steps at the usual pace, and one hang of 60 s: the short time beside lost lines is no pace."""
+    lines = [*steps(0, 3, at=10), *steps(8, 3, at=90), *steps(11, 2, at=180), end(200)]
+    story = account(start(0), *lines, dropped(91, 40, 85, lost=5))
+    assert story.seconds == ledger(productive=85, stall=60, other=55)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [dropped(101, 50, 90, lost=0), dropped(101, 50, 90, reason="exit"), dropped(45, 12, 38), dropped(101, 90, 50)],
+    ids=["no steps", "another place", "every step is there", "turned round"],
+)
+def test_lost_lines_that_say_nothing_of_this_log(line: Line) -> None:
+    assert account(*LOST, line).seconds == account(*LOST).seconds
+
+
+def test_with_a_reference_steps_count_by_their_numbers() -> None:
+    plain = account(*LOST, reference=10)
+    assert account(*LOST, dropped(101, 50, 90, lost=5), reference=10).seconds == plain.seconds
 
 
 def test_loading_that_was_not_logged_is_not_0_beside_the_ledger() -> None:

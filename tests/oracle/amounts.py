@@ -44,6 +44,14 @@ def settle(job: Job) -> Answer:
     for number, span in enumerate(training.spans):
         rank, owner = ("kept", number) if span.kept else ("wasted", WASTED)
         claims.append(Claim(RANK[rank], span.start, span.end, owner))
+    if job.options.reference is None:
+        spans = [span for span in training.spans if span.lost_lines]
+        claims += [
+            Claim(RANK["lost_lines"], max(begin, span.start), min(end, span.end), "other")
+            for span in spans
+            for begin, end in job.options.lost
+            if begin < span.end and end > span.start
+        ]
     measured = painted(claims, job.t0, job.t1, job.options.tick)
     totals = measured.totals()
     for number, span in enumerate(training.spans):

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 RANK = {
     "excluded": 1, "elastic_reinit": 2, "elastic_up": 3, "elastic_down": 3, "queued": 4, "downtime": 5, "wasted": 6,
     "restore": 7, "save": 8, "custom": 9, "tpu_init": 10, "prep": 11, "inferred_restore": 12, "data": 13,
-    "kept": 14, "unclaimed": 15,
+    "lost_lines": 14, "kept": 15, "unclaimed": 16,
 }  # fmt: skip
-"""The first match wins, so the highest number is painted first; 16, `other`, is the bare canvas."""
+"""The first match wins, so the highest number is painted first; 17, `other`, is the bare canvas."""
 
 Owner = str | int
 """Who holds a cell: a category, or the number of a training span."""

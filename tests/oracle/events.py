@@ -40,6 +40,7 @@ class Event:
     edge: "begin" or "end" (also of a step), "interval" (Orbax), else "point". identity: every field of its format.
     label: also "preempted", and "asynchronous" of a save whose line says so.
     between_steps: of a load of data, whether its line says so. set_forward: ns by which the clock was set before it.
+    lost_steps: of a sign of life, between which instants (ns) lines of steps were lost.
     writer: the process that wrote it, where a Cloud Logging entry tells. A step with the edge "end" says how many were
     done; mean: ns, of one of them.
     """
@@ -56,6 +57,7 @@ class Event:
     mean: int | None = None
     between_steps: bool = False
     set_forward: int = 0
+    lost_steps: tuple[int, int] | None = None
 
     @property
     def number(self) -> int:
@@ -213,6 +215,18 @@ def native_events(record: Record) -> Iterator[Event]:
         forward = epoch_ns(record.get("seconds")) or 0
         if forward > 0 and not rank:
             yield Event(time, "heartbeat", time, rank=rank, identity=("clock", time, forward), set_forward=forward)
+        return
+    if record["goodput_event"] == "dropped" and time is not None:
+        begin, end, steps = (epoch_ns(record.get(key)) for key in ("from", "to", "steps"))
+        if (
+            begin is not None
+            and end is not None
+            and begin < end
+            and (steps or 0) > 0
+            and record.get("reason") != "exit"
+        ):
+            identity = ("lost", time, begin, end)
+            yield Event(time, "heartbeat", time, rank=rank, identity=identity, lost_steps=(begin, end))
         return
     if kind is None or time is None or (kind in CHECKPOINTS and step is None):
         return

@@ -14,7 +14,8 @@ from .life import believed_clean_end
 
 @dataclass(frozen=True)
 class Options:
-    """exclude: pairs of ns. tick: ns. reference: seconds, "auto" or None."""
+    """exclude: pairs of ns. lost: pairs of ns in which lines of steps were lost.
+    tick: ns. reference: seconds, "auto" or None."""
 
     reference: str | float | None
     exclude: tuple[tuple[int, int], ...]
@@ -22,6 +23,7 @@ class Options:
     async_saves: bool
     stall_factor: Fraction
     tick: int
+    lost: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     is_step_log = any(event.kind == "step" for event in all_events)
     events = seen_at(in_order(all_events), as_of)
     jumps = [(event.time - event.set_forward, event.time) for event in events if event.set_forward]
-    options = replace(options, exclude=(*options.exclude, *jumps))
+    lost = tuple(event.lost_steps for event in events if event.lost_steps)
+    options = replace(options, exclude=(*options.exclude, *jumps), lost=lost)
     if not events:
         raise ValueError("the log holds no event of a job")
     attempts = Splitter(events, is_step_log).run()

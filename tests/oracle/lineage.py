@@ -17,7 +17,8 @@ class TrainingSpan:
 
     first: a start-up may be in it: the attempt's first, or the first behind an elastic re-initialisation (`reinit`).
     role: "plain", "credited" (last step of a dead attempt) or "final" (last step of the job).
-    excluded: ns that the user took out. net: ns that nothing of a higher rank claims, once painted.
+    excluded: ns that the user took out. lost_lines: whether lines of its steps were lost.
+    net: ns that nothing of a higher rank claims, once painted.
     """
 
     attempt: int
@@ -29,6 +30,7 @@ class TrainingSpan:
     reinit: bool = False
     role: str = "plain"
     excluded: int = 0
+    lost_lines: bool = False
     net: int = 0
 
     @property
@@ -37,8 +39,8 @@ class TrainingSpan:
 
     @property
     def is_sample(self) -> bool:
-        """Wholly kept, measured and not touched by an exclusion: it can say how long a step takes."""
-        return self.role == "plain" and self.kept == self.steps and not self.excluded
+        """Wholly kept, measured, not touched by an exclusion, and no line of it lost: it says how long a step takes."""
+        return self.role == "plain" and self.kept == self.steps and not self.excluded and not self.lost_lines
 
 
 def lineage(step_ranges: list[tuple[int, int] | None], reach: list[int]) -> dict[int, int | None]:

@@ -30,15 +30,20 @@ def step_end_stories(draw: st.DrawFn) -> list[Record]:
 
 @st.composite
 def beaten(draw: st.DrawFn, records: list[Record]) -> list[Record]:
-    """The records with heartbeats, notices of preemption and clocks that are set between them, each some seconds
-    behind the line before."""
+    """The records with heartbeats, notices of preemption, clocks that are set and lines that were lost between them,
+    each some seconds behind the line before."""
     pen = Pen(draw)
     for record in records:
         pen.records.append(record)
         times = [value for key, value in record.items() if key.endswith("_time")]
         if times and pen.maybe(8):
-            kind = pen.choice(("heartbeat", "heartbeat", "heartbeat", "preemption_notice", "clock_step"))
+            kind = pen.choice(("heartbeat", "heartbeat", "heartbeat", "preemption_notice", "clock_step", "dropped"))
             at = times[0] + pen.number(0, 40)
             set_by = {"seconds": pen.number(-20, 20)} if kind == "clock_step" else {}
-            pen.records.append({"job_name": JOB, "goodput_event": kind, "goodput_time": at} | set_by)
+            lost = {}
+            if kind == "dropped":
+                begin = times[0] - pen.number(-20, 90)
+                lost = {"from": begin, "to": begin + pen.number(0, 60), "lines": 9, "steps": pen.number(0, 3)}
+                lost["reason"] = pen.choice(("queue full", "No space left on device", "exit"))
+            pen.records.append({"job_name": JOB, "goodput_event": kind, "goodput_time": at} | set_by | lost)
     return pen.records

@@ -87,6 +87,21 @@ def clock_step(at: float, seconds: float, rank: int | None = None) -> Line:
     )
 
 
+def dropped(at: float, since: float, until: float, lost: int = 1, reason: str = "queue full") -> Line:
+    """The recorder says that it lost lines of so many steps."""
+    return _line(
+        **{
+            "goodput_event": "dropped",
+            "goodput_time": at,
+            "from": BASE + since,
+            "to": BASE + until,
+            "lines": lost,
+            "steps": lost,
+        },
+        reason=reason,
+    )
+
+
 def notice(at: float) -> Line:
     """The recorder's notice that the machine will be taken away."""
     return _line(goodput_event="preemption_notice", goodput_time=at)

@@ -183,16 +183,22 @@ class TrainingOutcome:
     """Whether all of it is kept."""
     outside: F64
     """Share of its time that is not excluded, 0..1 (1 without exclusions)."""
+    lost_lines: Mask
+    """Whether lines of its steps were lost (accounting §5)."""
 
     @property
     def sample(self) -> Mask:
-        """Whether medians look at it: whole, not credited, and touched by no exclusion."""
+        """Whether medians look at it: whole, not credited, touched by no exclusion, and no line of it lost."""
         sample = self.whole & ~self.credited
+        if self.lost_lines.strides != (0,):
+            sample &= ~self.lost_lines
         return sample & (self.outside == 1) if self.outside.strides != (0,) else sample
 
 
-def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> TrainingOutcome:
-    """What the lineage keeps of each span."""
+def apply_lineage(
+    spans: TrainingSpans, lineage: Lineage, rules: Rules, lost: tuple[tuple[int, int], ...] = ()
+) -> TrainingOutcome:
+    """What the lineage keeps of each span. lost: between which instants (ns) lines of steps were lost."""
     size = len(spans)
     whole = np.empty(size, dtype=bool)
     kept = KeptSteps(spans, whole)
@@ -204,7 +210,10 @@ def apply_lineage(spans: TrainingSpans, lineage: Lineage, rules: Rules) -> Train
         if len(partly):
             kept[partly + start] = (upper - first)[partly].astype(np.float64)
     outside = share_outside(spans.start, spans.end, rules.exclusions)
-    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside)
+    some_lost: Mask = np.broadcast_to(np.False_, (size,))
+    if lost:
+        some_lost = (excluded_within(spans.start, spans.end[:], lost) > 0) & (spans.stop - spans.first > 1)
+    return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside, some_lost)
 
 
 def share_outside(start: I64, end: I64 | Patched, exclusions: tuple[tuple[int, int], ...]) -> F64:

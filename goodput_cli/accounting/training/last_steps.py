@@ -68,7 +68,8 @@ def last_steps_of_dead_attempts(
     kept_steps = KeptSteps(spans, whole)
     kept_steps[np.arange(len(made))] = kept
     outside = share_outside(spans.start, spans.end, exclusions)
-    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside)
+    none_lost = np.zeros(len(made), dtype=bool)
+    return TrainingOutcome(spans, kept_steps, credited.astype(bool), whole, outside, none_lost)
 
 
 def _last_step(
@@ -121,6 +122,8 @@ def with_last_steps(
     )
     if training.outside.flags.writeable:  # no exclusion: all is outside
         training.outside[places] = last_steps.outside
+    if training.lost_lines.flags.writeable:  # lines were lost
+        training.lost_lines[places] = False
     return training
 
 

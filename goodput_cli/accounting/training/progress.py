@@ -13,6 +13,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
+from goodput_cli.accounting.claims import lost_steps
 from goodput_cli.accounting.intervals import reinitialised
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.sweep import ClaimedTime
@@ -74,7 +75,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: Rules, sign_of_life:
         spans, last_of_attempt = end_spans(table, records, ending, again)
     else:
         spans, last_of_attempt = step_spans(records, ending, again)
-    training = apply_lineage(spans, lineage, rules)
+    training = apply_lineage(spans, lineage, rules, lost_steps(table))
     sample = training.sample
     sample[last_of_attempt] = False
     gross_step = usual_step_times_of(spans, None, sample, len(attempts))

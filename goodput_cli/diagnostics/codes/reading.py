@@ -117,7 +117,8 @@ READING: dict[str, Code] = {
     "recorder_dropped": Code(
         "warning",
         "The recorder says that a place it writes to did not get some lines: a queue that was full, a disk, an API.",
-        "What they said is missing; steps that were left out count with the step before them.",
+        "Time in which lines of steps were lost is not known: it is `other`, not productive (accounting §5). With a "
+        "reference step time steps count by their numbers, as always.",
         "Read a place that has everything (a local file, say), or let the recorder write to one beside this one.",
     ),
     "earlier_attempts_missing": Code(

@@ -12,7 +12,7 @@ import numpy as np
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.formats import resiliency as named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import CLOCK_STEP, NO_STEP, NONE, PREEMPTED, Edge, Kind
+from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, Edge, Kind
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, RUN_ID, STEP, TIME
 from goodput_cli.vocabulary.text import safe
@@ -25,6 +25,8 @@ _SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
 _DROPPED, _CLOCK_STEP, _METRICS = "dropped", "clock_step", "metrics"
 _LONGEST_STEP = 1e9
 """s; what is longer is no time that a clock was set by."""
+_LAST_SECOND = 1e10
+_EXIT = "exit"
 _HOST = "host"
 _DEATHS = ("crashed", "terminated")
 _NO_METRICS = {JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK}
@@ -50,8 +52,8 @@ class Native:
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
         for record in records.records if _HOST in records.keys else ():
             output.texts.nodes[records.origin.source, whole_number(record.get(RANK))] = str(record[_HOST] or "")
-        forward = _forward_steps(records)
-        kind[list(forward)] = Kind.HEARTBEAT
+        said = _forward_steps(records) | _lost_steps(records)
+        kind[list(said)] = Kind.HEARTBEAT
         known = kind != named_events.UNKNOWN
         named_events.report_unknown(records, EVENT, ~known & ~silent, output)
         for at in np.flatnonzero(silent).tolist():
@@ -71,8 +73,8 @@ class Native:
         rank = named_events.ranks(records, RANK, output)
         notice = named_events.codes(records, EVENT, {_NOTICE: 0}) == 0
         detail = np.where(notice, output.details.code(PREEMPTED) if notice.any() else NONE, NONE).astype(np.int32)
-        for at, ns in forward.items():
-            detail[at] = output.details.code(((CLOCK_STEP, ns),))
+        for at, detail_of_line in said.items():
+            detail[at] = output.details.code((detail_of_line,))
         output.rows.add(records.origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
         _say_why(records, time, output)
         return records.every()
@@ -97,15 +99,28 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
         output.texts.add(records.origin.source, TextPart(seen=seen))
 
 
-def _forward_steps(records: Records) -> dict[int, int]:
+def _forward_steps(records: Records) -> dict[int, tuple[str, object]]:
     """By how much (ns) the clock was set forward, by the positions of the records that say so. The clock of a process
     that writes no steps is not that of the job."""
-    steps: dict[int, int] = {}
+    steps: dict[int, tuple[str, object]] = {}
     for at, record in enumerate(records.records if "seconds" in records.keys else ()):
         seconds = number(record.get("seconds")) if record[EVENT] == _CLOCK_STEP else None
         if seconds is not None and 0 < seconds < _LONGEST_STEP and not whole_number(record.get(RANK)):
-            steps[at] = round(seconds * 10**6) * 1000
+            steps[at] = (CLOCK_STEP, round(seconds * 10**6) * 1000)
     return steps
+
+
+def _lost_steps(records: Records) -> dict[int, tuple[str, object]]:
+    """Between which instants (ns) lines of steps were lost, by the positions of the records that say so. What had not
+    been delivered at the exit is said of another place than the one that holds the line."""
+    lost: dict[int, tuple[str, object]] = {}
+    for at, record in enumerate(records.records if {"from", "to", "steps"} <= records.keys else ()):
+        if record[EVENT] != _DROPPED or record.get(REASON) == _EXIT or not (number(record["steps"]) or 0) > 0:
+            continue
+        begin, end = number(record["from"]), number(record["to"])
+        if begin is not None and end is not None and 0 <= begin < end < _LAST_SECOND:
+            lost[at] = (LOST_STEPS, (round(begin * 10**6) * 1000, round(end * 10**6) * 1000))
+    return lost
 
 
 def _report(records: Records, at: int, output: Output) -> None:
