@@ -19,7 +19,7 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome, merged_exclusions
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, EventTable, Kind, lasting
+from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, SECOND_WRITER, EventTable, Kind, lasting
 from goodput_cli.vocabulary.categories import Category
 
 _PHASES: dict[Kind, tuple[Priority, Category]] = {
@@ -269,12 +269,13 @@ def _until_next_start(attempts: Attempts, dead: Rows, start: I64, row: Rows, cat
 
 def clock_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
     """Time that never was (accounting §5): by how much the recorder saw the clock set forward, [begin, end) in ns."""
-    return tuple((time - by, time) for time, by in _said_by_the_recorder(table, CLOCK_STEP))
+    said = said_by_the_recorder(table, CLOCK_STEP)
+    return tuple((int(table.time[row]) - by, int(table.time[row])) for row, by in said)
 
 
 def lost_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
     """Between which instants (ns) lines of steps were lost (accounting §5), as the recorder says."""
-    return tuple(between for _, between in _said_by_the_recorder(table, LOST_STEPS))
+    return tuple(between for _, between in said_by_the_recorder(table, LOST_STEPS))
 
 
 def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
@@ -301,13 +302,18 @@ def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
     return join(parts)
 
 
-def _said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
-    """When (ns) the recorder said a thing of itself, and what."""
+def second_writers(table: EventTable) -> Rows:
+    """The lines by which a process says that another one writes its file too."""
+    return np.array([row for row, _ in said_by_the_recorder(table, SECOND_WRITER)], dtype=np.intp)
+
+
+def said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
+    """The lines by which the recorder says a thing of itself, and what it says."""
     rows = np.flatnonzero((table.kind == Kind.HEARTBEAT) & (table.detail >= 0))
     for row in rows.tolist():
         for key, value in table.details[table.detail[row]]:
             if key == name:
-                yield int(table.time[row]), value
+                yield row, value
 
 
 def planned_stops_excluded(downtime: Claims) -> Claims:

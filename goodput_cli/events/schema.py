@@ -57,6 +57,8 @@ BETWEEN_STEPS = (("between_steps", True),)
 """The detail of the beginning of a load of data that kept training waiting between two steps."""
 CLOCK_STEP = "clock_step"
 """The key in the detail of a heartbeat that says by how much (ns) the clock was set forward just before."""
+SECOND_WRITER = "second_writer"
+"""The key in the detail of a heartbeat of a process that writes the file of another one, with that one's number."""
 LOST_STEPS = "lost_steps"
 """The key in the detail of a heartbeat that says between which instants (ns) lines of steps were lost."""
 

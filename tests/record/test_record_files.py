@@ -125,9 +125,26 @@ def test_a_device_without_room_ends_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     with Recorder("j", "/dev/full", heartbeat=0, warn=said.append).run():
         pass
-    assert said[0].startswith("/dev/full: No space left on device")
+    assert said[0].startswith("/dev/full: the disk is full (No space left on device)")
     assert "3 lines were lost" in said[-1]
     assert tmp_path.exists()
+
+
+FULL_AT_RESTART = """
+import resource
+from goodput_cli.record import Recorder
+resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize("log.jsonl"), resource.RLIM_INFINITY))
+with Recorder("j", "log.jsonl", heartbeat=0, fsync="never").run():
+    pass
+"""
+
+
+def test_a_disk_that_is_full_when_a_job_comes_back_is_said(tmp_path: Path) -> None:
+    """The last line of the life before was cut: what cannot be written first is the end of that line."""
+    (tmp_path / "log.jsonl").write_bytes(b'{"job_name": "j", "step_co')
+    _, said = run(tmp_path, FULL_AT_RESTART)
+    assert "log.jsonl: File too large; lines that cannot be written are counted" in said
+    assert "3 lines were lost (File too large)" in said
 
 
 def test_a_path_that_cannot_be_opened_is_said_once_and_costs_nothing(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import goodput_cli
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import STEP
 from goodput_cli.record.names import in_path
@@ -57,7 +58,8 @@ def test_links_in_the_default_folder_are_not_followed(tmp_path: Path) -> None:
     said: list[str] = []
     Recorder("j", heartbeat=0, warn=said.append).attempt()
     assert not (tmp_path / "elsewhere").exists()
-    assert "Too many levels of symbolic links" in said[0]
+    assert "j.jsonl: it is a symbolic link" in said[0]
+    assert "give `to` the file itself" in said[0]
 
 
 def test_a_pipe_that_nobody_reads_delays_no_call(tmp_path: Path) -> None:
@@ -182,8 +184,28 @@ def test_a_second_process_that_writes_the_same_file_is_warned_and_writes(tmp_pat
         finally:
             first.kill()
     assert [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line] == [1, 2]
+    assert [line.get("run_id") is not None for line in lines(tmp_path / "log.jsonl") if "step_count" in line] == [
+        False,
+        True,
+    ]
     _, said = run(tmp_path, WRITES_ON, "3", "0")
     assert said == ""
+
+
+def test_the_account_says_that_two_processes_wrote_at_once(tmp_path: Path) -> None:
+    with start(tmp_path, WRITES_ON, "1", "600") as first:
+        try:
+            assert first.stdout is not None
+            assert first.stdout.readline() == "wrote\n"
+            run(tmp_path, WRITES_ON, "1", "0")
+            run(tmp_path, WRITES_ON, "2", "0")
+        finally:
+            first.kill()
+    analysis = goodput_cli.analyze(tmp_path / "log.jsonl")
+    said = {one.code: one for one in analysis.diagnostics}
+    assert said["two_writers"].count == 2
+    assert "two processes wrote at once" in said["two_writers"].message
+    assert not {"multi_host_duplicates", "unknown_keys", "unknown_event"} & said.keys()
 
 
 def test_several_sinks_get_the_same_lines(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,26 @@ with recorder.run():
                 worked += spend(0.005)
 print(100 * worked / (worked + loaded))
 """
+FULL_DISK = """
+import resource
+def train(numbers):
+    global worked
+    for number in numbers:
+        with recorder.step(number):
+            worked += spend(0.03)
+begin = time.perf_counter()
+with recorder.run():
+    train(range(20))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize("run.jsonl"), hard))
+    train(range(20, 30))
+    with recorder.checkpoint_save(29):
+        spend(0.6)
+    train(range(30, 40))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    train(range(40, 60))
+print(100 * worked / (time.perf_counter() - begin))
+"""
 
 
 def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
@@ -55,3 +75,14 @@ def test_loads_between_steps_keep_training_waiting(tmp_path: Path) -> None:
     assert abs(analysis.goodput_percent - float(out)) < 5
     (beside,) = analysis.overlapped
     assert 0.1 <= beside.ns / 1e9 < 1
+
+
+def test_what_a_full_disk_lost_is_not_training(tmp_path: Path) -> None:
+    """Twenty steps and a save are lost: that time is unknown, and goodput no more than what is known."""
+    out, said = run(tmp_path, WORK + FULL_DISK)
+    analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
+    lost = next(row.ns for row in analysis.badput if row.category == "other")
+    assert lost / 1e9 > 0.6 + 18 * 0.03
+    assert analysis.goodput_percent <= float(out)
+    assert "recorder_dropped" in {one.code for one in analysis.diagnostics}
+    assert "the log will say so" in said

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.claims.claims import second_writers
 from goodput_cli.accounting.columns import codes_in, distinct, of_kind, search
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.last_steps import gaps_of_means
@@ -90,12 +91,21 @@ def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
             "the log begins in the middle of a run: no start line stands before its first step or checkpoint, so "
             "what came before is not in the window",
         )
+    second = second_writers(table)
     yield diagnostic_at(
-        "multi_host_duplicates",
+        "two_writers",
         table,
-        attempts.dropped,
-        "steps that several hosts reported; the earliest report counts, so let one host write",
+        second,
+        f"two processes wrote at once, {len(attempts.dropped)} steps both of them: what the account says may be true "
+        "of neither",
     )
+    if len(second) == 0:
+        yield diagnostic_at(
+            "multi_host_duplicates",
+            table,
+            attempts.dropped,
+            "steps that several hosts reported; the earliest report counts, so let one host write",
+        )
     unseen = np.flatnonzero(~attempts.started)
     yield diagnostic_at(
         "restart_without_start",

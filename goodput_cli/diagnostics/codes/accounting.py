@@ -28,6 +28,14 @@ ACCOUNTING: dict[str, Code] = {
         "The earliest report counts and the others are dropped; step times are those of the fastest host.",
         "Let one host write the recorder's log.",
     ),
+    "two_writers": Code(
+        "warning",
+        "Two processes wrote the job's log at once: a program that was started twice, or one that its restart left "
+        "behind.",
+        "Both are read as one job: of a step that both report the earliest line counts, and what only one of them did "
+        "counts too. Goodput may be true of neither.",
+        "End one of them, or give each a rank or a file of its own; `run_id` in its lines tells the second one's.",
+    ),
     "restart_without_start": Code(
         "info",
         "An attempt that no start line opened: steps went back, or life went on after an end line.",

@@ -12,7 +12,7 @@ import numpy as np
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.formats import resiliency as named_events
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
-from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, Edge, Kind
+from goodput_cli.events.schema import CLOCK_STEP, LOST_STEPS, NO_STEP, NONE, PREEMPTED, SECOND_WRITER, Edge, Kind
 from goodput_cli.events.values import number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, RANK, REASON, RUN_ID, STEP, TIME
 from goodput_cli.vocabulary.text import safe
@@ -52,7 +52,7 @@ class Native:
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
         for record in records.records if _HOST in records.keys else ():
             output.texts.nodes[records.origin.source, whole_number(record.get(RANK))] = str(record[_HOST] or "")
-        said = _forward_steps(records) | _lost_steps(records)
+        said = _forward_steps(records) | _lost_steps(records) | _second_writers(records)
         kind[list(said)] = Kind.HEARTBEAT
         known = kind != named_events.UNKNOWN
         named_events.report_unknown(records, EVENT, ~known & ~silent, output)
@@ -121,6 +121,13 @@ def _lost_steps(records: Records) -> dict[int, tuple[str, object]]:
         if begin is not None and end is not None and 0 <= begin < end < _LAST_SECOND:
             lost[at] = (LOST_STEPS, (round(begin * 10**6) * 1000, round(end * 10**6) * 1000))
     return lost
+
+
+def _second_writers(records: Records) -> dict[int, tuple[str, object]]:
+    """Beside which process another one writes, by the positions of the records that say so."""
+    said = enumerate(records.records if "beside" in records.keys else ())
+    numbers = {at: whole_number(record.get("beside")) for at, record in said if record[EVENT] == SECOND_WRITER}
+    return {at: (SECOND_WRITER, number) for at, number in numbers.items() if number is not None}
 
 
 def _report(records: Records, at: int, output: Output) -> None:

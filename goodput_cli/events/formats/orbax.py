@@ -29,6 +29,7 @@ from goodput_cli.events.values import (
     whole_number,
     why_no_time,
 )
+from goodput_cli.record.native import RUN_ID
 from goodput_cli.sources.base import Record
 
 
@@ -117,7 +118,7 @@ class Orbax:
     """Reads Orbax' structured checkpoint log."""
 
     name = "orbax"
-    keys = frozenset({JOB_NAME, _STEP, *_DETAILS})
+    keys = frozenset({JOB_NAME, RUN_ID, _STEP, *_DETAILS})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """A record whose event type is one of Orbax'."""

@@ -13,6 +13,7 @@ from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import JOB_NAME, Output, Records
 from goodput_cli.events.schema import BETWEEN_STEPS, NONE, REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.events.values import whole_number
+from goodput_cli.record.native import RUN_ID
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Recorder:
 
     name = "recorder"
     other_system = REFERENCE_LIBRARY
-    keys = _TIME_KEYS | {JOB_NAME, _STEP, _CUSTOM_TYPE, _ELASTIC_TYPE, *_SLICES, _BETWEEN}
+    keys = _TIME_KEYS | {JOB_NAME, _STEP, _CUSTOM_TYPE, _ELASTIC_TYPE, *_SLICES, _BETWEEN, RUN_ID}
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
         """A record with at least one of the times."""

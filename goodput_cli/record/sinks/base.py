@@ -47,6 +47,7 @@ class Context:
         "rank",
         "run_id",
         "say_dropped",
+        "say_second",
         "warn",
     )
 
@@ -57,6 +58,7 @@ class Context:
         rank: int,
         *,
         say_dropped: SayDropped,
+        say_second: Callable[[int], bytes],
         warn: Callable[[str], None],
         inline: bool | None,
         fsync: str,
@@ -70,6 +72,7 @@ class Context:
         self.run_id = run_id
         self.rank = rank
         self.say_dropped = say_dropped
+        self.say_second = say_second
         self.warn = warn
         self.inline = inline
         self.fsync = fsync

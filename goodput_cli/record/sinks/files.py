@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import struct
@@ -37,7 +38,8 @@ class FileSink:
     A line that cannot be written (a full disk) is counted, and said when a write succeeds again. A write that was cut
     is ended by a line break before the next one, also one that was cut in an earlier life.
     fsync: "ends" (after vital lines, in the background) or "never". follow: whether a symbolic link may be written
-    through. slow: called once, when writes have become slow.
+    through. slow: called once, when writes have become slow. second: called where another process writes the file too,
+    with its number; gives the line that says so.
     """
 
     batch_lines = 1
@@ -53,12 +55,14 @@ class FileSink:
         fsync: str = "ends",
         follow: bool = True,
         descriptor: int | None = None,
+        second: Callable[[int], bytes] | None = None,
     ) -> None:
         self.name = "file"
         self.path = path
         self.has_path = descriptor is None
         self._say_dropped = say_dropped
         self._warn = warn
+        self._second = second
         self._flags = _FLAGS if follow else _FLAGS | getattr(os, "O_NOFOLLOW", 0)
         self._fsync = fsync == "ends" and descriptor is None
         self._given = descriptor is not None
@@ -150,16 +154,25 @@ class FileSink:
                 self._say(_reason(error))
                 return
             self._torn = torn
-            if is_local(self.path) and (process := other_writer(descriptor)) is not None:
-                self._warn(
-                    f"{self.path}: process {process} writes there too, and both are read as one job; give each process "
-                    "a rank, or a file of its own"
-                )
+            beside = other_writer(descriptor) if is_local(self.path) else None
             if self._descriptor < 0:
                 self._descriptor = descriptor
             else:  # the number stays the same: another thread may be writing to it
                 os.dup2(descriptor, self._descriptor, inheritable=False)
                 os.close(descriptor)
+            if beside is not None:
+                self._say_second(beside)
+
+    def _say_second(self, beside: int) -> None:
+        self._warn(
+            f"{self.path}: process {beside} writes there too, and both are read as one job; give each process a rank, "
+            "or a file of its own"
+        )
+        if self._second is not None:
+            line = self._second(beside)
+            if self._torn and self._whole(b"\n"):
+                self._torn = False
+            self._whole(line)
 
     def _is_same(self) -> bool:
         try:
@@ -187,7 +200,9 @@ class FileSink:
     def _whole(self, line: bytes) -> bool:
         try:
             done = os.write(self._descriptor, line)
-        except OSError:
+        except OSError as error:
+            if self._descriptor >= 0:  # otherwise it was said why not
+                self._say(_reason(error))
             return False
         self._torn = self._torn or 0 < done < len(line)
         return done == len(line)
@@ -229,7 +244,17 @@ def _quietly(call: Callable[[int], object], descriptor: int) -> None:
         call(descriptor)
 
 
+_REASONS = {
+    errno.ELOOP: "it is a symbolic link, and none is written through in the default folder; give `to` the file itself",
+    getattr(errno, "EDQUOT", errno.ENOSPC): "the disk quota is used up (Disk quota exceeded)",
+    errno.ENOSPC: "the disk is full (No space left on device)",
+    errno.EROFS: "the disk can only be read (Read-only file system)",
+}
+
+
 def _reason(error: OSError) -> str:
+    if error.errno in _REASONS:
+        return _REASONS[error.errno]
     return os.strerror(error.errno) if error.errno else type(error).__name__
 
 

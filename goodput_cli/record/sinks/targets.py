@@ -123,6 +123,7 @@ def _file(path: str, context: Context, *, follow: bool = True, descriptor: int |
         fsync=context.fsync,
         follow=follow,
         descriptor=descriptor,
+        second=context.say_second,
     )
     inline = context.inline
     if inline is None:
