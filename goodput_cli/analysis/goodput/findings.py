@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.claims.claims import second_writers
+from goodput_cli.accounting.claims import second_writers
 from goodput_cli.accounting.columns import codes_in, distinct, of_kind, search
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.last_steps import gaps_of_means
