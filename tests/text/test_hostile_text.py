@@ -154,8 +154,8 @@ def test_a_slow_pattern_takes_linear_time() -> None:
     from goodput_cli.events.mappings.registry import load_mapping
 
     text = 'name = "slow"\n[[rule]]\nevent = "step"\nline = "step {_}x{_}x{_}x{_}y {step:int}"\n'
-    (declared,) = mappings_in("slow.toml", text)
-    assert Mappings((load_mapping(declared),)).ruleset.read("step " + "x" * 60_000) == ([], False, "")
+    (mapping,) = mappings_in("slow.toml", text)
+    assert Mappings((load_mapping(mapping),)).ruleset.read("step " + "x" * 60_000) == ([], False, "")
 
 
 def test_nothing_to_account_for_is_a_sentence() -> None:

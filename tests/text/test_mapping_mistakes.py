@@ -33,6 +33,7 @@ MISTAKES = [
     (STEPS, 'job = { path = "runs/(x" }', "2:1", "no regular expression that takes linear time"),
     (STEPS, 'job = { path = "runs/x" }', "2:1", "needs a group `job`"),
     (STEPS, 'split = "\\n"', "2:1", "`split` is"),
+    (STEPS, "assumed = ['steps are done', 3]", "2:1", "`assumed` is a list of texts"),
     (STEPS, 'csv = ";"', "2:1", "`csv` is true, or a table with one character"),
     (STEPS, CURSOR, "2:1", "stands in the rules whose lines have no time"),
     (STEPS, 'time = { format = "epoch" }', "2:10", "`epoch` is no format: write epoch_s or epoch_ms"),
@@ -41,7 +42,7 @@ MISTAKES = [
     (STEPS, 'time = { fromat = "iso" }', "2:10", "unknown key `fromat`; did you mean format?"),
     # a rule
     (EVENT, 'event = "stpe"\n', "5:1", "did you mean step"),
-    (EVENT, "", "4:1", "a rule needs an `event`"),
+    (EVENT, "", "4:1", "a rule needs `event`; `event` is one of step, step_start"),
     ("{step:int}", "{stepp:int}", "6:1", "needs a field `step` (did you mean stepp?)"),
     ("{step:int}", "{step:integer}", "6:1", "`integer` is no type of a field; write one of int, float"),
     ("{step:int}", "{step:int} {step:int}", "6:1", "the field `step` stands twice"),
@@ -49,8 +50,9 @@ MISTAKES = [
     (CURSOR, 'time = "cursr"', "8:1", '`time` is "cursor", or a table'),
     (CURSOR, 'time = { format = "iso", offset = "90" }', "8:26", 'written in seconds, such as "-90s"'),
     (CURSOR, 'time = { field = "ts" }', "8:10", "the rule has no field `ts`"),
-    (UNIT, 'each = "ms"', "7:1", "`each` is a table { unit = … }"),
-    (UNIT, 'each = { units = "ms" }', "7:1", "`each` is a table { unit = … }"),
+    (UNIT, 'each = "ms"', "7:1", "`each` is a table such as { unit = … }"),
+    (UNIT, 'each = { units = "ms" }', "7:10", "unknown key `units`; did you mean unit?"),
+    (UNIT, 'each = { unit = "sec" }', "7:10", "`unit` is one of s, ms, us, ns, min, h, per_s"),
     (UNIT, 'took = { unit = "ms" }', "7:1", "`took` says the unit of a field that the rule does not have"),
     (UNIT, 'edge = "start"', "7:1", "`edge` is one of point, begin, end"),
     (UNIT, 'also = "yes"', "7:1", "`also` is true or false, without quotes"),
@@ -64,7 +66,7 @@ MISTAKES = [
     (SAVE, 'keys = { step = "s" }\nline = "x"', "13:1", "`keys.text` says where it is"),
     (SAVE, 'keys = { text = "s" }', "12:1", "it needs one of them"),
     (SAVE, 'keys = { stp = "s" }', "12:10", "unknown key `stp`; did you mean step?"),
-    (SAVE, 'keys = { step = "s" }\nwhere = { a = { lik = "x" } }', "13:11", "a condition is"),
+    (SAVE, 'keys = { step = "s" }\nwhere = { a = { lik = "x" } }', "13:17", "unknown key `lik`; did you mean like?"),
     ('event = "save"', 'event = "custom"', "10:1", "a `custom` rule needs a `label`"),
     # patterns that are none, or might be slow
     (SAVE, "regex = '(checkpoint'", "12:1", "no regular expression: missing )"),
@@ -80,6 +82,7 @@ MISTAKES = [
     # samples
     ("step = 101", "step = 100", "15:1", "sample failed: `step` is 100 in `gives`, and the rule in line 4 gives 101"),
     ('"iter 100:', '"itr 100:', "15:1", "sample failed: no rule reads this line"),
+    ("step = 101", "step = '101'", "16:19", "`step` is a whole number"),
     ("step = 101", "stp = 101", "16:27", "unknown key `stp`; did you mean step?"),
     ("gives = {", "giv = {", "16:1", "unknown key `giv`; did you mean gives?"),
 ]
@@ -103,7 +106,7 @@ def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: 
         ("", "1:1", "needs a `name`"),
         ("[tool.goodput]\nwindow = '1h'\n", "1:1", "holds no mapping"),
         ("[mapping]\na = 3\n", "2:1", "`mapping.a` is a table"),
-        ("name = 'x'\nrule = 3\n", "2:1", "rules are written as `[[rule]]` tables"),
+        ("name = 'x'\nrule = 3\n", "2:1", "a mapping needs `[[rule]]` tables"),
         ("name = 'x'\n[[rule]]\nevent = 'finished'\nline = 'done with it'\n", "2:1", "nothing to account for"),
         # places where a search for `key =` would go wrong: inline tables, texts over lines, tables of settings
         ("name='x'\nrule=[{event='step', line='abcd {step:int}'},\n{event='stepp', line='abcd'}]\n", "2:1", "`event`"),

@@ -1,68 +1,177 @@
-"""What a mapping declares, once its file has been checked (`checked`)."""
+"""What a mapping declares: the tables of its file as types (docs/mappings.md).
+
+A field has the name of its key; what it may hold is said by its type, and in words by its description, which is what a
+person reads who wrote something else. `checked` makes these of a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping as Keys
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from goodput_cli.events.mappings.places import Place
+from msgspec import Meta, Struct, field
+
+from goodput_cli.errors import UsageError
+from goodput_cli.events.mappings.places import Mistake, Place
+from goodput_cli.events.mappings.times import ClockError, check_format
 from goodput_cli.events.text.marks import What
+from goodput_cli.vocabulary.when import load_zone
 
-STEPS = ("done", "index", "start")
-FIELDS = ("step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "job", "label")
+Field = Literal["step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "job", "label"]
+FIELDS: tuple[Field, ...] = get_args(Field)
 """What fields of a line or record mean something."""
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "per_s": -1.0}
+Unit = Literal["s", "ms", "us", "ns", "min", "h", "per_s"]
+UNITS: dict[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "per_s": -1.0}
 """Seconds a unit; -1: it is a rate, of which one over it is meant."""
 AMOUNTS = ("each", "took", "elapsed")
 """The fields that have a unit."""
+_ACCOUNTED = (What.STEP, What.STEP_START, What.STEP_FINISHED, What.SAVED, What.START)
+_MOST_RULES = 1000
+_LONGEST_CONDITION = 200
+
+Path = Annotated[str, Meta(min_length=1)]
+Paths = Annotated[
+    Path | Annotated[tuple[Path, ...], Meta(min_length=1)],
+    Meta(description="a field of `keys` is a path, or a list of paths of which the first that is there counts"),
+]
 
 
-@dataclass(frozen=True)
-class Time:
+class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of TOML, which holds no other keys."""
+
+
+class Time(_Table, frozen=True):
     """How a time is written, and where."""
 
-    field: str = "time"
+    field: str = ""
+    """Which field it is; "": `time`."""
     format: str = ""
-    offset: float = 0.0
-    """Seconds that are added."""
+    offset: Annotated[
+        str,
+        Meta(
+            pattern=r"\A[+-]?[0-9]{1,9}(\.[0-9]{1,9})?s\Z",
+            description='an offset is written in seconds, such as "-90s"',
+        ),
+    ] = "0s"
+
+    def __post_init__(self) -> None:
+        try:
+            check_format(self.format)
+        except ClockError as error:
+            raise Mistake(str(error), "format") from None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that are added."""
+        return float(self.offset.removesuffix("s"))
 
 
-@dataclass(frozen=True)
-class Epochs:
+class Epochs(_Table, frozen=True):
     """How steps are counted that begin anew in each epoch."""
 
-    first: int = 1
+    first: Annotated[int, Meta(ge=0)] = 1
     """The number of the first epoch."""
-    steps: int | None = None
+    steps: Annotated[int, Meta(ge=1)] | None = None
     """How many steps an epoch has, where no field `of` says it."""
 
 
-@dataclass(frozen=True)
-class DeclaredRule:
-    """One `[[rule]]`."""
+class Amount(_Table, frozen=True):
+    """In which unit an amount of time is written."""
+
+    unit: Unit = "s"
+
+
+class StepTime(Amount, frozen=True):
+    """The time of one step."""
+
+    of: Annotated[
+        Literal["mean", "last"],
+        Meta(description='`of` of `each` is "mean", or "last": the time of the last step alone'),
+    ] = "mean"
+
+
+class Elapsed(Amount, frozen=True):
+    """The time since something began."""
+
+    begins: bool = False
+    """Whether it counts from when a process began."""
+
+
+class Shift(_Table, frozen=True):
+    """What is added to the number of a step."""
+
+    add: int
+
+
+class Condition(_Table, frozen=True):
+    """What a value of a record has to be; one of the two."""
+
+    among: tuple[Any, ...] | None = field(default=None, name="in")
+    like: Annotated[
+        str | None, Meta(description=f"a pattern of `like` is a text of at most {_LONGEST_CONDITION} characters")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if (self.among is None) == (self.like is None):
+            raise Mistake('a condition has one of `in` and `like`, such as { in = [1, 2] } or { like = "save_*" }')
+        if self.like is not None and len(self.like) > _LONGEST_CONDITION:
+            raise Mistake(f"a pattern of `like` has at most {_LONGEST_CONDITION} characters", "like")
+
+
+Wanted = Annotated[
+    bool | int | float | str | Condition,
+    Meta(description='a condition is "any", a value, { in = [1, 2] } or { like = "save_*" }'),
+]
+
+
+class DeclaredRule(_Table, frozen=True):
+    """One `[[rule]]`: it has one of `line`, `regex` and `keys`, or one of the first two for a text in records."""
 
     event: What
-    place: Place
-    line: str = ""
-    regex: str = ""
-    keys: Keys[str, tuple[str, ...]] = field(default_factory=dict)
-    where: Keys[str, Any] = field(default_factory=dict)
-    units: Keys[str, float] = field(default_factory=dict)
-    epochs: Epochs | None = None
-    add: int = 0
-    cursor: bool = False
-    time: Time = Time()
-    edge: str = "point"
+    line: str | None = None
+    regex: str | None = None
+    keys: Annotated[
+        dict[Literal[Field, "text"], Paths],
+        Meta(min_length=1, description='`keys` is a table such as { step = "global_step", time = "ts" }'),
+    ] = field(default_factory=dict)
+    where: Annotated[dict[str, Wanted], Meta(description='`where` is a table: { type = "step" }')] = field(
+        default_factory=dict
+    )
+    step: Annotated[
+        Shift | None,
+        Meta(description="`step` is a table such as { add = -1 }; its place in the line is {step:int} there"),
+    ] = None
+    epoch: Epochs | None = None
+    each: StepTime | None = None
+    took: Amount | None = None
+    elapsed: Elapsed | None = None
+    time: Annotated[
+        Literal["cursor"] | Time | None,
+        Meta(description='`time` is "cursor", or a table such as { field = "ts", format = "epoch_ms" }'),
+    ] = None
+    """"cursor": its lines have no time."""
+    edge: Literal["point", "begin", "end"] = "point"
     begins: bool = False
     label: str = ""
     also: bool = False
     slow: bool = False
     once: bool = False
-    last: bool = False
-    """Whether `each` is the time of the last step alone, and no mean."""
-    clock_begins: bool = False
-    """Whether `elapsed` is the time since a process began."""
+
+    def __post_init__(self) -> None:
+        ways = [way for way in ("line", "regex") if getattr(self, way) is not None]
+        if "text" in self.keys and len(ways) != 1:
+            raise Mistake(
+                "`keys.text` says where the text is that `line` or `regex` reads; it needs one of them", "keys"
+            )
+        if "text" not in self.keys and self.keys and len(ways) == 1:
+            raise Mistake(f"`{ways[0]}` beside `keys` reads a text in a record: `keys.text` says where it is", ways[0])
+        if "text" not in self.keys:
+            ways += ["keys"] if self.keys else []
+            if len(ways) != 1:
+                named = " and ".join(f"`{way}`" for way in ways) or "none"
+                raise Mistake(f"a rule has one of `line`, `regex` and `keys`; this one has {named}", *ways[1:2])
+        if self.where and not self.keys:
+            raise Mistake("`where` is about records: it needs `keys`", "where")
 
     @property
     def of_records(self) -> bool:
@@ -70,48 +179,159 @@ class DeclaredRule:
         return bool(self.keys)
 
     @property
+    def text(self) -> str:
+        """The template or regular expression of what it reads; "" where it reads the keys of records alone."""
+        return self.line or self.regex or ""
+
+    @property
     def name(self) -> str:
         """What it is called where its matches are shown."""
-        if self.line or self.regex:
-            return self.line or self.regex
-        where = [f"{key} = {value}" if not isinstance(value, dict) else key for key, value in self.where.items()]
-        return ", ".join([*where, *(f"{key}: {paths[0]}" for key, paths in self.keys.items())])
+        if self.text:
+            return self.text
+        where = [key if isinstance(value, Condition) else f"{key} = {value}" for key, value in self.where.items()]
+        return ", ".join([*where, *(f"{key}: {paths[0]}" for key, paths in self.paths.items())])
+
+    @property
+    def paths(self) -> Keys[str, tuple[str, ...]]:
+        """The fields in `keys`, each with its paths."""
+        return {key: (paths,) if isinstance(paths, str) else paths for key, paths in self.keys.items()}
+
+    def seconds_a_unit(self, amount: str) -> float:
+        """Of one of `AMOUNTS`, as in `UNITS`."""
+        declared: Amount | None = getattr(self, amount)
+        return 1.0 if declared is None else UNITS[declared.unit]
 
 
-@dataclass(frozen=True)
-class DeclaredSample:
+class Gives(_Table, frozen=True):
+    """What a sample gives; amounts are seconds."""
+
+    event: What | None = None
+    step: int | None = None
+    each: float | None = None
+    took: float | None = None
+    elapsed: float | None = None
+    time: Any = None
+    label: str | None = None
+    rank: str | None = None
+    edge: Literal["point", "begin", "end"] | None = None
+    job: str | None = None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What is said."""
+        given = {key: getattr(self, key) for key in self.__struct_fields__}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+class DeclaredSample(_Table, frozen=True):
     """One `[[sample]]`."""
 
-    line: str
-    gives: Keys[str, Any]
-    place: Place
+    line: Annotated[str, Meta(description="a sample needs the `line` that is read, a text, and what it `gives`")]
+    gives: Gives = Gives()
 
 
-@dataclass(frozen=True)
-class JobName:
-    """Where the name of a job comes from; nothing: from its files, as that of all text."""
+class JobOf(_Table, frozen=True):
+    """Where the name of a job stands; one of the two."""
 
-    fixed: str = ""
     field: str = ""
     """A field of the lines."""
     path: str = ""
     """A pattern with a group `job`, found in the path of a source."""
 
+    def __post_init__(self) -> None:
+        if bool(self.field) == bool(self.path):
+            raise Mistake("the name of a job stands in one of `field` and `path`")
 
-@dataclass(frozen=True)
-class Declared:
+
+class Csv(_Table, frozen=True):
+    """The tables that a mapping reads."""
+
+    delimiter: Annotated[
+        str,
+        Meta(
+            pattern=r'\A[^"\r\n]\Z',
+            description='`csv` is true, or a table with one character such as { delimiter = "\\t" }',
+        ),
+    ]
+
+
+class Declared(_Table, frozen=True):
     """A mapping."""
 
-    name: str
-    rules: tuple[DeclaredRule, ...]
-    samples: tuple[DeclaredSample, ...]
-    place: Place
-    job: JobName = JobName()
+    name: Annotated[
+        str,
+        Meta(
+            pattern=r"\A[a-z0-9][a-z0-9_.-]*\Z",
+            description="a mapping needs a `name` of small letters, digits, `-`, `_` and `.`",
+        ),
+    ]
+    rule: Annotated[
+        tuple[DeclaredRule, ...],
+        Meta(
+            min_length=1,
+            max_length=_MOST_RULES,
+            description=f"a mapping needs `[[rule]]` tables, at most {_MOST_RULES} of them",
+        ),
+    ]
+    sample: Annotated[
+        tuple[DeclaredSample, ...], Meta(description="samples are written as `[[sample]]` tables, each a line of a log")
+    ] = ()
+    job: Annotated[
+        str | JobOf,
+        Meta(description='`job` is a name, { field = "run" }, or { path = "runs/(?P<job>[^/]+)/" }'),
+    ] = ""
+    """A name, or where it stands; "": it comes from the files of the job, as that of all text."""
     zone: str = ""
-    steps: str = "done"
-    delimiter: str = ""
-    """Of the tables that it reads; "": none."""
-    split: bool = False
-    """Whether what a carriage return overwrote counts too."""
-    assumed: tuple[str, ...] = ()
+    steps: Literal["done", "index", "start"] = "done"
+    time: Annotated[
+        Time,
+        Meta(
+            description='`time` of a mapping is a table such as { format = "%d/%m/%Y %H:%M:%S" }; '
+            '`time = "cursor"` stands in the rules whose lines have no time'
+        ),
+    ] = Time()
+    """How the times of all rules are written, unless one says otherwise."""
+    csv: Annotated[
+        bool | Csv, Meta(description='`csv` is true, or a table with one character such as { delimiter = "\\t" }')
+    ] = False
+    split: Annotated[
+        Literal["\r", "\\r"] | None,
+        Meta(description='`split` is "\\r": what a carriage return overwrote counts too'),
+    ] = None
+    assumed: Annotated[
+        tuple[str, ...], Meta(description="`assumed` is a list of texts: what a draft did not know")
+    ] = ()
     """What whoever drafted it did not know: said under each answer."""
+
+    def __post_init__(self) -> None:
+        if not any(rule.event in _ACCOUNTED for rule in self.rule):
+            raise Mistake("no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for", "rule")
+        try:
+            load_zone(self.zone or "UTC")
+        except UsageError as error:
+            raise Mistake(str(error), "zone") from None
+
+    @property
+    def delimiter(self) -> str:
+        """Of the tables that it reads; "": none."""
+        return self.csv.delimiter if isinstance(self.csv, Csv) else "," if self.csv else ""
+
+    @property
+    def job_of(self) -> JobOf | None:
+        """Where the name of the job stands, if it is not said here."""
+        return self.job if isinstance(self.job, JobOf) else None
+
+    def time_of(self, rule: DeclaredRule) -> Time:
+        """How a rule's times are written: what it leaves out is as all of the mapping."""
+        own = rule.time
+        own = own if isinstance(own, Time) else self.time
+        return Time(
+            field=own.field or self.time.field or "time", format=own.format or self.time.format, offset=own.offset
+        )
+
+
+class DeclaredAt(NamedTuple):
+    """A mapping, and where it stands."""
+
+    declared: Declared
+    place: Place

@@ -17,7 +17,7 @@ from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
 from goodput_cli.events.tables import cells, delimiter_of
-from goodput_cli.events.text.marks import BadValueError
+from goodput_cli.events.text.marks import asked_of, line_readings
 from goodput_cli.events.text.observer import Line as Observed
 from goodput_cli.events.text.observer import Observer, Sighting
 from goodput_cli.events.text.scan import LONGEST
@@ -92,7 +92,11 @@ class Matches:
     def of(made: Mapped) -> Matches:
         """Nothing so far."""
         return Matches(
-            made, [RuleMatches(rule.name, rule.place.line, rule.event.value) for rule in made.declared.rules]
+            made,
+            [
+                RuleMatches(rule.name, made.place_of(number).line, rule.event.value)
+                for number, rule in enumerate(made.declared.rule)
+            ],
         )
 
     @property
@@ -111,7 +115,7 @@ class Matches:
         if line.row is None and not self._may_read(line.text):
             return False
         found = False
-        for part, overwritten in _parts(line.text, self.made.declared.split):
+        for part, overwritten in _parts(line.text, self.made.declared.split is not None):
             read = read_record(self.made, line.row) if line.row is not None else read_line(self.made, part, overwritten)
             if read is not None:
                 found = True
@@ -237,29 +241,25 @@ def shown_time(stamp: Any) -> str:
 
 def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[str]:
     text = bare(line).text
-    tried: list[str] = []
-    known = False
-    for rule in mappings.ruleset.rules:
-        asked = rule.anchor in text and (rule.split or not overwritten)
-        found = rule.pattern.search(text) if asked else None
-        if found is None:
-            tried += [f"{rule.format}: {rule.name}"] if asked else []
-            continue
-        known = True
+    asked = [*asked_of(mappings.ruleset.rules, text, overwritten)]
+    read = [*line_readings(asked, text, overwritten)]
+    for rule, said, refused in read:
         yield f"read by: {rule.format}, rule {rule.name!r}"
         try:
-            said = rule.read(found)
             stamp = None if said is None else said.at or stamp_of(text)
-        except (BadValueError, StampError) as error:
-            yield f"refused: {error}"
+        except StampError as error:
+            refused = error
+        if refused is not None:
+            yield f"refused: {refused}"
             return
         yield from _gives(shown(said, stamp), ": ") if said is not None else ["gives: nothing, though it is known"]
-        if not rule.also:
-            break
-    if not known:
+    if not read:
         yield _NOT_READ
-    if tried:
-        yield f"tried before, since their text stands in the line: {'; '.join(tried)}"
+    readers = [reading.rule for reading in read]
+    tried = asked[: asked.index(readers[-1])] if readers and not readers[-1].also else asked
+    without = [f"{rule.format}: {rule.name}" for rule in tried if rule not in readers]
+    if without:
+        yield f"tried before, since their text stands in the line: {'; '.join(without)}"
 
 
 def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[s
         read = read_record(one, record)
         if read is None:
             continue
-        yield f"read by: {one.name}, rule {one.declared.rules[read.rule].name!r}"
+        yield f"read by: {one.name}, rule {one.declared.rule[read.rule].name!r}"
         if read.refused:
             yield f"refused: {f'`{read.field}`: ' if read.field else ''}{read.refused}"
         elif read.said is None:

@@ -12,8 +12,8 @@ from functools import cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
 from typing import Any, NamedTuple
 
-from goodput_cli.events.mappings.declared import FIELDS, Declared, DeclaredRule
-from goodput_cli.events.mappings.places import Place
+from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredRule, Time
+from goodput_cli.events.mappings.places import Mistake
 from goodput_cli.events.text.marks import What, linear
 from goodput_cli.vocabulary.text import did_you_mean
 
@@ -190,80 +190,67 @@ class Compiled(NamedTuple):
     """A text that is in every line that it reads; "" where it is tried on every line."""
 
 
-def compiled(rule: DeclaredRule) -> Compiled:
-    """The pattern of a rule that has a `line` or `regex`. Raises UsageError with its place."""
-    way = "line" if rule.line else "regex"
-    place = rule.place.of(way)
-    text = rule.line or rule.regex
-    if not text.strip():
-        raise place.error(f"`{way}` is empty")
+def compiled(rule: DeclaredRule, time: Time) -> Compiled:
+    """The pattern of a rule that has a `line` or `regex`. time: how its times are written. Raises Mistake."""
+    way = "regex" if rule.line is None else "line"
+    if not rule.text.strip():
+        raise Mistake(f"`{way}` is empty", way)
     try:
-        pattern = as_pattern(text) if rule.line else text
+        pattern = as_pattern(rule.text) if way == "line" else rule.text
         if len(pattern) > LONGEST:
-            raise place.error(f"a pattern of {len(pattern)} characters; at most {LONGEST} are tried on lines")
+            raise TemplateError(f"a pattern of {len(pattern)} characters; at most {LONGEST} are tried on lines")
         anchor = literal_of(pattern)
-        if rule.regex and endless_in_endless(pattern):
-            raise place.error("a repeat of a repeat, such as (a+)+: write it with one")
-    except TemplateError as error:
-        raise place.error(str(error)) from None
-    if len(anchor) < LITERAL and not rule.slow and "text" not in rule.keys:
-        raise place.error(
-            f"no text of {LITERAL} characters stands in every line of this rule, so that it would be tried on every "
-            "line; write more of the line, or `slow = true`"
-        )
-    try:
+        if way == "regex" and endless_in_endless(pattern):
+            raise TemplateError("a repeat of a repeat, such as (a+)+: write it with one")
+        if len(anchor) < LITERAL and not rule.slow and not rule.of_records:
+            raise TemplateError(
+                f"no text of {LITERAL} characters stands in every line of this rule, so that it would be tried on "
+                "every line; write more of the line, or `slow = true`"
+            )
         made = _compiled(pattern)
-    except Exception as error:  # of a module that is loaded when needed
-        raise place.error(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None
-    if made.programsize > LARGEST:
-        raise place.error(
-            f"a pattern of {made.programsize} instructions would be slow; at most {LARGEST} are tried on lines: repeat "
-            "less, or let `.` and `\\S` stand for long lists of characters"
-        )
-    if made.search("") is not None:
-        raise place.error("the rule matches an empty line")
-    _check_fields(rule, way, frozenset(made.groupindex))
+        if made.programsize > LARGEST:
+            raise TemplateError(
+                f"a pattern of {made.programsize} instructions would be slow; at most {LARGEST} are tried on lines: "
+                "repeat less, or let `.` and `\\S` stand for long lists of characters"
+            )
+        if made.search("") is not None:
+            raise TemplateError("the rule matches an empty line")
+    except TemplateError as error:
+        raise Mistake(str(error), way) from None
+    named = frozenset(made.groupindex)
+    if rule.event in (What.STEP, What.STEP_START) and "step" not in named | rule.keys.keys():
+        close = did_you_mean("step", sorted(named))
+        hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
+        raise Mistake(f"a `{rule.event}` rule needs a field `step`{hint}", way)
+    check_rule(rule, time, named | rule.keys.keys())
     return Compiled(made, anchor)
 
 
-def _check_fields(rule: DeclaredRule, way: str, named: frozenset[str]) -> None:
-    place = rule.place.of(way)
-    given = named | rule.keys.keys()
-    if rule.event in (What.STEP, What.STEP_START) and "step" not in given:
-        close = did_you_mean("step", sorted(named))
-        hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
-        raise place.error(f"a `{rule.event}` rule needs a field `step`{hint}")
-    check_rule(rule, given)
-
-
-def check_rule(rule: DeclaredRule, given: frozenset[str]) -> None:
-    """What every rule needs, of lines and of records. given: its fields. Raises UsageError with the place."""
-    if rule.cursor and not {"each", "took", "elapsed"} & given:
-        raise rule.place.of("time").error('`time = "cursor"` needs a field `each`, `took` or `elapsed`')
+def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
+    """What every rule needs, of lines and of records. given: its fields. Raises Mistake."""
+    if rule.time == "cursor" and not {"each", "took", "elapsed"} & given:
+        raise Mistake('`time = "cursor"` needs a field `each`, `took` or `elapsed`', "time")
     if rule.event is What.CUSTOM and not rule.label and "label" not in given:
-        raise rule.place.error("a `custom` rule needs a `label`")
-    for field in rule.units:
-        if field not in given:
-            raise rule.place.of(field).error(f"`{field}` says the unit of a field that the rule does not have")
-    if rule.time.field not in (*FIELDS, *given):
-        raise rule.place.of("time", "field").error(f"the rule has no field `{rule.time.field}`")
-    counts = rule.epochs is not None and rule.epochs.steps is not None
+        raise Mistake("a `custom` rule needs a `label`")
+    for field in AMOUNTS:
+        if getattr(rule, field) is not None and field not in given:
+            raise Mistake(f"`{field}` says the unit of a field that the rule does not have", field)
+    if time.field not in (*FIELDS, *given):
+        raise Mistake(f"the rule has no field `{time.field}`", "time", "field")
+    counts = rule.epoch is not None and rule.epoch.steps is not None
     if rule.event in (What.STEP, What.STEP_START) and "epoch" in given and not counts and "of" not in given:
-        raise rule.place.of("epoch").error(
+        raise Mistake(
             "how many steps has an epoch? A field `of` says it, or `epoch = { first = 1, steps = 500 }`; if steps do "
-            "not begin anew with each epoch, leave the field `epoch` out"
+            "not begin anew with each epoch, leave the field `epoch` out",
+            "epoch",
         )
 
 
-def job_pattern(declared: Declared) -> Any:
-    """Finds the name of a job in the path of a source. Raises UsageError with the place of a mistake in it."""
-    place = Place(declared.place.file, (*declared.place.path[:-1], "job"))
-    try:
-        made = _kept(declared.job.path or "(?P<job>)")
-    except Exception as error:  # of a module that is loaded when needed
-        raise place.error(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None
+def job_pattern(path: str) -> Any:
+    """Finds the name of a job in the path of a source, by its group `job`. Raises TemplateError."""
+    made = _kept(path)
     if "job" not in made.groupindex:
-        raise place.error("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
+        raise TemplateError("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
     return made
 
 
@@ -281,4 +268,7 @@ def _compiled(pattern: str) -> Any:
     re2 = linear()
     options = re2.Options()
     options.log_errors = False
-    return re2.compile(pattern, options)
+    try:
+        return re2.compile(pattern, options)
+    except Exception as error:  # of a module that is loaded when needed
+        raise TemplateError(f"no regular expression that takes linear time (RE2): {_reason(error)}") from None

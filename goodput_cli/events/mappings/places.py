@@ -106,6 +106,14 @@ class TomlFile:
         return UsageError(f"{self.name}:{line}:{column}: no TOML: {sentence[:1].lower()}{sentence[1:]}")
 
 
+class Mistake(ValueError):
+    """What is wrong with a table; `path` leads from it to where."""
+
+    def __init__(self, sentence: str, *path: str | int) -> None:
+        super().__init__(sentence)
+        self.path: Path = path
+
+
 @dataclass(frozen=True)
 class Place:
     """A place in a file, looked for only if something is wrong there."""
@@ -120,6 +128,10 @@ class Place:
     def error(self, sentence: str, kind: Callable[[str], UsageError] = UsageError) -> UsageError:
         """A mistake at this place."""
         return kind(f"{self}: {sentence}")
+
+    def error_of(self, mistake: Mistake) -> UsageError:
+        """A mistake in the table at this place."""
+        return self.of(*mistake.path).error(str(mistake))
 
     @property
     def line(self) -> int:

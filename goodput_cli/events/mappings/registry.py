@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.checked import mappings_in
-from goodput_cli.events.mappings.declared import Declared
-from goodput_cli.events.mappings.fields import is_searched
-from goodput_cli.events.mappings.patterns import job_pattern
+from goodput_cli.events.mappings.declared import DeclaredAt, JobOf
+from goodput_cli.events.mappings.patterns import TemplateError, job_pattern
 from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, made_of
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
+from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
@@ -105,15 +107,16 @@ class Mappings:
         them is none."""
         found = set(formats)
         return any(
-            one.name in found and any(is_searched(r.time.format) for r in one.declared.rules) for one in self.named
+            one.name in found and any(is_searched(one.declared.time_of(rule).format) for rule in one.declared.rule)
+            for one in self.named
         )
 
     def job_in(self, source: str, formats: Iterable[str]) -> str:
         """The name of the job that the path of a source says, if these formats were found in it."""
         found = set(formats)
         for one in self.named:
-            if one.name in found and one.declared.job.path:
-                named = job_pattern(one.declared).search(source)
+            if one.name in found and isinstance(one.declared.job, JobOf) and one.declared.job.path:
+                named = job_pattern(one.declared.job.path).search(source)
                 if named is not None and named["job"]:
                     return str(named["job"])
         return ""
@@ -138,10 +141,11 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
     samples: whether all have to be read as they say. Raises UsageError with file, line and column, and SampleFailed."""
     named: dict[str, Mapped] = {}
     for file in mapping_files:
-        for declared in mappings_in(file.name, _as_toml(file)):
-            if declared.name in RESERVED:
-                raise declared.place.error(f"`{declared.name}` is a format that needs no mapping; take another name")
-            made = load_mapping(declared, samples=samples)
+        for mapping in mappings_in(file.name, _as_toml(file)):
+            name = mapping.declared.name
+            if name in RESERVED:
+                raise mapping.place.of("name").error(f"`{name}` is a format that needs no mapping; take another name")
+            made = load_mapping(mapping, samples=samples)
             named.setdefault(made.name, made)
     return Mappings(tuple(named.values()))
 
@@ -153,10 +157,14 @@ def _as_toml(file: MappingFile) -> str:
     return as_mapping(file.name, file.text) if is_profile(file.name) else file.text
 
 
-def load_mapping(declared: Declared, *, samples: bool = True) -> Mapped:
+def load_mapping(mapping: DeclaredAt, *, samples: bool = True) -> Mapped:
     """The rules of one mapping, checked."""
-    made = made_of(declared)
-    job_pattern(declared)
+    made = made_of(mapping)
+    if isinstance(mapping.declared.job, JobOf) and mapping.declared.job.path:
+        try:
+            job_pattern(mapping.declared.job.path)
+        except TemplateError as error:
+            raise mapping.place.of("job").error(str(error)) from None
     check_shadows(made)
     failed = failed_samples(made) if samples else []
     if failed:
@@ -187,6 +195,6 @@ def _shipped(names: tuple[str, ...]) -> tuple[Mapped, ...]:
     folder = files("goodput_cli.events.mappings").joinpath("shipped")
     found = []
     for name in names:
-        (declared,) = mappings_in(f"{name}.toml", folder.joinpath(f"{name}.toml").read_text("utf-8"))
-        found.append(load_mapping(replace(declared, split=True)))
+        (mapping,) = mappings_in(f"{name}.toml", folder.joinpath(f"{name}.toml").read_text("utf-8"))
+        found.append(load_mapping(mapping._replace(declared=replace(mapping.declared, split="\r"))))
     return tuple(found)

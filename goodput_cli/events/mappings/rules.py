@@ -1,28 +1,28 @@
 """A declared mapping as rules that read lines and records.
 
-Rules that read JSON objects and rows of tables, and a text inside of them.
-
-The records of a mapping as a log format (see `Format`).
+The records of a mapping are a log format (see `Format`).
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.mappings.declared import Declared, DeclaredRule
+from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
 from goodput_cli.events.mappings.fields import meaning
 from goodput_cli.events.mappings.patterns import check_rule, compiled
-from goodput_cli.events.text.marks import BadValueError, Mark, Pattern, Rule, Said, What
+from goodput_cli.events.mappings.places import Mistake, Place
+from goodput_cli.events.text.marks import Mark, Pattern, Reading, Rule, Said, What, readings
 from goodput_cli.events.text.parts import TextPart
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
+from goodput_cli.events.text.stamps import Stamp, Zone, bare
 
 Record = Mapping[str, Any]
 _MISSING = object()
@@ -32,25 +32,46 @@ _PART = re.compile(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True, eq=False)
+class LineRule(Rule):
+    """Reads one kind of line as a mapping says."""
+
+    number: int = 0
+    """Among the rules of its mapping, from 0."""
+
+
+@dataclass(frozen=True, eq=False)
 class RecordRule:
     """Reads one kind of JSON object or row of a table."""
 
+    number: int
+    """Among the rules of its mapping, from 0."""
     declared: DeclaredRule
     mapping: Declared
+    time: Time
+    """How its times are written."""
     pattern: Pattern | None = None
     """What the text in it looks like."""
     anchor: str = ""
 
     @property
-    def known(self) -> frozenset[str]:
-        """The first parts of the paths of which one may be in a record."""
-        return frozenset(first_of(path) for paths in self.declared.keys.values() for path in paths)
+    def also(self) -> bool:
+        """Whether further rules may read the same record."""
+        return self.declared.also
+
+    @cached_property
+    def paths(self) -> Mapping[str, tuple[str, ...]]:
+        """Where each field is; of several paths the first that leads to something counts."""
+        return self.declared.paths
 
     @property
+    def known(self) -> frozenset[str]:
+        """The first parts of the paths of which one may be in a record."""
+        return frozenset(first_of(path) for paths in self.paths.values() for path in paths)
+
+    @cached_property
     def needed(self) -> list[Sequence[str]]:
         """Of each of these, one path has to lead to something."""
-        keys = self.declared.keys
-        return [paths for name, paths in keys.items() if name in _NEEDED or len(keys) == 1]
+        return [self.paths[name] for name in needed_fields(self.declared)]
 
     def has_keys(self, record: Record) -> bool:
         """Whether a record has the keys that the rule needs, whatever their values are."""
@@ -66,20 +87,18 @@ class RecordRule:
             return False
         return self.pattern is None or self._match(record) is not None
 
-    def read(self, record: Record) -> tuple[Said | None, Stamp | None]:
-        """What a record says, and when; None: nothing, though it is known. Raises BadValueError."""
+    def read(self, record: Record) -> Said | None:
+        """What a record says; None: nothing, though it is known. Raises BadValueError."""
         if self.declared.event is What.IGNORE:
-            return None, None
+            return None
         fields = {name: str(value) for name, value in self._values(record) if value is not None and name != "text"}
         if self.pattern is not None:
             found = self._match(record)
             fields |= {name: value for name, value in found.groupdict().items() if value is not None}
-        return meaning(self.mapping, self.declared, fields, "")
+        return meaning(self.mapping, self.declared, self.time, fields)
 
     def _match(self, record: Record) -> Any:
-        text = next(
-            (value for path in self.declared.keys["text"] if isinstance(value := value_at(record, path), str)), ""
-        )
+        text = next((value for path in self.paths["text"] if isinstance(value := value_at(record, path), str)), "")
         return (
             self.pattern.search(bare(text[:_LONGEST]).text)
             if self.pattern is not None and self.anchor in text
@@ -87,14 +106,24 @@ class RecordRule:
         )
 
     def _values(self, record: Record) -> Sequence[tuple[str, Any]]:
-        paths = {**self.declared.keys}
-        own = self.declared.time.field
+        paths = {**self.paths}
+        own = self.time.field
         if own != "time" and "time" not in paths:
             paths[own] = (own,)
         return [
             (name, next((one for one in (value_at(record, path) for path in options) if one is not _MISSING), None))
             for name, options in paths.items()
         ]
+
+
+def needed_fields(rule: DeclaredRule) -> list[str]:
+    """The fields without which a rule reads no record."""
+    return [name for name in rule.keys if name in _NEEDED or len(rule.keys) == 1]
+
+
+def record_readings(rules: Iterable[RecordRule], record: Record) -> Iterator[Reading[RecordRule]]:
+    """What rules say of a record."""
+    return readings((rule, record) for rule in rules if rule.recognises(record))
 
 
 def first_of(path: str) -> str:
@@ -118,16 +147,14 @@ def value_at(record: Any, path: str) -> Any:
     return _MISSING if value is None or value == "" else value
 
 
-def _is(value: Any, wanted: Any) -> bool:
+def _is(value: Any, wanted: Wanted) -> bool:
     if value is _MISSING:
         return False
-    if wanted == "any":
-        return True
-    if isinstance(wanted, dict) and "in" in wanted:
-        return any(_equal(value, one) for one in wanted["in"])
-    if isinstance(wanted, dict):
-        return isinstance(value, str) and len(value) <= _LONGEST and fnmatch.fnmatchcase(value, wanted["like"])
-    return _equal(value, wanted)
+    if not isinstance(wanted, Condition):
+        return wanted == "any" or _equal(value, wanted)
+    if wanted.like is None:
+        return any(_equal(value, one) for one in wanted.among or ())
+    return isinstance(value, str) and len(value) <= _LONGEST and fnmatch.fnmatchcase(value, wanted.like)
 
 
 def _equal(value: Any, wanted: Any) -> bool:
@@ -142,7 +169,8 @@ class Mapped:
     """A mapping whose patterns are compiled: ready to read lines and records."""
 
     declared: Declared
-    lines: tuple[Rule, ...]
+    place: Place
+    lines: tuple[LineRule, ...]
     records: tuple[RecordRule, ...]
 
     @property
@@ -150,45 +178,49 @@ class Mapped:
         """The name of the format."""
         return self.declared.name
 
+    def place_of(self, rule: int) -> Place:
+        """Where the rule of a number stands."""
+        return self.place.of("rule", rule)
 
-def made_of(declared: Declared) -> Mapped:
+
+def made_of(mapping: DeclaredAt) -> Mapped:
     """The rules of a mapping; its samples are not looked at. Raises UsageError with the place of what is wrong."""
-    lines: list[Rule] = []
+    declared, place = mapping
+    lines: list[LineRule] = []
     records: list[RecordRule] = []
-    for rule in declared.rules:
-        if rule.of_records:
-            records.append(_record_rule(declared, rule))
-        else:
-            lines.append(_line_rule(declared, rule))
-    return Mapped(declared, tuple(lines), tuple(records))
+    for number, rule in enumerate(declared.rule):
+        try:
+            if rule.of_records:
+                records.append(_record_rule(number, declared, rule))
+            else:
+                lines.append(_line_rule(number, declared, rule))
+        except Mistake as mistake:
+            raise place.of("rule", number).error_of(mistake) from None
+    return Mapped(declared, place, tuple(lines), tuple(records))
 
 
-def _record_rule(declared: Declared, rule: DeclaredRule) -> RecordRule:
+def _record_rule(number: int, declared: Declared, rule: DeclaredRule) -> RecordRule:
+    time = declared.time_of(rule)
     if "text" in rule.keys:
-        found = compiled(rule)
-        return RecordRule(rule, declared, found.pattern, found.anchor)
+        return RecordRule(number, rule, declared, time, *compiled(rule, time))
     if rule.event in (What.STEP, What.STEP_START) and "step" not in rule.keys:
-        raise rule.place.of("keys").error("a `step` rule needs a `step` among its `keys`")
-    check_rule(rule, frozenset(rule.keys))
-    return RecordRule(rule, declared)
+        raise Mistake("a `step` rule needs a `step` among its `keys`", "keys")
+    check_rule(rule, time, frozenset(rule.keys))
+    return RecordRule(number, rule, declared, time)
 
 
-def _line_rule(declared: Declared, rule: DeclaredRule) -> Rule:
-    found = compiled(rule)
-    name = f"{rule.line or rule.regex}"
-    return Rule(declared.name, found.anchor, found.pattern, _reader(declared, rule), name, rule.also, declared.split)
+def _line_rule(number: int, declared: Declared, rule: DeclaredRule) -> LineRule:
+    time = declared.time_of(rule)
 
-
-def _reader(declared: Declared, rule: DeclaredRule) -> Callable[[Any], Said | None]:
     def read(found: Any) -> Said | None:
         if rule.event is What.IGNORE:
             return None
         fields = {name: value for name, value in found.groupdict().items() if value is not None}
-        said, stamp = meaning(declared, rule, fields, found.string)
-        said.at = stamp
-        return said
+        return meaning(declared, rule, time, fields, found.string)
 
-    return read
+    pattern, anchor = compiled(rule, time)
+    split = declared.split is not None
+    return LineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, number)
 
 
 class MappedRecords:
@@ -218,19 +250,15 @@ class MappedRecords:
         used = np.zeros(len(records), dtype=np.bool_)
         marks: list[Mark] = []
         for at, record in enumerate(records.records):
-            for rule in (rule for rule in self._rules if rule.recognises(record)):
+            for reading in record_readings(self._rules, record):
                 used[at] = True
-                try:
-                    said, stamp = rule.read(record)
-                except (BadValueError, StampError) as error:
-                    reason = output.notes.bounded("bad_value", str(error))
+                if reading.refused is not None:
+                    reason = output.notes.bounded("bad_value", str(reading.refused))
                     output.report("bad_value", f"{reason}; dropped", records, [at])
-                    break
-                if stamp is None and records.stamp[at] >= 0:
-                    stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
-                if said is not None:
-                    marks.append(Mark(int(records.origin.line[at]), "", stamp, said))
-                if not rule.declared.also:
-                    break
+                elif reading.said is not None:
+                    stamp, reading.said.at = reading.said.at, None  # it is the time of the mark
+                    if stamp is None and records.stamp[at] >= 0:
+                        stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
+                    marks.append(Mark(int(records.origin.line[at]), "", stamp, reading.said))
         output.texts.add(records.origin.source, TextPart(marks))
         return used

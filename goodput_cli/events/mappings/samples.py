@@ -3,7 +3,8 @@ asked, because an earlier one reads all that they would."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -12,8 +13,8 @@ from goodput_cli.events.json_documents import BadLineError, parse
 from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
 from goodput_cli.events.mappings.fields import BadFieldError
 from goodput_cli.events.mappings.patterns import examples_of
-from goodput_cli.events.mappings.rules import Mapped
-from goodput_cli.events.text.marks import BadValueError, Said
+from goodput_cli.events.mappings.rules import LineRule, Mapped, RecordRule, needed_fields, record_readings
+from goodput_cli.events.text.marks import Reading, Said, What, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
@@ -38,74 +39,74 @@ class Read(NamedTuple):
 
 def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None:
     """What a mapping makes of a line; None if no rule reads it. overwritten: see `Ruleset.read`."""
-    return next(_readings(made, line, overwritten), None)
+    text = bare(line).text
+    first = next(line_readings(made.lines, text, overwritten), None)
+    if first is not None:
+        return _read(first, text)
+    record = record_of(text)
+    return None if record is None else read_record(made, record)
 
 
 def read_record(made: Mapped, record: Mapping[str, Any]) -> Read | None:
     """What a mapping makes of a JSON object, or of a row of a table."""
-    return next(_readings_of_record(made, record), None)
+    first = next(record_readings(made.records, record), None)
+    return None if first is None else _read(first)
 
 
 def failed_samples(made: Mapped) -> list[UsageError]:
     """What is wrong with the samples, in their order."""
     found: list[UsageError] = []
-    for sample in made.declared.samples:
+    for number in range(len(made.declared.sample)):
         try:
-            check_sample(made, sample)
+            _check_sample(made, number)
         except UsageError as error:
             found.append(error)
     return found
 
 
-def check_sample(made: Mapped, sample: DeclaredSample) -> None:
+def _check_sample(made: Mapped, number: int) -> None:
     """Raises SampleFailed where a sample is not read as it says, and UsageError for a rule that an earlier one
     shadows."""
+    sample, place = made.declared.sample[number], made.place.of("sample", number, "line")
     read = read_line(made, sample.line)
-    wanted = sample.gives.get("event", "ignore" if not sample.gives else None)
     if read is None:
-        raise sample.place.error("sample failed: no rule reads this line", SampleFailed)
-    rules = made.declared.rules
+        raise place.error("sample failed: no rule reads this line", SampleFailed)
     if read.refused:
-        raise sample.place.error(f"sample failed: {read.refused}", SampleFailed)
-    if read.said is None:
-        if wanted not in (None, "ignore"):
-            _check_shadow(made, sample, read)
-            raise sample.place.error(
-                f"sample failed: the rule in line {rules[read.rule].place.line} ignores it", SampleFailed
-            )
+        raise place.error(f"sample failed: {read.refused}", SampleFailed)
+    gives = sample.gives.values
+    values = {"event": What.IGNORE} if read.said is None else shown(read.said, read.stamp)
+    wrong = next((key for key, value in gives.items() if not _same(values.get(key), value)), None)
+    if wrong is None or (read.said is None and "event" not in gives):
         return
-    values = shown(read.said, read.stamp)
-    for key, value in sample.gives.items():
-        if not _same(values[key], value):
-            _check_shadow(made, sample, read)
-            here = f"the rule in line {rules[read.rule].place.line} gives"
-            raise sample.place.error(
-                f"sample failed: `{key}` is {_as_written(value)} in `gives`, and {here} {_as_written(values[key])}",
-                SampleFailed,
-            )
+    _check_shadow(made, sample, read)
+    rule = f"the rule in line {made.place_of(read.rule).line}"
+    if read.said is None:
+        raise place.error(f"sample failed: {rule} ignores it", SampleFailed)
+    told, found = _as_written(gives[wrong]), _as_written(values[wrong])
+    raise place.error(f"sample failed: `{wrong}` is {told} in `gives`, and {rule} gives {found}", SampleFailed)
 
 
 def check_shadows(made: Mapped) -> None:
-    """Raises UsageError for a rule of lines whose every line an earlier one reads."""
-    rules = [rule for rule in made.declared.rules if not rule.of_records]
-    for at, (rule, declared) in enumerate(zip(made.lines, rules, strict=True)):
-        lines = examples_of(declared.line) if declared.line else []
-        for earlier, before in zip(made.lines[:at], rules[:at], strict=True):
+    """Raises UsageError for a rule whose every line or record an earlier one reads."""
+    declared = made.declared.rule
+    for at, rule in enumerate(made.lines):
+        template = declared[rule.number].line
+        lines = examples_of(template) if template else []
+        for earlier in made.lines[:at]:
             same = earlier.name == rule.name
             if not earlier.also and (same or (lines and all(earlier.pattern.search(line) for line in lines))):
-                raise shadowed(declared, before)
-    of_records = [rule for rule in made.declared.rules if rule.of_records]
-    for at, declared in enumerate(of_records):
-        for before in of_records[:at]:
-            if not before.also and _takes_all(before, declared):
-                raise shadowed(declared, before)
+                raise _shadowed(made, rule.number, earlier.number)
+    for at, later in enumerate(made.records):
+        for before in made.records[:at]:
+            if not before.also and _takes_all(before.declared, later.declared):
+                raise _shadowed(made, later.number, before.number)
 
 
-def shadowed(rule: DeclaredRule, earlier: DeclaredRule) -> UsageError:
+def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
     """That a rule is never asked."""
-    return rule.place.error(
-        f"this rule is never asked: the rule in line {earlier.place.line} reads its lines before; put this one above "
-        "it, or say `also = true` there"
+    return made.place_of(rule).error(
+        f"this rule is never asked: the rule in line {made.place_of(earlier).line} reads its lines before; put this "
+        "one above it, or say `also = true` there"
     )
 
 
@@ -141,62 +142,44 @@ def record_of(line: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _readings(made: Mapped, line: str, overwritten: bool = False) -> Iterator[Read]:
-    """What each rule of a mapping would make of a line, in order, up to the one behind which no more are asked."""
-    text = bare(line).text
-    numbers = [at for at, rule in enumerate(made.declared.rules) if not rule.of_records]
-    for number, rule in zip(numbers, made.lines, strict=True):
-        found = rule.pattern.search(text) if rule.anchor in text and (rule.split or not overwritten) else None
-        if found is None:
-            continue
-        try:
-            said = rule.read(found)
-            yield Read(number, said, None if said is None else said.at or stamp_of(text))
-        except (BadValueError, StampError) as error:
-            yield _refused(number, error)
-    record = record_of(text)
-    if record is not None:
-        yield from _readings_of_record(made, record)
-
-
-def _readings_of_record(made: Mapped, record: Mapping[str, Any]) -> Iterator[Read]:
-    numbers = [at for at, rule in enumerate(made.declared.rules) if rule.of_records]
-    for number, rule in zip(numbers, made.records, strict=True):
-        if rule.recognises(record):
-            try:
-                yield Read(number, *rule.read(record))
-            except (BadValueError, StampError) as error:
-                yield _refused(number, error)
-
-
-def _refused(rule: int, error: ValueError) -> Read:
-    return Read(rule, None, None, str(error), error.field if isinstance(error, BadFieldError) else "")
+def _read(reading: Reading[LineRule] | Reading[RecordRule], text: str = "") -> Read:
+    """A reading, with the time that the line says in other ways than the rule's."""
+    said, error = reading.said, reading.refused
+    try:
+        if error is None:
+            stamp = None if said is None else said.at or (stamp_of(text) if text else None)
+            return Read(reading.rule.number, said, stamp)
+    except StampError as no_time:
+        error = no_time
+    return Read(reading.rule.number, None, None, str(error), error.field if isinstance(error, BadFieldError) else "")
 
 
 def _check_shadow(made: Mapped, sample: DeclaredSample, read: Read) -> None:
     """Raises UsageError if a later rule reads a sample as it says, and is not asked because of an earlier one."""
-    rules = made.declared.rules
-    if rules[read.rule].also:
+    if made.declared.rule[read.rule].also:
         return
-    for later in _readings(made, sample.line):
-        if later.rule > read.rule and later.said is not None:
+    for number in range(read.rule + 1, len(made.declared.rule)):
+        later = read_line(_only(made, number), sample.line)
+        if later is not None and later.said is not None:
             values = shown(later.said, later.stamp)
-            if all(_same(values[key], value) for key, value in sample.gives.items()):
-                raise shadowed(rules[later.rule], rules[read.rule])
+            if all(_same(values[key], value) for key, value in sample.gives.values.items()):
+                raise _shadowed(made, number, read.rule)
+
+
+def _only(made: Mapped, number: int) -> Mapped:
+    """A mapping of one of its rules."""
+    lines = tuple(rule for rule in made.lines if rule.number == number)
+    return replace(made, lines=lines, records=tuple(rule for rule in made.records if rule.number == number))
 
 
 def _takes_all(earlier: DeclaredRule, later: DeclaredRule) -> bool:
     """Whether the earlier of two rules of records reads all that the later would."""
-    if (earlier.line, earlier.regex) != (later.line, later.regex) and (earlier.line or earlier.regex):
+    if earlier.text not in ("", later.text):
         return False
-    if not earlier.where.items() <= _hashable(later.where, earlier.where):
+    if any(key not in later.where or later.where[key] != value for key, value in earlier.where.items()):
         return False
-    needed = [name for name in earlier.keys if name in ("step", "time", "text") or len(earlier.keys) == 1]
-    return all(name in later.keys and set(later.keys[name]) <= set(earlier.keys[name]) for name in needed)
-
-
-def _hashable(where: Mapping[str, Any], like: Mapping[str, Any]) -> Any:
-    return {key: like[key] for key, value in where.items() if key in like and like[key] == value}.items()
+    fields = needed_fields(earlier)
+    return all(name in later.keys and set(later.paths[name]) <= set(earlier.paths[name]) for name in fields)
 
 
 def _same(given: Any, wanted: Any) -> bool:

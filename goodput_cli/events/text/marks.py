@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
 
@@ -163,6 +163,58 @@ class Rule:
     """Whether further rules may read the same line."""
     split: bool = True
     """Whether it reads what a carriage return overwrote too."""
+
+
+class AnyRule(Protocol):
+    """A rule for lines, or for records."""
+
+    @property
+    def also(self) -> bool:
+        """Whether further rules may read the same."""
+
+    @property
+    def read(self) -> Callable[[Any], Said | None]:
+        """What is said by what the rule found; None: nothing, though it is known. Raises BadValueError, StampError."""
+
+
+OneRule = TypeVar("OneRule", bound=AnyRule)
+LineRule = TypeVar("LineRule", bound=Rule)
+
+
+class Reading(NamedTuple, Generic[OneRule]):
+    """What a rule made of a line or record that it knows."""
+
+    rule: OneRule
+    said: Said | None = None
+    """None: nothing, or its values are wrong."""
+    refused: ValueError | None = None
+    """Why its values are wrong."""
+
+
+def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[Reading[OneRule]]:
+    """What rules say of a line or record, in the order in which they are tried: the first that knows it is the last
+    that is asked, unless it lets others read the same (`also`); so is one that refuses it. found: the rules that know
+    it, each with what it found there, looked for only when it is the rule's turn."""
+    for rule, match in found:
+        try:
+            yield Reading(rule, rule.read(match))
+        except (BadValueError, StampError) as error:
+            yield Reading(rule, None, error)
+            return
+        if not rule.also:
+            return
+
+
+def asked_of(rules: Iterable[LineRule], text: str, overwritten: bool = False) -> Iterator[LineRule]:
+    """The rules that may know a line: their anchor stands in it. overwritten: whether a carriage return let something
+    else stand in its place."""
+    return (rule for rule in rules if rule.anchor in text and (rule.split or not overwritten))
+
+
+def line_readings(rules: Iterable[LineRule], text: str, overwritten: bool = False) -> Iterator[Reading[LineRule]]:
+    """What rules say of a line."""
+    matches = ((rule, rule.pattern.search(text)) for rule in asked_of(rules, text, overwritten))
+    return readings((rule, match) for rule, match in matches if match is not None)
 
 
 def whole(text: str) -> int:

@@ -21,7 +21,7 @@ import numpy as np
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, linear, timed
+from goodput_cli.events.text.marks import Mark, Rule, Said, line_readings, linear, timed
 from goodput_cli.events.text.observer import is_kernel_log
 from goodput_cli.events.text.observing import DocumentObserver, may_say
 from goodput_cli.events.text.parts import TextPart
@@ -181,21 +181,12 @@ class Ruleset:
         carriage return let something else stand in its place."""
         said: list[Said] = []
         known = False
-        for rule in self.rules:
-            if rule.anchor not in text or (overwritten and not rule.split):
-                continue
-            found = rule.pattern.search(text)
-            if found is None:
-                continue
+        for reading in line_readings(self.rules, text, overwritten):
             known = True
-            try:
-                one = rule.read(found)
-            except (BadValueError, StampError) as error:
-                return [], True, str(error)
-            if one is not None:
-                said.append(one)
-            if not rule.also:
-                break
+            if reading.refused is not None:
+                return [], True, str(reading.refused)
+            if reading.said is not None:
+                said.append(reading.said)
         return said, known, ""
 
 

@@ -86,7 +86,7 @@ def _misread(draft: Draft, name: str, rules: Sequence[Rule], texts: Sequence[str
 
 def _step_in(made: Mapped, line: str, rule: int) -> int | None:
     """The number of a step that a rule reads in a line; None if it does not read it."""
-    read = read_line(made, line, overwritten=made.declared.split)
+    read = read_line(made, line, overwritten=made.declared.split is not None)
     if read is None or read.rule != rule or read.said is None:
         return None
     return 0 if read.said.what is What.START else read.said.step
@@ -226,8 +226,8 @@ def _made(draft: Draft, name: str, rules: Sequence[Rule]) -> Mapped:
     accounted = any(rule.active and rule.event in ("step", "start") for rule in rules)
     if not accounted:  # a rule that is never asked
         text += "\n[[rule]]\nevent = 'start'\nline = 'a rule of goodput that no line is of'\n"
-    (declared,) = mappings_in("draft.toml", text)
-    return load_mapping(declared)
+    (mapping,) = mappings_in("draft.toml", text)
+    return load_mapping(mapping)
 
 
 def _written(rule: Rule) -> list[str]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goodput_cli.events.mappings.fields import find_time, pattern_of, read_time
+from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
 from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import DATED, HEAD, Stamp, StampError, bare, stamp_of
 

@@ -28,7 +28,7 @@ from goodput_cli.events.mappings.draft.text import (
     step_of,
     text_draft,
 )
-from goodput_cli.events.mappings.fields import read_time
+from goodput_cli.events.mappings.times import read_time
 from goodput_cli.events.text.marks import BadValueError
 from goodput_cli.events.text.stamps import StampError
 from goodput_cli.events.values import number

@@ -15,7 +15,7 @@ from itertools import pairwise
 from goodput_cli.events.mappings.draft import steps as words
 from goodput_cli.events.mappings.draft.lines import AMERICAN, Clock, Entry, Shape, shapes_of, template
 from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps, usual_step
-from goodput_cli.events.mappings.fields import pattern_of
+from goodput_cli.events.mappings.times import pattern_of
 
 _MOSTLY = 0.8
 
