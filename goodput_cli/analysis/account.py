@@ -1,19 +1,30 @@
-"""From a question and the events of a job to its timeline, and to the analysis of a window of it."""
+"""From a question and the events of a job to its timeline, and to the analysis of a window of it.
+
+Which events the question is about: one job of the log, and one run of it.
+
+A log of many jobs as one log a job, for one sort of the whole table: thousands of jobs must not cost thousands of
+passes over it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
+from goodput_cli.accounting.attempts.endings import find_runs
 from goodput_cli.accounting.build import Timeline, build_timeline, is_step_log, job_start
-from goodput_cli.accounting.order import Ordered
+from goodput_cli.accounting.columns import codes_in, distinct
+from goodput_cli.accounting.order import Ordered, in_order
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.goodput.thresholds import evaluate
-from goodput_cli.analysis.pick import pick_ordered, pick_run
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.results import Analysis
@@ -21,10 +32,144 @@ from goodput_cli.analysis.rolling import Rolling, as_known_at, default_window, r
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.schema import EventLog
-from goodput_cli.vocabulary.text import duration
+from goodput_cli.events.growing import is_constant
+from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
+from goodput_cli.vocabulary.text import did_you_mean, duration, plural
 from goodput_cli.vocabulary.units import NS_PER_DAY
 from goodput_cli.vocabulary.when import Anchors, load_zone
+
+if TYPE_CHECKING:
+    from goodput_cli.analysis.check.check import Finding
+    from goodput_cli.events.observations import Observation
+
+
+_LISTED = 10
+
+
+def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[LogFormat, ...]]:
+    """The events of one job, its name, and the formats they came in.
+
+    `NotEnoughData`: no events at all, or none of that job. `UsageError`: no name given, and several jobs.
+    """
+    jobs = log.table.jobs
+    if len(log.table) == 0:
+        raise no_events(log.diagnostics, log.table.observed.listed)
+    if name is None:
+        present = [jobs[code] for code in codes_in(log.table.job)]
+        if len(present) > 1:
+            raise UsageError(
+                f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)} "
+                "(`goodput jobs` shows them all with their times and goodput)"
+            )
+        name = present[0]
+    if name not in jobs:
+        raise no_such_job(name, jobs)
+    code = jobs.index(name)
+    formats = log.formats[code] if code < len(log.formats) else ()
+    table = log.table if len(jobs) == 1 else log.table.take(log.table.job == code)
+    return table.compacted(), name, formats
+
+
+def pick_ordered(log: EventLog, name: str | None) -> tuple[Ordered, str, tuple[LogFormat, ...]]:
+    """The same, with the events in the order of the accounting."""
+    events, name, formats = pick_job(log, name)
+    return in_order(events), name, formats
+
+
+def pick_run(whole: Ordered, run: str) -> Ordered:
+    """The events of one run of a job (accounting §10): a number from 1, or "last"."""
+    table = whole.table
+    attempts = find_attempts(table, is_step_log(table))
+    starts = find_runs(table, attempts)
+    number = len(starts) if run == "last" else int(run)
+    if not 1 <= number <= len(starts):
+        raise UsageError(f"there is no run {number}; the job has {len(starts)} (--run 1..{len(starts)} or last)")
+    first = starts[number - 1] if number > 1 else 0
+    stop = starts[number] if number < len(starts) else len(table)
+    chosen = table.take(np.arange(first, stop))
+    return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp))
+
+
+def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
+    """What to say where the log holds other jobs than the one that was named."""
+    known = sorted(jobs)
+    meant = did_you_mean(name, known)
+    return NotEnoughData(f"no events of job {name!r}; {meant and f'{meant} '}the log holds {_listed(known)}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name if len(name) <= 80 else name[:79] + "…") for name in names[:_LISTED])
+    return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: Sequence[Observation] = ()) -> NotEnoughData:
+    """What to say of a log without any event: what its sources hold instead. observed: what lines say of deaths."""
+    if observed:
+        one = min(observed, key=lambda one: (one.source, one.line))
+        what = "a host" if all(other.speaker in ("kernel", "pod") for other in observed) else "a process that died"
+        return NotEnoughData(
+            f"no events of a job found: it is the log of {what}, with {plural(len(observed), 'line')} that may say why "
+            f"a job died ({one.where}: {one.code}); name the log of the job beside it. `goodput check` lists them"
+        )
+    if not diagnostics:
+        return NotEnoughData("no events found: the sources are empty; has the job written anything yet?")
+    counts: dict[str, int] = {}
+    for diagnostic in diagnostics:
+        counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
+    seen = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
+    most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
+    return NotEnoughData(
+        f"no events found ({seen}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
+        f"`goodput help {most.code}` says what to do; `goodput check` with the same log shows all that was found"
+    )
+
+
+def by_job(log: EventLog) -> Iterator[EventLog]:
+    """The log of each job that has events, in order of their first event; rows in order of arrival.
+
+    The diagnostics of reading are of the whole log and stay out.
+    """
+    table = log.table
+    if len(table) == 0:
+        return
+    if len(table.jobs) == 1:
+        yield EventLog(table, log.formats[:1] or ((),))
+        return
+    sorted_ = table if is_constant(table.job) else table.take(np.argsort(table.job, kind="stable"))
+    bounds = np.searchsorted(sorted_.job, np.arange(len(table.jobs) + 1))
+    present = np.flatnonzero(bounds[1:] > bounds[:-1])
+    first = np.minimum.reduceat(sorted_.time, bounds[present])
+    for code in present[np.argsort(first, kind="stable")].tolist():
+        formats = log.formats[code] if code < len(log.formats) else ()
+        yield EventLog(_slice(sorted_, code, int(bounds[code]), int(bounds[code + 1])), (formats,))
+
+
+def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
+    """The rows of one job, sorted by job before, with only those labels, details, entries and writers that they use."""
+    columns = {name: getattr(table, name)[start:stop] for name in COLUMNS}
+    columns["job"] = np.zeros(stop - start, dtype=np.int32)
+    columns["label"], labels = _used(columns["label"])
+    columns["detail"], details = _used(columns["detail"])
+    columns["entry"], entries = _used(columns["entry"])
+    columns["writer"], writers = _used(columns["writer"])
+    return replace(
+        table,
+        **columns,
+        jobs=(table.jobs[job],),
+        labels=tuple(table.labels[code] for code in labels),
+        details=tuple(table.details[code] for code in details),
+        entries=tuple(table.entries[code] for code in entries),
+        writers=tuple(table.writers[code] for code in writers),
+    )
+
+
+def _used(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], list[int]]:
+    """The codes numbered anew without holes (NONE stays), and the old codes in the order of the new ones."""
+    used = distinct(codes[codes >= 0])
+    if len(used) == 0:
+        return codes, []
+    return np.where(codes >= 0, np.searchsorted(used, codes), codes).astype(np.int32), used.tolist()
+
 
 _LONG_SILENCE_NS = NS_PER_DAY
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from goodput_cli.accounting.build import Timeline
-    from goodput_cli.analysis.disruptions.reliability import Reliability
+    from goodput_cli.analysis.disruptions.find import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.analysis.insights.insight import Insight
     from goodput_cli.analysis.price import Price

@@ -35,7 +35,7 @@ def check(
     always checked whole. Errors as there.
     """
     reading, question = split(options)
-    from goodput_cli.analysis.each_job import check_log
+    from goodput_cli.analysis.jobs import check_log
 
     return check_log(reading.read(sources, question.timezone), question, job_name=reading.job_name, jobs_done=jobs_done)
 
@@ -109,7 +109,7 @@ def mapping_report(
     """What each rule of each mapping reads of the sources: of the mappings that were typed, and of the others
     (`mapping` has all) if they read anything. stdin: what stands behind `-`, which is read to its end. Failing samples
     are in the report. Raises UsageError."""
-    from goodput_cli.analysis.check.mapped import mapping_sheet, refused_notes, unread_sheet
+    from goodput_cli.analysis.check.check import mapping_sheet, refused_notes, unread_sheet
     from goodput_cli.events.documents import says_something
     from goodput_cli.events.hints import Hints
     from goodput_cli.events.mappings.explained import lines_of, matches

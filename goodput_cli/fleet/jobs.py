@@ -43,7 +43,7 @@ def jobs(
     the jobs.
     """
     reading, question = split(options)
-    from goodput_cli.analysis.each_job import job_list, list_jobs
+    from goodput_cli.analysis.jobs import job_list, list_jobs
 
     if not all(isinstance(one, str) for one in readable(sources)):  # events that a program has are there already
         log = reading.read(sources, question.timezone)
@@ -68,7 +68,7 @@ class _InALine:
     question: Question
 
     def account(self, job: EventLog, origin: Origin, /) -> Any:  # noqa: ARG002 - see `Work`
-        from goodput_cli.analysis.each_job import job_summary
+        from goodput_cli.analysis.jobs import job_summary
 
         return job_summary(job, self.question)
 
@@ -132,7 +132,7 @@ def _raise_first(problems: Iterable[str | None]) -> None:
 
 def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:
     """What to say where there is no job to list."""
-    from goodput_cli.analysis.pick import no_events, no_such_job
+    from goodput_cli.analysis.account import no_events, no_such_job
 
     others = sorted({name for row in outcome.rows for name in row.other_jobs})
     return no_such_job(job_name, others) if job_name is not None and others else no_events(diagnostics)

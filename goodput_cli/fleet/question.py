@@ -14,10 +14,10 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from goodput_cli.analysis.measures import ENDED
 from goodput_cli.analysis.question import Question
 from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
+from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length
 from goodput_cli.vocabulary.units import NS_PER_DAY
 from goodput_cli.vocabulary.when import Anchors, When, load_zone

@@ -207,7 +207,7 @@ class _Fleet:
 
     def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[bytes, Any]) -> GoodputError:
         """What to say where no job could be analysed."""
-        from goodput_cli.analysis.pick import no_events
+        from goodput_cli.analysis.account import no_events
         from goodput_cli.fleet.passes.plan import reading_diagnostics
 
         reasons = [f"{one.job}: {one.reason}" for _, one in store.results(keys)]

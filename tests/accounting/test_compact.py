@@ -31,8 +31,7 @@ from goodput_cli.accounting.ledger import Ledger
 from goodput_cli.accounting.order import in_order
 from goodput_cli.accounting.rules import Rules
 from goodput_cli.accounting.segments import partition
-from goodput_cli.analysis.account import analyze_log
-from goodput_cli.analysis.pick import pick_ordered
+from goodput_cli.analysis.account import analyze_log, pick_ordered
 from goodput_cli.analysis.question import make_question
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from goodput_cli import arrays
 from goodput_cli.accounting.build import build_timeline
 from goodput_cli.accounting.rules import Rules
-from goodput_cli.analysis.account import analyze_log
-from goodput_cli.analysis.pick import pick_ordered
+from goodput_cli.analysis.account import analyze_log, pick_ordered
 from goodput_cli.analysis.question import make_question
 from goodput_cli.arrays import Patched, patched
 from goodput_cli.events.read import read_events

@@ -16,8 +16,8 @@ from goodput_cli import analyze
 from goodput_cli.accounting.build import build_timeline
 from goodput_cli.accounting.order import in_order
 from goodput_cli.accounting.rules import Rules
+from goodput_cli.analysis.account import pick_job
 from goodput_cli.analysis.goodput.analyse import analyse_window
-from goodput_cli.analysis.pick import pick_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventTable, LogFormat

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from goodput_cli.analysis.each_job import check_log
+from goodput_cli.analysis.jobs import check_log
 from goodput_cli.analysis.question import make_question
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -14,9 +14,8 @@ import pytest
 import goodput_cli.events.read
 import goodput_cli.fleet.passes.read
 from goodput_cli import analyze
-from goodput_cli.analysis.each_job import list_jobs
-from goodput_cli.analysis.jobs import JobList
-from goodput_cli.analysis.pick import by_job
+from goodput_cli.analysis.account import by_job
+from goodput_cli.analysis.jobs import JobList, list_jobs
 from goodput_cli.analysis.question import make_question
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError

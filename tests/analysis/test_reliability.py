@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.analysis.disruptions.reliability import Reliability, poisson_interval
+from goodput_cli.analysis.disruptions.find import Reliability, poisson_interval
 from goodput_cli.analysis.goodput.thresholds import evaluate, parse_threshold
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.analysis.each_job import list_jobs
+from goodput_cli.analysis.jobs import list_jobs
 from goodput_cli.analysis.question import Question
 from goodput_cli.events.read import read_events
 from tests.support.fleets import HOUR, fleet, of_job, put, text_of, training

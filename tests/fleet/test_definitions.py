@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.analysis.disruptions.reliability import poisson_interval
+from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.cli.main import run
 from tests.support.fleets import HOUR, fleet, of_job, put, text_of, training
 from tests.support.story import end, save, start, steps, told

@@ -1,29 +1,88 @@
-"""A linter for event logs (`goodput check`): what is wrong, what that does to the numbers, and what to do."""
+"""A linter for event logs (`goodput check`): what is wrong, what that does to the numbers, and what to do.
+
+What was seen of deaths in a log, as `goodput check` lists it: every observation for programs, one row a kind for
+people.
+
+What the rules of a mapping read, as sheets below the findings of a check.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
-from goodput_cli.analysis.check.clocks import check_clocks, check_hosts, check_skew, far_times
-from goodput_cli.analysis.check.coverage import check_coverage
-from goodput_cli.analysis.check.observations import OBSERVATIONS, observations_sheet
+from goodput_cli.analysis.check.coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.analysis.shown import Answered
-from goodput_cli.analysis.table import Table, attribute, each
+from goodput_cli.analysis.table import Table, attribute, each, table_rows
 from goodput_cli.analysis.written import Count, written
 from goodput_cli.diagnostics.codes import SEVERITIES, Severity, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge, problems, worst_first
 from goodput_cli.events.observations import Observation
 from goodput_cli.events.schema import EventTable
+from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
 from goodput_cli.vocabulary.text import plural
+
+_NUMBERS = {"type": "array", "items": {"type": "integer"}}
+OBSERVATIONS = Table(
+    "observation",
+    "one recognised line or block about a death (docs/causes.md); it changes no number",
+    (
+        Column(
+            "code", "text", values=attribute("code"), words="a cause, or peer_lost: somebody else is gone",
+            json={"enum": [*CAUSES, PEER_LOST]},
+        ),
+        Column(
+            "role", "text", values=attribute("role"),
+            words="root: a mechanism; exit: how a process ended; echo: that others are gone; teardown: said while "
+            "being killed; context: ends nothing", json={"enum": list(ROLES)},
+        ),
+        Column("count", "count", values=attribute("count"), words="how many lines say the same", least=1),
+        Column("rank", "count", values=attribute("rank"), words="null: not said", nullable=True),
+        Column("local_rank", "count", Audience.JSON, attribute("local_rank"), "null: not said", nullable=True),
+        Column(
+            "ranks", "text", Audience.JSON, attribute("ranks"), "all ranks that say the same", json=_NUMBERS,
+            json_values=each(lambda one: sorted({rank for rank, _ in one.ranks})),
+        ),
+        Column("host", "text", Audience.PROGRAMS, each(lambda one: one.host or None), "null: not said", nullable=True),
+        Column(
+            "device", "text", Audience.PROGRAMS, each(lambda one: one.device or None), "null: not said", nullable=True
+        ),
+        Column("pid", "count", Audience.JSON, attribute("pid"), "null: not said", nullable=True),
+        Column("exit", "count", Audience.JSON, attribute("exit"), "exit code; below 0: a signal", nullable=True),
+        Column("peer", "text", Audience.JSON, each(lambda one: one.peer or None), "null: not said", nullable=True),
+        Column(
+            "suspects", "text", Audience.JSON, attribute("suspects"), "ranks that were waited for", json=_NUMBERS,
+            json_values=each(lambda one: list(one.suspects)),
+        ),
+        Column("row", "text", Audience.JSON, attribute("row"), "the row that read it"),
+        Column("where", "text", values=attribute("where"), words="file:line of the first"),
+        Column("text", "text", Audience.PROGRAMS, attribute("text"), words="the line, without prefix and secrets"),
+    ),
+)  # fmt: skip
+_MOST, _QUOTED = 40, 5
+
+
+def observations_sheet(observations: Sequence[Observation]) -> Sheet:
+    """The observations of a log as people see them: the first of many."""
+    columns = OBSERVATIONS.people_columns()
+    shown = observations[:_MOST]
+    more = len(observations) - len(shown)
+    rest = (f"{more} more are in the JSON",) if more else ()
+    return Sheet(
+        title=f"What lines say about deaths: {plural(len(observations), 'observation')}",
+        columns=columns,
+        rows=OBSERVATIONS.of_rows(shown).cells(columns),
+        notes=(*(f"{one.where}: `{one.text}`" for one in shown[:_QUOTED]), *rest),
+    )
+
 
 _SHOWN = 5
 _LONGEST = 60
@@ -249,3 +308,71 @@ def _notes(group: Sequence[Finding], several: bool, every_place: bool) -> Iterat
     yield f"  advice: {head.advice}"
     if every_place:
         yield from (f"  at: {first_of(one.where, len(one.where), one.count, ', ')}" for one in group if one.where)
+
+
+_MOST_EXAMPLES = 10
+
+
+class Line(Protocol):
+    """A line of a log."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def number(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+class Matches(Protocol):
+    """What one rule read."""
+
+    at: int
+    event: str
+    lines: int
+    first: str | None
+    last: str | None
+    results: list[str]
+    refused: int
+
+
+class Refused(Protocol):
+    """A line that a rule knows and whose values are wrong."""
+
+    @property
+    def line(self) -> Line: ...
+    @property
+    def reason(self) -> str: ...
+
+
+def mapping_sheet(name: str, rows: Sequence[Matches], refused: Sequence[str]) -> Sheet:
+    """A row a rule, called by its line in the mapping; what the first lines that it read give stands below."""
+    columns = (
+        Column("rule", "text", values=each(lambda row: f"line {row.at}")),
+        Column("event", "text", values=attribute("event")),
+        Column("lines", "count", values=attribute("lines")),
+        Column("refused", "count", values=attribute("refused")),
+        Column("first at", "text", values=attribute("first")),
+        Column("last at", "text", values=attribute("last")),
+    )
+    notes = [f"line {row.at}, {row.event}: {'; '.join(row.results)}" for row in rows if row.results]
+    rows_of = table_rows(columns, len(rows), lambda: [rows])
+    return Sheet(title=f"Mapping {name}", columns=columns, rows=rows_of, notes=(*notes, *refused))
+
+
+def refused_notes(refused: Sequence[Refused]) -> list[str]:
+    """The first refused lines, a sentence each."""
+    notes = [f"{one.line.source}:{one.line.number} refused: {one.reason}" for one in refused[:_MOST_EXAMPLES]]
+    more = len(refused) - len(notes)
+    return [*notes, f"and {more} more lines; --rejects FILE writes them all"] if more > 0 else notes
+
+
+def unread_sheet(shapes: Counter[str], examples: Mapping[str, Line]) -> Sheet:
+    """The most frequent lines that no rule reads: an example of each, and how many differ from it in digits only."""
+    rows = [(shape, count, examples[shape]) for shape, count in shapes.most_common(_MOST_EXAMPLES)]
+    columns = (
+        Column("lines that no rule reads", "text", values=each(lambda row: row[2].text.strip())),
+        Column("count", "count", values=each(lambda row: row[1])),
+        Column("first at", "text", values=each(lambda row: f"{row[2].source}:{row[2].number}")),
+    )
+    return Sheet(title="Other lines", columns=columns, rows=table_rows(columns, len(rows), lambda: [rows]))

@@ -1,22 +1,28 @@
-"""What a log does not tell: ends, checkpoints, steps, and long silence."""
+"""What a log does not tell: ends, checkpoints, steps, and long silence.
+
+Clocks and hosts of a log: times that cannot be, hosts whose clocks differ, ranks that are missing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import of_kind, rows_of
+from goodput_cli.accounting.columns import distinct, of_kind, rows_of, run_heads
+from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
 from goodput_cli.analysis.goodput.findings import diagnostic_at, not_recorded
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.events.schema import Kind
+from goodput_cli.events.schema import NO_STEP, NONE, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category, in_group
-from goodput_cli.vocabulary.text import duration
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.text import duration, rough_duration
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
 _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
 _MUCH_UNEXPLAINED = 0.1
@@ -125,3 +131,241 @@ def _rows_before(timeline: Timeline, time: I64) -> Rows:
     """The last row at or before each instant."""
     place = np.searchsorted(timeline.table.time, time, side="right") - 1
     return np.maximum(place, 0)
+
+
+TOLERANCE_NS = NS_PER_SECOND
+"""How much earlier than the line before it a line may be: threads and ranks race for a log."""
+_LONELY_NS = 30 * NS_PER_DAY
+_COARSE_BELOW_NS = 10 * NS_PER_SECOND
+_COARSE_FROM_EVENTS = 10
+_FAR = 10
+"""Lonely events lie further away than this many times the span of all the others."""
+_MOST_LONELY = 0.02
+"""And are fewer than this share of them (three at the least)."""
+
+
+def check_clocks(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
+    """Findings about the times of one job. now_ns: the present, ns since 1970 UTC."""
+    yield from _order_of_lines(timeline.ordered.original)
+    yield from _coarse(timeline)
+    yield from far_times(timeline.ordered.original, now_ns)
+
+
+def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
+    """`out_of_order` and `clock_set_back`. A line of an interval is written at its end."""
+    rows = np.flatnonzero(table.line > 0)
+    rows = rows[np.lexsort((table.end[rows], table.line[rows], table.source[rows]))]
+    if len(rows) < 2:
+        return
+    heads = np.flatnonzero(run_heads(table.source[rows]))
+    time = table.end[rows]
+    highest = np.concatenate([np.maximum.accumulate(part) for part in np.split(time, heads[1:])])
+    late = rows[time < highest - TOLERANCE_NS]
+    back = _set_back(table, rows)
+    if len(back):
+        worst = rough_duration(int((table.time[back[:, 0]] - table.time[back[:, 1]]).max()))
+        yield diagnostic_at(
+            "clock_set_back", table, back[:, 1], f"steps that are earlier than the step before them, by up to {worst}"
+        )
+    if len(late):
+        share = 100 * len(late) / len(rows)
+        yield diagnostic_at(
+            "out_of_order",
+            table,
+            late,
+            f"{len(late)} of {len(rows)} lines ({share:.3g} %) stand behind later lines of the same source",
+        )
+
+
+def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
+    """Pairs of step lines, (n, n + 1) in the order of the file, whose times go back. In a shuffled file such pairs
+    happen by chance: they count only where most of the steps follow each other."""
+    steps = rows[table.kind[rows] == Kind.STEP]
+    step, next_ = steps[:-1], steps[1:]
+    follows = (table.step[next_] == table.step[step] + 1) & (table.source[next_] == table.source[step])
+    if 2 * np.count_nonzero(follows) <= len(step):
+        return np.zeros((0, 2), dtype=np.intp)
+    back = follows & (table.time[next_] < table.time[step] - TOLERANCE_NS)
+    return np.column_stack((step[back], next_[back]))
+
+
+def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:
+    table, spans = timeline.table, timeline.training.spans
+    if len(table) < _COARSE_FROM_EVENTS or len(spans) == 0:
+        return
+    if np.any(table.time % NS_PER_SECOND) or np.any(table.end % NS_PER_SECOND):
+        return
+    usual = float(np.median(spans.end - spans.start))
+    if usual < _COARSE_BELOW_NS:
+        what = "steps" if timeline.records is not None else "stretches between checkpoints"
+        yield diagnostic_at(
+            "coarse_clock",
+            table,
+            spans.row[:1],
+            f"all {len(table)} times are whole seconds, and {what} take {rough_duration(usual)} (median)",
+            len(table),
+        )
+
+
+def far_times(table: EventTable, now_ns: int) -> Iterator[Diagnostic]:
+    """`lonely_time` and `future_times` of the events of one job, in time order."""
+    early, late = _lonely(np.sort(table.end, kind="stable"))
+    rows = np.flatnonzero((table.end < early) | (table.end > late))
+    if len(rows):
+        away = max(int(early - table.end[rows].min()), int(table.end[rows].max() - late))
+        message = f"up to {rough_duration(away)} away from the other {len(table) - len(rows)} events of the job"
+        yield diagnostic_at("lonely_time", table, rows, message)
+    future = np.flatnonzero(table.end > now_ns + NS_PER_DAY)
+    if len(future):
+        message = f"events up to {rough_duration(int(table.end.max()) - now_ns)} in the future"
+        yield diagnostic_at("future_times", table, future, message)
+
+
+def _lonely(time: I64) -> tuple[int, int]:
+    """First and last instant (ns) of the events that belong together; `time` is sorted.
+
+    From the middle outwards: behind a gap of more than 30 days, and of `_FAR` times what lies on this side of it, come
+    events that do not belong, if they are few.
+    """
+    size = len(time)
+    few = max(3, int(size * _MOST_LONELY))
+    if size < 2 * few + 2:
+        return int(time[0]), int(time[-1])
+    first, last = 0, size - 1
+    gaps = np.flatnonzero(np.diff(time) > _LONELY_NS)
+    for gap in gaps[gaps < few].tolist()[::-1]:
+        rest = int(time[size - 1 - min(few, size - gap - 2)] - time[gap + 1])
+        if gap + 1 < size - few and time[gap + 1] - time[gap] > _FAR * rest:
+            first = max(first, gap + 1)
+    for gap in gaps[gaps >= size - 1 - few].tolist():
+        if gap > first and time[gap + 1] - time[gap] > _FAR * (time[gap] - time[first]):
+            last = min(last, gap)
+    return int(time[first]), int(time[last])
+
+
+LEAST_NS = 2 * NS_PER_SECOND
+"""Skews below this are noise."""
+LEAST_REPORTS = 3
+_STEADY = 0.25
+"""The skew's median deviation is at most this share of it."""
+_STARTS, _ENDS, _PROGRESS = 0, 1, 2
+_SOURCES = 1 << 40
+_PROGRESS_KINDS = (Kind.STEP, Kind.LOAD, Kind.FINISHED, Kind.SAVED)
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Reports that several writers made of one thing, one each. Columns of one length."""
+
+    row: Rows
+    """Of the table."""
+    writer: I64
+    """The rank, or of lines without a rank, `_SOURCES` + source."""
+    family: NDArray[np.int8]
+    """Start, end or progress."""
+    offset: I64
+    """ns after what the others said of it."""
+
+
+def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
+    """`clock_skew`, a finding for each rank or source."""
+    reports = shared_reports(timeline)
+    order = np.argsort(reports.writer, kind="stable")
+    heads = np.flatnonzero(run_heads(reports.writer[order])) if len(order) else order
+    for chosen in np.split(order, heads[1:]):
+        skew = _skew(reports, chosen)
+        if skew is None:
+            continue
+        table, first = timeline.table, reports.row[chosen[0]]
+        rank = int(table.rank[first])
+        who = f"rank {rank}" if rank != NONE else f"the source {table.sources[table.source[first]]}"
+        side = "behind" if skew > 0 else "ahead of"
+        message = f"{who} reports {rough_duration(skew)} {side} the others ({len(chosen)} reports compared)"
+        yield diagnostic_at("clock_skew", table, reports.row[chosen], message)
+
+
+def shared_reports(timeline: Timeline) -> Reports:
+    """All reports that at least two writers made of one thing."""
+    table = timeline.table
+    rows, family, thing = _things(timeline)
+    writer = np.where(
+        table.rank[rows] != NONE, table.rank[rows].astype(np.int64), _SOURCES + table.source[rows].astype(np.int64)
+    )
+    order = np.lexsort((table.time[rows], writer, thing))  # of one writer's reports of a thing the earliest counts
+    rows, family, thing, writer = rows[order], family[order], thing[order], writer[order]
+    first = run_heads(thing) | run_heads(writer)
+    rows, family, thing, writer = rows[first], family[first], thing[first], writer[first]
+    heads = np.flatnonzero(run_heads(thing)) if len(thing) else np.zeros(0, dtype=np.intp)
+    size = np.diff(np.append(heads, len(thing)))
+    offset = table.time[rows] - np.repeat(_agreed(table.time[rows], thing, heads, size), size)
+    shared = np.repeat(size, size) > 1
+    return Reports(rows[shared], writer[shared], family[shared], offset[shared])
+
+
+def _things(timeline: Timeline) -> tuple[Rows, NDArray[np.int8], I64]:
+    """Rows that report something others may report as well, which family that is of, and the number of the thing."""
+    table, attempts = timeline.table, timeline.attempts
+    starts, ends = table.kind == Kind.START, of_kind(table.kind, ENDINGS)
+    progress = of_kind(table.kind, _PROGRESS_KINDS) & (table.step != NO_STEP)
+    told_apart = table.rank != NONE
+    told_apart |= (table.kind == Kind.STEP) & (len(table.sources) > 1)
+    rows = np.flatnonzero((starts | ends | progress) & told_apart)
+    family = np.select([starts[rows], ends[rows]], [_STARTS, _ENDS], _PROGRESS).astype(np.int8)
+    attempt = np.searchsorted(attempts.begin_row, rows, side="right") - 1
+    owner = np.where(attempts.of_row[rows] >= 0, attempts.of_row[rows], attempt)
+    kind = np.where(family == _ENDS, -1, table.kind[rows])
+    step = np.where(family == _PROGRESS, table.step[rows], 0)
+    return rows, family, _numbered(owner.astype(np.int64), kind.astype(np.int64), step)
+
+
+def _numbered(*columns: I64) -> I64:
+    """A number for each distinct row of the columns."""
+    order = np.lexsort(columns)
+    new = np.zeros(len(order), dtype=np.int64)
+    for column in columns:
+        new |= run_heads(column[order])
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(new)
+    return number
+
+
+def _agreed(time: I64, thing: I64, heads: Rows, size: NDArray[np.intp]) -> I64:
+    """When each thing happened (ns): the lower median of three and more reports; of two, the first writer's."""
+    by_time = time[np.lexsort((time, thing))]
+    return np.where(size > 2, by_time[heads + (size - 1) // 2], time[heads]) if len(heads) else heads
+
+
+def _skew(reports: Reports, chosen: Rows) -> float | None:
+    """How much later than the others a writer's clock runs (ns); None if it does not, or if that cannot be told."""
+    offset, family = reports.offset[chosen], reports.family[chosen]
+    if len(chosen) < LEAST_REPORTS:
+        return None
+    skew = float(np.median(offset))
+    if abs(skew) < LEAST_NS or np.median(np.abs(offset - skew)) > _STEADY * abs(skew):
+        return None
+    families = [np.median(offset[family == kind]) for kind in np.flatnonzero(np.bincount(family)).tolist()]
+    agree = all(abs(median - skew) <= abs(skew) / 2 for median in families)
+    return skew if agree and (len(families) > 1 or np.any(family == _PROGRESS)) else None
+
+
+def check_hosts(timeline: Timeline) -> Iterator[Diagnostic]:
+    """Findings about the hosts that write the log of one job."""
+    table = timeline.table
+    ranks = distinct(table.rank[table.rank != NONE])
+    if len(ranks) > 1:
+        message = f"{len(ranks)} ranks write, {ranks[0]} to {ranks[-1]}"
+        yield Diagnostic.of("several_hosts", message, len(ranks))
+    yield from _missing_ranks(timeline)
+
+
+def _missing_ranks(timeline: Timeline) -> Iterator[Diagnostic]:
+    table, attempts = timeline.table, timeline.attempts
+    starts = np.flatnonzero((table.kind == Kind.START) & (table.rank != NONE) & (attempts.of_row >= 0))
+    if len(starts) == 0:
+        return
+    seen = distinct((attempts.of_row[starts].astype(np.int64) << 32) | table.rank[starts])
+    up = np.bincount(seen >> 32, minlength=len(attempts))
+    fewer = np.flatnonzero((up > 0) & (up < up.max()))
+    if len(fewer):
+        message = f"attempts in which fewer than {up.max()} ranks started ({up[fewer].min()} at the least)"
+        yield diagnostic_at("rank_missing", table, attempts.begin_row[fewer], message)

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
-from goodput_cli.analysis.disruptions.reliability import Reliability
+from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.results import Analysis

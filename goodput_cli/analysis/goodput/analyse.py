@@ -24,8 +24,7 @@ from goodput_cli.accounting.columns import distinct, rows_of, run_heads
 from goodput_cli.accounting.ledger import Key
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions
-from goodput_cli.analysis.disruptions.reliability import reliability
+from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.findings import findings, not_recorded, union_length
 from goodput_cli.analysis.results import Analysis, AtRisk, CategoryTime, Elastic, Job, Reference, Saves, Window
 from goodput_cli.analysis.steps.statistics import step_statistics

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
-from goodput_cli.analysis.disruptions.reliability import Reliability
+from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.insights.answer import InsightPart, insight_part
 from goodput_cli.analysis.results import (

@@ -26,7 +26,7 @@ from uuid import uuid4
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.pick import by_job
+from goodput_cli.analysis.account import by_job
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.details import Interner

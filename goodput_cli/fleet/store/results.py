@@ -26,13 +26,11 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, End, find_runs
 from goodput_cli.accounting.build import Timeline, is_step_log
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.order import Ordered, in_order
-from goodput_cli.analysis.account import account_for
-from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, passage_amounts
+from goodput_cli.analysis.account import account_for, pick_run
+from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended, passage_amounts, up_times
 from goodput_cli.analysis.disruptions.losses import find_losses, signs_of_life
-from goodput_cli.analysis.disruptions.reliability import up_times
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
-from goodput_cli.analysis.pick import pick_run
 from goodput_cli.analysis.question import Question
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct, union
-from goodput_cli.analysis.disruptions.reliability import poisson_interval
+from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.store.results import Spans
 from goodput_cli.fleet.totals.ratios import ratio

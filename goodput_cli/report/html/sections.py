@@ -10,9 +10,8 @@ from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.picture.picture import tiled_windows
 from goodput_cli.analysis.results import Analysis, Method, Saves
 from goodput_cli.analysis.rolling import rolling_sheet
-from goodput_cli.analysis.steps.measured import falls_of_mfu, measured
 from goodput_cli.analysis.steps.sheet import REGIMES, metric_sheet, steps_sheet
-from goodput_cli.analysis.steps.statistics import StepReport, step_report
+from goodput_cli.analysis.steps.statistics import StepReport, falls_of_mfu, measured, step_report
 from goodput_cli.analysis.table import DEFINITIONS
 from goodput_cli.diagnostics.codes import code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -3,6 +3,12 @@
 What a measure is, and the amounts of time that measures are made of.
 
 How the values of measures are read from a summary: by the path of a field, or by what follows from several.
+
+Measures: every number of an analysis that can be asked for by name, declared once.
+
+Thresholds (`--fail-if`), comparisons and metrics (OpenMetrics) all take them from here, and so does whatever publishes
+an analysis. A new measure is a row in `rows`. Values are exact; None is "not recorded", or that there was nothing to
+average.
 """
 
 from __future__ import annotations
@@ -375,3 +381,24 @@ FACTS = (*_OF_JOB, *_OF_WORK, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
 """What a comparison shows beside the categories, in this order."""
 MEASURES: Mapping[str, Measure[Summary]] = {measure.name: measure for measure in (*_SHARES, *FACTS)}
 """Every measure by name."""
+
+
+def value_of(summary: Summary, name: str, label: str | None, unit: str) -> Fraction | None:
+    """A measure by name (label: of `custom_badput_events`) in the unit "%", "s" or ""; None where it is not recorded,
+    or where all of the window is excluded."""
+    counted = summary.window.counted_ns
+    if counted <= 0:
+        return None
+    measure = MEASURES[name]
+    value = measure.of(summary) if label is None else seconds_of(amount_ns(summary, name, label))
+    if value is None or measure.dimension != "share" or unit == "s":
+        return value
+    return 100 * value * 10**9 / counted
+
+
+def published_value(summary: Summary, measure: Measure[Summary]) -> Fraction | None:
+    """A measure as metrics hold it: shares and ratios from 0 to 1, times in seconds."""
+    if measure.dimension in ("share", "ratio"):
+        percent = value_of(summary, measure.name, None, "%")
+        return None if percent is None else percent / 100
+    return measure.of(summary)
