@@ -35,7 +35,7 @@ _LOST = re.compile(
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
     r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after|DEADLINE_EXCEEDED: Barrier"
-    r"|collective operation timeout"
+    r"|collective operation timeout|Application timeout caused pair closure"
 )
 _OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
 _SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
@@ -48,6 +48,7 @@ _ENVIRONMENT = re.compile(
 _MISSING_TYPES = ("ImportError", "ModuleNotFoundError", "FileNotFoundError")
 _READER_TYPES = ("KeyError", "EOFError", "UnpicklingError", "BadZipFile", "JSONDecodeError", "SafetensorError")
 _READER_FILE = re.compile(r"checkpoint|serialization\.py|safetensors")
+_OF_CHECKPOINT = re.compile(r"load_state_dict|(?:load|restore|read)_(?:checkpoint|ckpt)")
 _READER_FUNCTION = re.compile(r"load|restore|read|unpickl|deserialize")
 
 
@@ -174,7 +175,7 @@ def _lost(last: str, what: str) -> Raised | None:
 
 def _reads_checkpoint(frames: list[tuple[str, str]]) -> bool:
     return any(
-        "load_state_dict" in function or (_READER_FILE.search(file) and _READER_FUNCTION.search(function))
+        _OF_CHECKPOINT.search(function) or (_READER_FILE.search(file) and _READER_FUNCTION.search(function))
         for file, function in frames
     )
 
