@@ -44,7 +44,7 @@ class Page:
     depth: Depth = "standard"
     """How many colours there are, where there are any."""
     back: str = ""
-    """Of a page in a site: where the page is that led to it."""
+    """Of a page in a site: where the page is that led to it. Its charts are drawn by its script alone."""
 
 
 class Renderer(Protocol):

@@ -140,10 +140,11 @@ MOVING_COLUMNS = 1500
 
 @garbage_collection_paused()  # a page is hundreds of thousands of small objects, and none of them a cycle
 def render(analysis: Analysis, page: Page) -> str:
-    """The analysis as one HTML page."""
+    """The analysis as one HTML page. One of a site's many pages leaves its charts to its script: three quarters of its
+    processor time would be drawing, for a page that may never be opened."""
     share, amount = facts.headline(analysis)
-    pictures = pictures_of(analysis, STILL_COLUMNS, MOVING_COLUMNS)
-    coarse = chart_columns(next(pictures))
+    pictures = pictures_of(analysis, *([] if page.back else [STILL_COLUMNS]), MOVING_COLUMNS)
+    coarse = None if page.back else chart_columns(next(pictures))
     progress = progress_drawing(coarse)  # as soon as can be: another process draws it while this one goes on
     picture = next(pictures)
     fine, steps = chart_columns(picture), find_steps(analysis)

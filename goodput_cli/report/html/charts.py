@@ -28,6 +28,7 @@ from goodput_cli.report.html.drawing import (
     independent,
     layered,
     left_axis,
+    left_to_script,
     legend,
     marks,
     only,
@@ -281,9 +282,9 @@ class Figure:
     spec: Spec
 
 
-def progress_drawing(coarse: ChartColumns) -> Drawing:
-    """The first of the figures, which takes longer to draw than the others together."""
-    return drawing(main_chart(coarse), coarse, _PROGRESS)
+def progress_drawing(coarse: ChartColumns | None) -> Drawing:
+    """The first of the figures, which takes longer to draw than the others together. coarse: as for `figures`."""
+    return left_to_script(_PROGRESS) if coarse is None else drawing(main_chart(coarse), coarse, _PROGRESS)
 
 
 def figures(
@@ -291,11 +292,11 @@ def figures(
     picture: Picture,
     steps: StepReport | None,
     fine: ChartColumns,
-    coarse: ChartColumns,
+    coarse: ChartColumns | None,
     progress: Drawing,
 ) -> list[Figure]:
-    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn.
-    progress: `progress_drawing`."""
+    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn, None
+    where scripts draw alone. progress: `progress_drawing`."""
     made = []
     windows = [as_typed(shares.window_ns) for shares in picture.rolling]
     made.append(("goodput-over-time", _goodput_words(analysis, picture), goodput_chart(fine, windows)))
@@ -306,7 +307,10 @@ def figures(
     if picture.metrics:
         slow = [] if steps is None else [_slow(regime, picture) for regime in steps.regimes]
         made.append(("metrics", _metric_words(analysis), metric_chart(fine, slow)))
-    others = [Figure(name, drawing(spec, coarse, name), words, spec) for name, words, spec in made]
+    others = [
+        Figure(name, left_to_script(name) if coarse is None else drawing(spec, coarse, name), words, spec)
+        for name, words, spec in made
+    ]
     return [Figure(_PROGRESS, progress, _progress_words(analysis), main_chart(fine)), *others]
 
 

@@ -169,6 +169,15 @@ def drawing(spec: Spec, columns: ChartColumns | None, name: str, finish: Callabl
     return Drawing(begin_to_draw("svg", _filled(roomy, columns)), name, finish)
 
 
+def left_to_script(name: str) -> Drawing:
+    """A chart that the page's own script draws, and nobody before: drawing takes longer than all else of a page."""
+
+    def undrawn() -> bytes:
+        raise NoEngineError("This chart is drawn by the page's script, which does not run here.")
+
+    return Drawing(undrawn, name)
+
+
 def drawn(spec: Spec, columns: ChartColumns | None, background: str) -> str:
     """A chart that stands alone as SVG text. background: a colour."""
     return begin_to_draw("svg", _filled(spec, columns, background))().decode()

@@ -55,13 +55,13 @@ from goodput_cli.vocabulary.text import safe, shorten
 
 Drawings = tuple[Drawing, ...]
 _WIDTH = 820
-_MOST_GROUPS, _MOST_RUNS, _NAME = 20, 500, 32
+_MOST_GROUPS, _MOST_RUNS, _NAME = 20, 150, 32
 _GOOD = Category.PRODUCTIVE.look.colour
 _MISSING = "#8a8a8a"
 _LETTER = 7
 _SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? '~r' : '~s')"}
 """Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
-_LABELLED = re.compile(r'<path (aria-label="([^"]*)"[^>]*)/>')
+_LABELLED = re.compile(r'<path aria-label="([^"]*)" role="[^"]*" aria-roledescription="[^"]*"([^>]*)/>')
 """A mark with a label; what is in it is escaped, for an attribute and so for a text."""
 
 
@@ -209,7 +209,7 @@ def runs_chart(report: FleetReport) -> Drawings | None:
     y = field("goodput", scale={"domain": [0, 100]}, axis={"title": "goodput, %"})
     look = {"size": 36, "filled": True, "opacity": 0.6, "color": _GOOD}
     chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"))
-    return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")
+    return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # a point a run: once is enough for a page
 
 
 def _said(row: RunLine, amount: float) -> str:
@@ -250,7 +250,7 @@ def _drawn(chart: Spec, name: str) -> Drawings:
 
 
 def _titled(svg: str) -> str:
-    return _LABELLED.sub(r"<path \1><title>\2</title></path>", svg)
+    return _LABELLED.sub(r"<path\2><title>\1</title></path>", svg)
 
 
 _MOST_ROWS = 200
@@ -280,8 +280,8 @@ def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's
     return fleet_page(sheet, "fleet.html")
 
 
-def fleet_page(sheet: FleetSheet, template: str, **more: Any) -> str:
-    """The same by a template that shows more."""
+def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, **more: Any) -> str:
+    """The same by a template that shows more. every_run: it has a table of all runs, which needs no second one."""
     report = sheet.report
     assert report is not None
     total = report.total
@@ -294,7 +294,7 @@ def fleet_page(sheet: FleetSheet, template: str, **more: Any) -> str:
         goodput=_goodput(report),
         tiles=_tiles(report),
         lost=list(where_lost(report)),
-        parts=list(_parts(report, sheet)),
+        parts=list(_parts(report, sheet, every_run=every_run)),
         method=[("time zone", report.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
     )  # fmt: skip
@@ -331,7 +331,7 @@ def _amount(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.1f}"
 
 
-def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
+def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterator[_Part]:
     """The sections in the order of the page."""
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
@@ -361,8 +361,8 @@ def _parts(report: FleetReport, sheet: FleetSheet) -> Iterator[_Part]:
     for name in (DISRUPTIONS, LEFT_OUT):
         if name in sections:
             yield _Part(name, (), _table(sections[name]))
-    scatter = "Goodput of each run against its hours: at most 500 runs, those that lost most."
-    runs = html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
+    scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
+    runs = None if every_run else html_table(hide_unknown(runs_sheet(report, _MOST_ROWS), known=known))
     yield _Part("Runs", _figures(("runs", runs_chart(report), scatter)), runs)
 
 

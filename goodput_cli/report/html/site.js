@@ -10,8 +10,8 @@
 
   // Numbers by size, words by the alphabet, and what is not recorded last in both directions.
   function sort(column, downward) {
-    const value = (row) => row.cells[column].dataset.value;
-    const numeric = heads[column].classList.contains("number") || heads[column].dataset.numeric;
+    const numeric = heads[column].classList.contains("number");
+    const value = ({ cells: { [column]: cell } }) => cell.dataset.order ?? cell.textContent.replaceAll(numeric ? /[ %,]/g : "", "");
     rows.sort((one, other) => {
       const [a, b] = [value(one), value(other)];
       if (a === "" || b === "") return (a === "") - (b === "");
@@ -39,7 +39,6 @@
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = head.textContent;
-    if (/^(start|length)/.test(head.textContent)) head.dataset.numeric = "yes";
     button.addEventListener("click", () => sort(column, head.getAttribute("aria-sort") === "ascending"));
     head.replaceChildren(button);
     head.setAttribute("aria-sort", "none");

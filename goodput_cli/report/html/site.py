@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -30,10 +30,32 @@ _KIND = "goodput fleet site"
 _BACK = f"../{INDEX}"
 _SLUG = 40
 _DASH = "-"
-_MOST_SORTED = 100
-"""Letters of a name by which rows are sorted."""
-HEADS = ("job", "run", "team", "start (UTC)", "length", "goodput", "lost h", "disruptions", "ended")
-_LEFT = frozenset({"job", "team", "start (UTC)", "ended"})
+
+
+@dataclass(frozen=True)
+class RunColumn:
+    """A column of the table of runs. text: of a cell, empty where it is not recorded. said: by a
+    log, in any script. order: the number by which it is
+    sorted, where the text is none and its letters are in another order."""
+
+    head: str
+    text: Callable[[RunLine], str]
+    number: bool = False
+    said: bool = False
+    order: Callable[[RunLine], int] | None = None
+
+
+COLUMNS = (
+    RunColumn("job", lambda row: row.job, said=True),
+    RunColumn("run", lambda row: str(row.run) if row.runs > 1 else "", number=True),
+    RunColumn("team", lambda row: row.team or "", said=True),
+    RunColumn("start (UTC)", lambda row: iso(row.start_ns)[:16].replace("T", " ")),
+    RunColumn("length", lambda row: duration(row.ns), number=True, order=lambda row: row.ns // 10**9),
+    RunColumn("goodput", lambda row: _known(row.goodput_percent, ".2f", " %"), number=True),
+    RunColumn("lost h", lambda row: _known(row.lost_hours, ",.1f"), number=True),
+    RunColumn("disruptions", lambda row: str(row.disruptions), number=True),
+    RunColumn("ended", lambda row: (row.ending or "").replace("_", " ")),
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +63,7 @@ class Cell:
     """A cell of the table of runs."""
 
     text: str
-    value: str
-    """By which the column is sorted: a number where it is one."""
+    order: int | None
 
 
 @dataclass(frozen=True)
@@ -110,14 +131,15 @@ def write_site(
             drawn += 1
         now[name] = made_of
         links.append(RunLink(name, _cells(row)))
-    kept = [place for place in range(len(HEADS)) if any(link.cells[place].text for link in links)]
+    kept = [place for place in range(len(COLUMNS)) if any(link.cells[place].text for link in links)]
     page = fleet_page(
         sheet,
         "site.html",
         scripts=(resource("site.js"),),
-        more_style=resource("site.css"),
+        more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
+        every_run=True,
         runs=[replace(link, cells=tuple(link.cells[place] for place in kept)) for link in links],
-        heads=[(HEADS[place], HEADS[place] not in _LEFT) for place in kept],
+        heads=[COLUMNS[place] for place in kept],
     )
     write_whole(folder / INDEX, page, force=True)
     _note(folder, now)
@@ -125,6 +147,18 @@ def write_site(
     for name in gone:
         (folder / name).unlink(missing_ok=True)
     return Written(len(now), drawn, len(gone), tuple(failed))
+
+
+def _columns_style(columns: Sequence[RunColumn]) -> str:
+    """Numbers stand at the right, and in cards each cell says what it is: once for a column, not in each of its cells,
+    which would be half of the page."""
+    rules = []
+    for place, column in enumerate(columns, 1):
+        cell = f"#every-run tbody :nth-child({place})"
+        if column.number:
+            rules.append(f"{cell} {{ text-align: right; }}")
+        rules.append(f"@media (max-width: 40rem) {{ {cell}::before {{ content: '{column.head} '; }} }}")
+    return "\n".join(rules)
 
 
 def _made_of(folder: Path) -> dict[str, str] | None:
@@ -168,18 +202,8 @@ def _hash(*parts: str) -> str:
 
 
 def _cells(row: RunLine) -> tuple[Cell, ...]:
-    return (
-        Cell(row.job, row.job[:_MOST_SORTED]),
-        Cell(str(row.run) if row.runs > 1 else "", str(row.run)),
-        Cell(row.team or "", (row.team or "")[:_MOST_SORTED]),
-        Cell(iso(row.start_ns)[:16].replace("T", " "), str(row.start_ns)),
-        Cell(duration(row.ns), str(row.ns)),
-        Cell("" if row.goodput_percent is None else f"{row.goodput_percent:.2f} %", _number(row.goodput_percent)),
-        Cell("" if row.lost_hours is None else f"{row.lost_hours:,.1f}", _number(row.lost_hours)),
-        Cell(str(row.disruptions), str(row.disruptions)),
-        Cell((row.ending or "").replace("_", " "), row.ending or ""),
-    )
+    return tuple(Cell(one.text(row), one.order(row) if one.order else None) for one in COLUMNS)
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else repr(value)
+def _known(value: float | None, form: str, unit: str = "") -> str:
+    return "" if value is None else f"{value:{form}}{unit}"
