@@ -20,7 +20,7 @@ from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edge
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
 from goodput_cli.accounting.training.spans import UsualStepTimes, usual_step_times_of
 from goodput_cli.arrays import I64, Mask, Patched, Rows, blocks
-from goodput_cli.events.growing import GrowingColumn
+from goodput_cli.events.rows import GrowingColumn
 from goodput_cli.events.schema import NO_STEP, NONE
 from goodput_cli.vocabulary.categories import Category
 

@@ -32,7 +32,7 @@ from goodput_cli.analysis.rolling import Rolling, as_known_at, default_window, r
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.growing import is_constant
+from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat
 from goodput_cli.vocabulary.text import did_you_mean, duration, plural
 from goodput_cli.vocabulary.units import NS_PER_DAY

@@ -21,7 +21,7 @@ import numpy as np
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Lazy
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NO_STEP
-from goodput_cli.events.timestamps.iso import isos
+from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.text import iso
 
 if TYPE_CHECKING:

@@ -275,7 +275,7 @@ def _joined(old: list[bytes], new: list[bytes]) -> list[bytes]:
 
 
 def _newest_ns(newest: dict[str, str]) -> dict[str, int]:
-    from goodput_cli.events.timestamps.iso import TimestampReader
+    from goodput_cli.events.timestamps import TimestampReader
     from goodput_cli.vocabulary.when import load_zone
 
     clock = TimestampReader(load_zone("UTC"))

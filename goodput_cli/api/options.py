@@ -137,7 +137,7 @@ def _address(source: object) -> str:
 
 def readable(sources: Any) -> list[str | RawBatch]:
     """The same, where events that a program has are sources too. Raises UsageError for what cannot be one."""
-    from goodput_cli.events.in_memory import batch_of, is_records, is_table
+    from goodput_cli.events.read import batch_of, is_records, is_table
 
     if is_table(sources) or is_records(sources):
         return [batch_of(sources)]

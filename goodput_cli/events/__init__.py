@@ -3,10 +3,11 @@
 The order of reading, from bytes to rows:
 
 1. `read` (or `live`, for logs that grow) opens the sources and passes their batches on.
-2. `documents` chooses what reads each document: `json/`, `text/`, `tensorboard/` ... Each gives `Parsed`.
-   `columnar/` is the fast path of JSON lines: lines of a known shape become columns without being parsed.
+2. `documents` chooses what reads each document: `json_documents`, `text/`, `tensorboard/` ... Each gives
+   `Parsed`. `templates` is the fast path of JSON lines: lines of a known shape become columns (`columnar`) without
+   being parsed.
 3. `decode` takes the envelope off (`envelope`), groups records of the same keys, asks `formats/registry` which format
    reads them, finds their jobs, and lets the format translate a group at a time.
 4. A format in `formats/` reads values (`values`, `timestamps`) and adds rows (`rows`).
-5. `rows` puts the rows in order of arrival, in columns that grow (`growing`): the `EventTable` of `schema`.
+5. `rows` puts the rows in order of arrival, in columns that grow: the `EventTable` of `schema`.
 """

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from goodput_cli.events.columnar.templates import Templates
-from goodput_cli.events.formats import sacct, timeless, tracked
+from goodput_cli.events.formats import collected, timeless
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import JsonLines, JsonObjects
 from goodput_cli.events.parsed import DocumentReader, Parsed
+from goodput_cli.events.templates import Templates
 from goodput_cli.sources.base import Batch, RawBatch
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
@@ -76,15 +76,15 @@ def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
 
     def is_header(delimiter: str, columns: frozenset[str]) -> bool:
         if (
-            columns >= sacct.HEADER
+            columns >= collected.SACCT_HEADER
             or timeless.kind_of(columns) is not None
-            or any(columns >= one for one in tracked.HEADERS)
+            or any(columns >= one for one in collected.TRACKER_HEADERS)
         ):
             return True
         row = dict.fromkeys(columns, "1")
         return any(rule.has_keys(row) for rule in by_delimiter.get(delimiter, ()))
 
-    delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*sacct.DELIMITERS, *by_delimiter)))
+    delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*collected.SACCT_DELIMITERS, *by_delimiter)))
     if delimiter is not None:
         return Table(delimiter)
     return TextLines(mappings.ruleset, batch.source) if is_text(batch.data, mappings.ruleset) else None

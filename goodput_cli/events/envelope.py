@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters
-from goodput_cli.events.timestamps.iso import Instants, TimestampReader
+from goodput_cli.events.timestamps import Instants, TimestampReader
 
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
 TEXT_PAYLOAD, MESSAGE = "textPayload", "message"

@@ -9,9 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.columns import Columns
-from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.columnar import Block, Columns
+from goodput_cli.events.text.marks import TextPart
 from goodput_cli.sources.base import RawBatch, Record
 
 

@@ -1,21 +1,220 @@
 """Builds the columns of an `EventTable` from pieces, without an object per event.
 
 What programs measured of themselves, collected while their lines are read: see `Metric`.
+
+Columns that grow at their end, each in memory of its own; a column of one value needs none.
+
+What events say beyond the columns, each once: a save of Orbax says a dozen things, most of them as no other does.
+
+Numbers for values that come again and again: a column holds the number, and each value is held once.
 """
 
 from __future__ import annotations
 
+import mmap
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.growing import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, Kind, Metric, end_times, taken
+
+_FIRST_ROWS = 1 << 12
+_PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+
+
+def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
+    """A column of one value that takes no memory; `is_constant` tells it."""
+    return np.ndarray((size,), dtype, np.array(value, dtype=dtype), 0, (0,))
+
+
+def is_constant(column: NDArray[Any]) -> bool:
+    """Whether a column is known to hold one value only."""
+    return column.strides == (0,)
+
+
+class GrowingColumn:
+    """A column to append to. Pieces do not pile up: a log may have ten thousand blocks.
+
+    The rows lie in pages of their own and not among other objects: they are extended where they are, room that is not
+    used yet takes no memory, and nothing is left behind that only later objects of the same size could use.
+    """
+
+    def __init__(self, dtype: type[np.generic], narrow: type[np.signedinteger[Any]] | None = None) -> None:
+        """narrow: what holds the values as long as all of them fit."""
+        self._dtype = dtype
+        self._width: np.dtype[Any] = np.dtype(narrow or dtype)
+        self._size = 0
+        self._value = 0  # of all rows, while there is no room
+        self._room: mmap.mmap | None = None
+        self._only: NDArray[Any] | None = None  # piece, as long as there is no other: short logs have one block
+
+    def __len__(self) -> int:
+        return self._size
+
+    def append(self, piece: NDArray[Any]) -> None:
+        """Some more rows."""
+        size = self._size + len(piece)
+        if self._only is not None:
+            only, self._only, self._size = self._only, None, 0
+            self._put(only, len(only))
+        if self._room is None and is_constant(piece):
+            value = int(piece[0])
+            if self._size == 0 or value == self._value:
+                self._value, self._size = value, size
+                return
+        if self._size == 0:
+            self._only, self._size = piece, size
+        else:
+            self._put(piece, size)
+
+    def _put(self, piece: NDArray[Any], size: int) -> None:
+        if piece.dtype.itemsize > self._width.itemsize and not _fits(piece, self._value, self._width):
+            self._widen()
+        self._make_room(size)
+        self._rows(size)[self._size :] = piece
+        self._size = size
+
+    def rows(self) -> NDArray[Any]:
+        """The rows so far, as they are now: to be let go before more are appended."""
+        if self._only is not None:
+            fits = self._only.dtype.itemsize <= self._width.itemsize or _fits(self._only, 0, self._width)
+            return self._only.astype(self._width if fits else self._dtype, copy=False)
+        if self._room is None:
+            return constant(self._size, self._value, self._dtype)
+        return self._rows(self._size)
+
+    def snapshot(self) -> NDArray[Any]:
+        """A copy of the rows so far, which does not change when more are added."""
+        rows = self.rows()
+        return rows if is_constant(rows) else rows.copy()
+
+    def finish(self) -> NDArray[Any]:
+        """The column, in no more memory than it needs; this one must not be used any more."""
+        if self._size == 0:
+            return np.empty(0, dtype=self._dtype)
+        return self.rows()
+
+    def _rows(self, size: int) -> NDArray[Any]:
+        assert self._room is not None
+        return np.frombuffer(self._room, dtype=self._width, count=size)
+
+    def _make_room(self, size: int) -> None:
+        if self._room is None:
+            self._room = mmap.mmap(-1, max(2 * size, _FIRST_ROWS) * self._width.itemsize, **_PRIVATE)
+            self._rows(len(self))[:] = self._value
+        elif size * self._width.itemsize > len(self._room):
+            self._room = _extended(self._room, 2 * size * self._width.itemsize)
+
+    def _widen(self) -> None:
+        narrow, self._width = self.rows(), np.dtype(self._dtype)
+        if self._room is not None:
+            self._room = None
+            self._make_room(self._size)
+            self._rows(self._size)[:] = narrow
+
+
+def _fits(piece: NDArray[Any], value: int, width: np.dtype[Any]) -> bool:
+    """Whether a piece and the value before it do."""
+    bounds = np.iinfo(width)
+    low, high = int(piece.min(initial=value)), int(piece.max(initial=value))
+    return bounds.min <= low and high <= bounds.max
+
+
+def _extended(room: mmap.mmap, size: int) -> mmap.mmap:
+    """The same memory with more behind it: where it is, or elsewhere, but not copied if the system can help it."""
+    try:
+        room.resize(size)
+    except (SystemError, ValueError):  # there is no such call on macOS
+        larger = mmap.mmap(-1, size, **_PRIVATE)
+        larger[: len(room)] = room[:]
+        return larger
+    return room
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Interner(Generic[T]):
+    """Numbers distinct values from 0 in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._codes: dict[T, int] = {}
+
+    def code(self, value: T) -> int:
+        """The number of a value."""
+        return self._codes.setdefault(value, len(self._codes))
+
+    def codes(self, values: Sequence[T]) -> NDArray[np.int32]:
+        """int32[n]: the number of each value."""
+        known = self._codes
+        codes = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int32)
+        return constant(len(codes), int(codes[0])) if len(codes) and (codes == codes[0]).all() else codes
+
+    def values(self) -> tuple[T, ...]:
+        """All values, in order of their numbers."""
+        return tuple(self._codes)
+
+
+Detail = tuple[Any, ...]
+_BLANK = b" "
+
+
+class Details(Interner[Detail]):
+    """Numbers distinct details. Pairs of keys and values are held as the text of the values where that can be: a fifth
+    of the memory of their tuples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: Interner[tuple[str, ...]] = Interner()
+
+    def codes_of_pairs(self, keys: tuple[str, ...], values: Sequence[tuple[Any, ...]]) -> NDArray[np.int32]:
+        """int32[n]: the number of each detail of pairs: these keys with its values, which are texts, truth values and
+        finite numbers, and no float is a whole number."""
+        shape = b"%d " % self._keys.code(keys)
+        packed: list[Any] = [_packed(shape, keys, one) for one in values]
+        return self.codes(packed)
+
+    def values(self) -> Sequence[Detail]:  # type: ignore[override]
+        """All details, in order of their numbers."""
+        return DetailList(super().values(), self._keys.values())
+
+
+class DetailList(Sequence[Detail]):
+    """Details, each made when it is read."""
+
+    def __init__(self, held: tuple[Detail | bytes, ...], keys: tuple[tuple[str, ...], ...]) -> None:
+        self._held, self._keys = held, keys
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @overload
+    def __getitem__(self, at: int) -> Detail: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Detail]: ...
+    def __getitem__(self, at: int | slice) -> Detail | Sequence[Detail]:
+        """One of them, or a part."""
+        held = self._held[at]
+        if isinstance(at, slice):
+            return DetailList(held, self._keys)  # type: ignore[arg-type]
+        if not isinstance(held, bytes):
+            return held
+        shape, _, values = held.partition(_BLANK)
+        return tuple(zip(self._keys[int(shape)], orjson.loads(values), strict=True))
+
+
+def _packed(shape: bytes, keys: tuple[str, ...], values: tuple[Any, ...]) -> Detail | bytes:
+    try:
+        return shape + orjson.dumps(values)
+    except TypeError:  # lone surrogates, integers of more than 64 bits
+        return tuple(zip(keys, values, strict=True))
+
 
 _PIECE = 1 << 20
 _DEFAULTS: dict[str, int] = {

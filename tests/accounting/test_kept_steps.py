@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from goodput_cli.accounting.columns import among, codes_in
 from goodput_cli.accounting.training.kept import KeptSteps
 from goodput_cli.accounting.training.spans import TrainingSpans
-from goodput_cli.events.growing import constant
+from goodput_cli.events.rows import constant
 
 _SPANS = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=12)
 _FILLED_IN = st.lists(st.tuples(st.integers(0, 11), st.sampled_from([0.0, 0.25, 1.0, 2.5])), max_size=6)

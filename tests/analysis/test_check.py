@@ -13,7 +13,7 @@ from goodput_cli.analysis.question import make_question
 from goodput_cli.diagnostics.codes import CODES, code_texts
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, UsageError
-from goodput_cli.events.formats.tracked import TRACKED
+from goodput_cli.events.formats.collected import TRACKED
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS
 from goodput_cli.events.read import read_events
 from tests.strategies import any_logs

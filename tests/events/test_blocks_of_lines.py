@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from goodput_cli.events.columnar import block as block_reading
-from goodput_cli.events.columnar import templates
-from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.columns import Columns
-from goodput_cli.events.columnar.templates import Templates
+from goodput_cli.events import columnar as block_reading
+from goodput_cli.events import templates
+from goodput_cli.events.columnar import Block, Columns
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventTable
+from goodput_cli.events.templates import Templates
 from goodput_cli.sources import files
 from loggen.scenario import Scenario
 from loggen.write import log_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from goodput_cli.events.details import DetailList, Details
+from goodput_cli.events.rows import DetailList, Details
 
 KEYS = ("event_type", "seconds", "synchronous", "step")
 

@@ -18,23 +18,23 @@ from hypothesis import strategies as st
 
 from goodput_cli.events import json_documents as line_reading
 from goodput_cli.events import rows
-from goodput_cli.events.columnar.block import Block
-from goodput_cli.events.columnar.columns import (
+from goodput_cli.events.columnar import (
     END_SECOND,
     FIRST_SECOND,
     KEEP_FIRST,
+    Block,
     Columns,
     Numerals,
     digit_values,
     not_digits,
     number,
 )
-from goodput_cli.events.columnar.templates import Templates, learn
 from goodput_cli.events.formats import orbax
 from goodput_cli.events.formats.base import Records
-from goodput_cli.events.growing import constant, is_constant
 from goodput_cli.events.read import read_events
+from goodput_cli.events.rows import constant, is_constant
 from goodput_cli.events.schema import COLUMNS, Edge, EventLog, Kind
+from goodput_cli.events.templates import Templates, learn
 from goodput_cli.events.values import epoch_column, round_to_us
 from loggen.scenario import Model, Scenario
 from loggen.write import log_bytes
@@ -239,7 +239,7 @@ def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
 
 def test_records_of_columns_are_parsed_when_asked_for() -> None:
     block = Block(b"".join(line + b"\n" for line in ordinary(3)))
-    from goodput_cli.events.columnar.block import LazyRecords
+    from goodput_cli.events.columnar import LazyRecords
 
     records = LazyRecords(block, np.array([0, 2]))
     assert len(records) == 2

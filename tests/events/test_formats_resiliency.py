@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NONE
-from goodput_cli.events.timestamps.iso import TimestampReader
+from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
 from tests.support.readers import SECOND, T0, found, read_lines, rows, steps, where
 

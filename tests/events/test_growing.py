@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import places
-from goodput_cli.events.growing import GrowingColumn, constant, is_constant
+from goodput_cli.events.rows import GrowingColumn, constant, is_constant
 from goodput_cli.events.schema import COLUMNS
 
 _PIECES = st.lists(

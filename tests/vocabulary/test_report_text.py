@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodput_cli.events.timestamps.iso import isos
+from goodput_cli.events.timestamps import isos
 from goodput_cli.report.json import one_line
 from goodput_cli.vocabulary.text import (
     duration,

@@ -136,7 +136,7 @@ def _window(part: Any) -> Window:
 
 def _instant(text: str, path: str) -> int:
     """An instant (ns since 1970 UTC)."""
-    from goodput_cli.events.timestamps.iso import TimestampReader
+    from goodput_cli.events.timestamps import TimestampReader
     from goodput_cli.vocabulary.when import load_zone
 
     instant = TimestampReader(load_zone("UTC")).read(text)

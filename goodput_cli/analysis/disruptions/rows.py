@@ -21,7 +21,7 @@ from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.schema import EventTable
-from goodput_cli.events.timestamps.iso import isos
+from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.categories import ENDED, Ended
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import plural

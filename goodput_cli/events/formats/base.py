@@ -1,6 +1,9 @@
 """The plug-in point for log formats, and what a format has at hand while it translates.
 
 To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`.
+
+Names of fields by which a format recognises its records and what collects them reads them: declared here, since
+formats are imported with every log and collectors only where records are theirs.
 """
 
 from __future__ import annotations
@@ -14,15 +17,24 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
-from goodput_cli.events.columnar.columns import Columns, Numerals
-from goodput_cli.events.details import Details, Interner
-from goodput_cli.events.growing import constant
-from goodput_cli.events.rows import Measurements, Origin, RowBuilder
-from goodput_cli.events.text.parts import Collector
-from goodput_cli.events.timestamps.entry_zones import EntryZones
-from goodput_cli.events.timestamps.iso import TimestampReader
+from goodput_cli.events.columnar import Columns, Numerals
+from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
+from goodput_cli.events.text.marks import Collector
+from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.events.values import epoch_column, whole_column, why_no_time
 from goodput_cli.sources.base import Record
+
+RUNS = "mldiagnostics"
+"""The format of google-cloud-mldiagnostics, whose lines tell runs."""
+VALUES, STEP, CONFIGS = "values", "step_index", "userConfigs"
+UNIT, PROCESS, HOST = "unit", "process_index", "hostname"
+
+SACCT = "sacct"
+"""The format of Slurm's accounting."""
+
+WANDB, RAY, MLFLOW = "wandb", "ray", "mlflow"
+"""Formats of experiment trackers."""
+
 
 EVENT_TYPE = "event_type"
 JOB_NAME = "job_name"

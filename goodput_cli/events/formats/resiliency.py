@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, NONE, Edge, Kind
-from goodput_cli.events.timestamps.iso import Instants
+from goodput_cli.events.timestamps import Instants
 from goodput_cli.events.values import whole_column
 
 RESILIENCY_KINDS = {

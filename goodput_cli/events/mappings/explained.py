@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.registry import all_formats
+from goodput_cli.events.json_documents import json_in, wrapped_line
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
@@ -22,7 +23,6 @@ from goodput_cli.events.text.observer import Line as Observed
 from goodput_cli.events.text.observer import Observer, Sighting
 from goodput_cli.events.text.scan import LONGEST
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
-from goodput_cli.events.wrapped_lines import json_in, wrapped_line
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
 from goodput_cli.vocabulary.text import seconds_text
 

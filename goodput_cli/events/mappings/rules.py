@@ -20,8 +20,7 @@ from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt
 from goodput_cli.events.mappings.fields import meaning
 from goodput_cli.events.mappings.patterns import check_rule, compiled
 from goodput_cli.events.mappings.places import Mistake, Place
-from goodput_cli.events.text.marks import Mark, Pattern, Reading, Rule, Said, What, readings
-from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.marks import Mark, Pattern, Reading, Rule, Said, TextPart, What, readings
 from goodput_cli.events.text.stamps import Stamp, Zone, bare
 
 Record = Mapping[str, Any]

@@ -19,7 +19,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.marks import TextPart
 from goodput_cli.sources.base import RawBatch
 
 _LENGTH, _SUM = struct.Struct("<Q"), struct.Struct("<I")

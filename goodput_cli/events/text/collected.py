@@ -12,18 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.details import Interner
-from goodput_cli.events.formats.base import Output
-from goodput_cli.events.formats.fields import RUNS
+from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.observations import Observed
-from goodput_cli.events.rows import RowBuilder
+from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
 from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.jobs import Named, TextFile, completed, name_jobs, stem_of, times_beside
-from goodput_cli.events.text.marks import Mark, What
+from goodput_cli.events.text.marks import CollectedSource, Collector, Mark, What
 from goodput_cli.events.text.meaning import metrics_of, said
 from goodput_cli.events.text.observed import observations_of, says_events
-from goodput_cli.events.text.parts import CollectedSource, Collector
 from goodput_cli.events.text.place import FoundZone, Placed, by_elapsed, place, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
@@ -45,7 +42,7 @@ from goodput_cli.events.text.to_rows import (
     meaning_of,
     without_preludes,
 )
-from goodput_cli.events.timestamps.iso import TimestampReader
+from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
 
 if TYPE_CHECKING:

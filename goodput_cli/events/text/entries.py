@@ -11,14 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.formats.base import Entry, Output, Records, labels_of
-from goodput_cli.events.formats.fields import CONFIGS, HOST, PROCESS, RUNS, SACCT, STEP, UNIT, VALUES
+from goodput_cli.events.formats.base import (
+    CONFIGS,
+    HOST,
+    PROCESS,
+    RUNS,
+    SACCT,
+    STEP,
+    UNIT,
+    VALUES,
+    Entry,
+    Output,
+    Records,
+    labels_of,
+)
 from goodput_cli.events.recorded import of_allocation
-from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, What, pattern, timed
+from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, TextPart, What, pattern, timed
 from goodput_cli.events.text.observed import EntryObserver
 from goodput_cli.events.text.observer import Line, Sighting
 from goodput_cli.events.text.observing import may_say
-from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.events.values import number, whole_number

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 
 from goodput_cli.events.observations import Observation, Observed
 from goodput_cli.events.text.causes import CauseRows
-from goodput_cli.events.text.marks import Said, What
+from goodput_cli.events.text.marks import CollectedSource, Said, What
 from goodput_cli.events.text.observer import OF_PATH, Line, Observer, Sighting, is_ordinary
-from goodput_cli.events.text.parts import CollectedSource
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 

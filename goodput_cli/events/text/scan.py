@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.json_documents import LONGEST_PREFIX, json_in
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
-from goodput_cli.events.text.marks import Mark, Rule, Said, line_readings, linear, timed
+from goodput_cli.events.text.marks import Mark, Rule, Said, TextPart, line_readings, linear, timed
 from goodput_cli.events.text.observer import is_kernel_log
 from goodput_cli.events.text.observing import DocumentObserver, may_say
-from goodput_cli.events.text.parts import TextPart
 from goodput_cli.events.text.programs.progress_bars import thinned
 from goodput_cli.events.text.stamps import StampError, bare, candidates, stamp_of
-from goodput_cli.events.wrapped_lines import LONGEST_PREFIX, json_in
 from goodput_cli.sources.base import RawBatch, Record
 
 LONGEST = 1 << 16

@@ -12,8 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from goodput_cli.events.formats.base import Output
-from goodput_cli.events.formats.fields import RUNS
+from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.rows import Origin, RowBuilder
 from goodput_cli.events.schema import NO_STEP, NONE, PREEMPTED, Edge, Kind
 from goodput_cli.events.text.marks import ENDS, MAX_STEP, Mark, Said, What

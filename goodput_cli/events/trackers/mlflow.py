@@ -16,11 +16,9 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.formats.fields import MLFLOW
+from goodput_cli.events.formats.base import MLFLOW, Output, Records
 from goodput_cli.events.parsed import Parsed
-from goodput_cli.events.text.marks import What
-from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.marks import TextPart, What
 from goodput_cli.events.trackers.runs import Life, Place, Row, Run
 from goodput_cli.events.trackers.wandb import whole_of
 from goodput_cli.events.values import MAX_SECONDS

@@ -18,8 +18,7 @@ import orjson
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.text.entries import said_of_line
-from goodput_cli.events.text.marks import Mark, What, timed
-from goodput_cli.events.text.parts import TextPart
+from goodput_cli.events.text.marks import Mark, TextPart, What, timed
 from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, Life, Place, Row, Run

@@ -29,9 +29,9 @@ from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.account import by_job
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
-from goodput_cli.events.details import Interner
 from goodput_cli.events.documents import says_something
 from goodput_cli.events.read import decode_batches
+from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Origin, Task

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from goodput_cli.events.formats.fields import RUNS as NAME
+from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.text.entries import STEP_TIME
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.meaning import said

@@ -19,22 +19,27 @@ import numpy as np
 import orjson
 
 from goodput_cli.arrays import I64, Characters, Mask, Words, blocks
-from goodput_cli.events.columnar.block import LONGEST, Block, Checks, Path, Slot, words_of
-from goodput_cli.events.columnar.columns import (
+from goodput_cli.events.columnar import (
     DIGITS,
     END_SECOND,
     FIRST_SECOND,
     FRACTION_DIGITS,
     KEEP_FIRST,
+    LONGEST,
     MAX_DIGITS,
     WORD,
+    Block,
+    Checks,
     Columns,
     Numerals,
+    Path,
+    Slot,
     Wrapping,
     digit_values,
     joined_columns,
     not_digits,
     number,
+    words_of,
 )
 from goodput_cli.events.envelope import INSERT_ID, LOG_NAME, PAYLOAD, TIMESTAMP
 
