@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventTable, LogFormat
 
 _JUDGED_STEPS = 10
+_FIRST_RECORDS = 1000
+"""So many records mostly tell that there are more than two."""
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
 
@@ -276,11 +278,24 @@ class Analysis:
 
     @property
     def too_short(self) -> bool:
-        """Whether fewer than ten steps were kept, by their numbers: shares then say little. Not of checkpoint logs."""
+        """Whether fewer than ten steps were kept, by their numbers, or one or two records stand for all of them: shares
+        then say little. Not of checkpoint logs."""
         if self.timeline.records is None:
             return False
         first, last = self.job.kept_range or (0, -1)
-        return last - first + 1 < _JUDGED_STEPS
+        return last - first + 1 < _JUDGED_STEPS or self.few_records is not None
+
+    @property
+    def few_records(self) -> int | None:
+        """How many records of steps there are, of different numbers, if these are one or two; else None."""
+        records = self.timeline.records
+        if records is None or not len(records.number):
+            return None
+        for numbers in (records.number[:_FIRST_RECORDS], records.number):
+            low, high = int(numbers.min()), int(numbers.max())
+            if not bool(((numbers == low) | (numbers == high)).all()):
+                return None
+        return 1 if low == high else 2
 
     def __repr__(self) -> str:
         from goodput_cli.analysis.goodput.frames import repr_text

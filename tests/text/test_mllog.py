@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from goodput_cli.plugins import Page
+from goodput_cli.report.first_screen import first_screen
 from tests.text.support import analysed, codes, seconds, written
 
 T0 = 1_759_966_200
@@ -189,3 +193,95 @@ def test_runs_of_one_file_are_jobs(tmp_path: Path) -> None:
     first, second = (analysed(folder, job_name=name) for name in ("result#0", "result#0.2"))
     assert length(first) == 30.0
     assert length(second) == 20.0
+
+
+WRAPPED = "STARTING TIMING RUN AT 2025-10-08 11:29:50 PM\n", "ENDING TIMING RUN AT 2025-10-08 11:45:00 PM\n"
+
+
+def test_local_times_of_the_script_around_a_run_are_no_times_of_it(tmp_path: Path) -> None:
+    """The script that starts a run prints local times, of whatever zone and with whatever clock."""
+    before, behind = WRAPPED
+    srun = "srun: error: n1: task 0: Exited with exit code 1\n"  # of a check before the run
+    whole = run(tmp_path, *HEAD, *REST, line(840, "run_stop", END, status="success"))
+    with_script = run(
+        tmp_path, before, "2025-10-08 01:00:00 caches dropped\n", srun, *HEAD, *REST,
+        line(840, "run_stop", END, status="success"), behind, srun,
+    )  # fmt: skip
+    assert seconds(with_script) == seconds(whole)
+    assert (with_script.job.attempts, with_script.job.ending) == (1, "clean")
+
+
+def test_a_death_within_a_run_ends_it(tmp_path: Path) -> None:
+    dead = run(tmp_path, *HEAD, "srun: error: n1: task 0: Exited with exit code 1\n")
+    assert (dead.job.attempts, dead.job.ending) == (1, "crashed")
+    assert length(dead) == 423.621
+
+
+def old(second: float, key: str, value: str = "null", **metadata: Any) -> str:
+    """A line of 2019, whose JSON is none."""
+    text = "".join(f'"{name}": {json.dumps(number)}, ' for name, number in metadata.items())
+    return f'3: :::MLL {T0 + second:.3f} {key}: {{"value": {value}, "metadata": {{{text}, "lineno": 129}}}}\n'
+
+
+SECOND_YEAR = [
+    ':::MLL 0.0 submission_benchmark: {"value": "ssd", "metadata": {"lineno": 0, "file": "N/A"}}\n',
+    old(0, "cache_clear", "true"), old(5, "init_start"), old(25, "init_stop"), old(25, "run_start"),
+    old(30, "block_start", first_epoch_num=1, epoch_count=2), old(30, "epoch_start", epoch_num=1),
+    old(80, "epoch_stop", epoch_num=1), old(80, "epoch_start", epoch_num=2), old(130, "epoch_stop", epoch_num=2),
+    old(130, "eval_start", epoch_num=2), old(140, "eval_stop", epoch_num=2),
+    old(140, "block_stop", first_epoch_num=1), old(140, "epoch_start", epoch_num=3),
+    old(190, "epoch_stop", epoch_num=3), old(190, "run_stop", status="success"),
+]  # fmt: skip
+
+
+def test_the_lines_of_2019(tmp_path: Path) -> None:
+    analysis = run(tmp_path, *SECOND_YEAR)
+    assert seconds(analysis) == {"productive": 150.0, "training_prep": 20.0, "other": 10.0, "EVAL_STEP": 10.0}
+    assert (analysis.job.kept_steps, analysis.job.ending) == (3, "clean")
+
+
+def test_epochs_that_end_and_are_numbered_from_0(tmp_path: Path) -> None:
+    stops = [old(30 + 50 * n, "epoch_stop", epoch_num=n - 1) for n in range(1, 5)]
+    analysis = run(tmp_path, old(25, "run_start"), old(30, "epoch_start", epoch_num=0), *stops, old(231, "run_stop"))
+    assert (analysis.job.kept_steps, seconds(analysis)["productive"]) == (4, 200.0)
+
+
+def first(second: float, key: str, value: str = "") -> str:
+    return f":::MLPv0.5.0 ncf {T0 + second:.9f} (main.scala:105) {key}{': ' if value else ''}{value}\n"
+
+
+@pytest.mark.parametrize("base", [0, 1])
+def test_the_lines_of_2018(tmp_path: Path, base: int) -> None:
+    """Epochs of 90 s, and an evaluation of 10 s behind each, numbered as programs did."""
+    lines = [first(0, "run_clear_caches"), first(10, "run_start"), first(20, "train_loop")]
+    for n in range(4):
+        lines += [
+            first(20 + 100 * n, "train_epoch", str(n)), first(110 + 100 * n, "eval_start"),
+            first(120 + 100 * n, "eval_accuracy", json.dumps({"epoch": n + base, "value": 0.5})),
+            first(120 + 100 * n, "eval_stop"),
+        ]  # fmt: skip
+    analysis = run(tmp_path, *lines, first(420, "run_stop", '{"success": true}'), first(421, "run_final"))
+    assert seconds(analysis) == {"productive": 360.0, "EVAL_STEP": 40.0, "other": 20.0}
+    assert (analysis.job.kept_steps, analysis.job.ending) == (4, "clean")
+
+
+def test_a_time_in_seconds(tmp_path: Path) -> None:
+    """As some programs of 2020 wrote, the settings with a time of 0."""
+    entries = [
+        (0, "submission_benchmark", {}), (T0, "run_start", {}), (T0 + 1, "epoch_start", {"epoch_num": 1}),
+        (T0 + 51, "epoch_stop", {"epoch_num": 1}), (T0 + 101, "epoch_stop", {"epoch_num": 2}),
+        (T0 + 101, "run_stop", {}),
+    ]  # fmt: skip
+    lines = [
+        f":::MLLOG {json.dumps({'time_s': float(time), 'key': key, 'value': 'x', 'metadata': metadata})}\n"
+        for time, key, metadata in entries
+    ]
+    assert seconds(run(tmp_path, *lines)) == {"productive": 100.0, "other": 1.0}
+
+
+def test_one_record_is_not_judged(tmp_path: Path) -> None:
+    analysis = run(tmp_path, *HEAD[:9], line(414.3, "run_stop", END))
+    assert analysis.too_short
+    assert analysis.few_records == 1
+    page = " ".join(first_screen(analysis, Page()).split())
+    assert "cannot be judged: one record of steps stands for all of it" in page

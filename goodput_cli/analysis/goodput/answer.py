@@ -101,7 +101,7 @@ class AnalysisAnswer:
     window: Window
     goodput: Goodput
     too_short: bool = False
-    """fewer than ten steps were kept, by their numbers: shares then say little"""
+    """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little"""
     insights: Sequence[InsightPart] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]

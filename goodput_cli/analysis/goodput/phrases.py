@@ -47,9 +47,17 @@ def category_rows(analysis: Analysis) -> list[LedgerRow]:
 
 
 def headline(analysis: Analysis) -> tuple[str, str]:
-    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`."""
+    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; and where it cannot be judged, why."""
     share = _percent(analysis.goodput, _limits(analysis))
-    return share, f"{duration(analysis.goodput.ns)} of {duration(analysis.window.counted_ns)}"
+    amount = f"{duration(analysis.goodput.ns)} of {duration(analysis.window.counted_ns)}"
+    records = analysis.few_records
+    if records is None:
+        return share, amount
+    first, last = analysis.job.kept_range or (0, -1)
+    if last - first < records:
+        return share, f"{amount}; too short to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
+    stand = "one record of steps stands" if records == 1 else "two records of steps stand"
+    return share, f"{amount}; cannot be judged: {stand} for all of it"
 
 
 def window_text(analysis: Analysis) -> str:

@@ -396,7 +396,7 @@ def _settled(marks: list[Mark], of_trainer: bool, hints: Hints) -> list[Mark]:
     """The marks of a text in the order in which things were, without those of which better ones tell."""
     if any(mark.entry >= 0 for mark in marks):  # entries come in any order
         marks = sorted(marks, key=lambda mark: (0 if mark.stamp is None else mark.stamp.ns, mark.line))
-    marks = as_records(settled(launcher.next_jobs(marks)), of_trainer)
+    marks = as_records(settled(launcher.next_jobs(mllog.alone(marks))), of_trainer)
     own_clock = hints.mapping and hints.mappings.has_own_clock(_formats(marks))
     return [mark for mark in marks if mark.said is not None] if own_clock else marks
 

@@ -47,13 +47,13 @@ class StampError(ValueError):
 
 _DATED = (
     r"(?P<y>(?:19|20|21)\d\d)[-/](?P<mo>\d\d)[-/](?P<d>\d\d)[T ](?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
-    r"(?:[.,](?P<f>\d{1,9}))?"
+    r"(?:[.,](?P<f>\d{1,9}))?(?P<noon> ?[AaPp][Mm]\b)?"
     r"(?P<z> ?(?:Z\b|UTC\b)|[+-]\d\d:?\d\d(?!\d))?"
 )
 DATED = re.compile(_DATED, re.ASCII)
 _AMERICAN = re.compile(
     r"(?P<mo>\d\d)/(?P<d>\d\d)/(?P<y>20\d\d)[ ,]+(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
-    r"(?P<z>)",
+    r"(?P<noon> ?[AaPp][Mm]\b)?(?P<z>)",
     re.ASCII,
 )
 """As the example scripts of Hugging Face write it."""
@@ -104,7 +104,7 @@ def dated(found: re.Match[str]) -> Stamp:
 
 def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
     month, day = int(found["mo"]), int(found["d"])
-    hour, minute, second = int(found["h"]), int(found["mi"]), int(found["s"])
+    hour, minute, second = _hour(found), int(found["mi"]), int(found["s"])
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     good = (
         1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1] and (leap or (month, day) != (2, 29))
@@ -114,6 +114,15 @@ def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
     ns = timegm((year, month, day, hour, minute, second)) * NS_PER_SECOND
     fraction = found["f"]
     return Stamp(ns + int(fraction.ljust(9, "0")) if fraction else ns, zone, fraction is None)
+
+
+def _hour(found: re.Match[str]) -> int:
+    """The hour of a day of 24, where the stamp may have one of 12 with `AM` or `PM` behind it."""
+    hour = int(found["h"])
+    half = (found.groupdict().get("noon") or "").strip().upper()
+    if not half or not 1 <= hour <= 12:
+        return hour
+    return hour % 12 + (12 if half == "PM" else 0)
 
 
 def candidates(text: Characters) -> I64:

@@ -1,4 +1,5 @@
-"""MLPerf's `:::MLLOG` lines: a run is a file, and its blocks between evaluations are records. Times are exact.
+"""MLPerf's `:::MLLOG` lines, and those of its first two years (`:::MLPv0.5.0`, `:::MLL`): a run is a file, and its
+blocks between evaluations are records. Times are exact.
 
 Programs count in steps, samples, tokens or epochs, under keys that mean one thing here and another there: `_counted`
 says which number of a run is believed (docs/formats.md, MLPerf).
@@ -9,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.marks import MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
+from goodput_cli.events.text.marks import ENDS, MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.stamps import Stamp, Zone
-from goodput_cli.events.values import MAX_SECONDS, number, whole_number
+from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "mllog"
@@ -25,6 +27,8 @@ _NO_PROGRESS = ("block_start", "epoch_start", "run_start", "init_start", "init_s
 _COUNTS = (
     "step_num", "curr_global_step", "step", "samples_count", "epoch_num", "epoch_count", "first_epoch_num",
 )  # fmt: skip
+_ENDED_EPOCH = "ended_epoch"
+"""The number of an epoch that has ended, of a program that may number them from 0."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
 _MOST_EPOCHS = 10_000
 """A counter of epochs is below it; what is not counts samples or tokens."""
@@ -39,16 +43,64 @@ def _read(found: Any) -> Said | None:
         entry = json.loads(found["json"])
     except (ValueError, RecursionError):
         raise BadValueError("`:::MLLOG` without a JSON object behind it") from None
-    milliseconds = number(entry.get("time_ms"))
-    if milliseconds is None or not 0 <= milliseconds < MAX_SECONDS * 1000:
+    scale, written = (1000, entry.get("time_s")) if "time_ms" not in entry else (1, entry["time_ms"])
+    milliseconds = number(written)
+    if milliseconds is None or not 0 <= milliseconds * scale < MAX_SECONDS * 1000:
         raise BadValueError("`time_ms` is no time between 1970 and 2255")
     metadata = entry.get("metadata") if isinstance(entry.get("metadata"), dict) else {}
     detail: list[tuple[str, Any]] = [(name, _count(metadata[name])) for name in _COUNTS if name in metadata]
     detail.append(("status", str(metadata.get("status", ""))))
     value = entry.get("value")
     detail.append(("value", value if isinstance(value, str | int | float) else None))
-    stamp = Stamp(int(milliseconds * 1_000_000), Zone.EXACT, False)
-    return Said(NAME, What.ALIVE, at=stamp, name=str(entry.get("key", "")), detail=tuple(detail))
+    return _said_at(int(milliseconds * scale * 1_000_000), str(entry.get("key", "")), detail)
+
+
+def _said_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> Said:
+    if key == "epoch_stop":
+        detail += [(_ENDED_EPOCH, value) for name, value in detail if name == "epoch_num"]
+    return Said(NAME, What.ALIVE, at=Stamp(ns, Zone.EXACT, False), name=key, detail=tuple(detail))
+
+
+def _read_second_year(found: Any) -> Said | None:
+    """A line of v0.6, whose JSON is often none: numbers are read one by one."""
+    counts = {one["name"]: _count(one["number"]) for one in _NUMBER.finditer(found["rest"])}
+    detail: list[tuple[str, Any]] = [(name, counts[name]) for name in _COUNTS if name in counts]
+    words = {one["name"]: one["word"] for one in _WORD.finditer(found["rest"])}
+    detail.append(("status", words.get("status", "")))
+    detail.append(("value", counts.get("value", words.get("value"))))
+    return _said_at(_instant(found["at"]), found["key"], detail)
+
+
+def _instant(seconds: str) -> int:
+    """Epoch seconds as written -> ns."""
+    if float(seconds) >= MAX_SECONDS:
+        raise BadValueError("the time of the line is no time between 1970 and 2255")
+    return round_to_us(float(seconds))
+
+
+_NUMBER = re.compile(r"""["'](?P<name>\w{1,40})["']: ?["']?(?P<number>\d{1,15}(?:\.\d{1,20})?)["']?[,}]""", re.ASCII)
+_WORD = re.compile(r"""["'](?P<name>status|value)["']: ?["'](?P<word>[^"']{1,200})["']""", re.ASCII)
+_FIRST_YEAR = {
+    "run_clear_caches": "cache_clear", "train_loop": "block_start", "train_epoch": "epoch_start",
+    "input_batch_size": "global_batch_size", "preproc_num_train_examples": "train_samples",
+}  # fmt: skip
+"""Words of v0.5, and what they are called today."""
+
+
+def _read_first_year(found: Any) -> Said | None:
+    """A line of v0.5: the epoch that begins, or that was evaluated, or a setting."""
+    key = _FIRST_YEAR.get(found["key"], found["key"])
+    value = (found["value"] or "").strip()
+    numbers = {one["name"]: _count(one["number"]) for one in _NUMBER.finditer(value)}
+    detail: list[tuple[str, Any]] = []
+    if key == "epoch_start":
+        detail.append(("epoch_num", _count(value)))
+    elif key in ("eval_accuracy", "eval_start", "eval_stop"):
+        detail.append((_ENDED_EPOCH, numbers.get("epoch", _count(value))))
+    elif key == "run_stop":
+        detail.append(("status", "aborted" if "false" in value.lower() else ""))
+    detail.append(("value", numbers.get("value", _count(value))))
+    return _said_at(_instant(found["at"]), key, detail)
 
 
 def _count(value: Any) -> float | None:
@@ -57,15 +109,49 @@ def _count(value: Any) -> float | None:
     return None if plain is None or not 0 <= plain <= MAX_STEP else float(plain)
 
 
-RULES = (Rule(NAME, ":::MLLOG ", pattern(r":::MLLOG (?P<json>\{.*\})\s*$"), _read, "mllog"),)
+RULES = (
+    Rule(NAME, ":::MLLOG ", pattern(r":::MLLOG (?P<json>\{.*\})\s*$"), _read, "mllog"),
+    Rule(NAME, ":::MLL ", pattern(r":::MLL (?P<at>\d+(?:\.\d+)?) (?P<key>\w+): (?P<rest>\{.*)$"), _read_second_year,
+         "mllog 0.6"),
+    Rule(NAME, ":::MLPv0.",
+         pattern(r":::MLPv0\.5\.\d+ \w+ (?P<at>\d+(?:\.\d+)?) \([^)]*\) (?P<key>\w+)(?::(?P<value>.*))?$"),
+         _read_first_year, "mllog 0.5"),
+)  # fmt: skip
+
+
+def alone(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks of one source without those of its other lines, where a run of MLPerf is among them: its times are
+    exact, theirs mostly local, and what they say of steps it says too. A death counts while a run goes on, at the last
+    of its lines. marks: in order of lines, before they are placed."""
+    own = [mark for mark in marks if mark.said is not None and mark.said.format == NAME]
+    if not any(_said(mark).name in ("run_start", "run_stop") for mark in own):
+        return list(marks)
+    kept: list[Mark] = []
+    stops = [mark.line for mark in own if _said(mark).name == "run_stop"]
+    last: Mark | None = None
+    for mark in marks:
+        if mark.said is None:
+            continue
+        if mark.said.format == NAME:
+            last = mark
+            kept.append(mark)
+        elif mark.said.what in ENDS and last is not None and all(line < last.line for line in stops):
+            kept.append(replace(mark, stamp=_said(last).at))
+    return kept
 
 
 def translate(marks: Sequence[Mark]) -> list[Mark]:
     """The runs of a file. Every rank writes the same within seconds and out of order: of a phase, the first begin and
     the last end count."""
-    ordered = sorted(marks, key=lambda mark: (mark.time, mark.line))
+    ordered = sorted(_dated(marks), key=lambda mark: (mark.time, mark.line))
     runs = _runs(ordered)
     return [one for number_, run in enumerate(runs) for one in _run(run, "" if number_ == 0 else f"{number_ + 1}")]
+
+
+def _dated(marks: Sequence[Mark]) -> list[Mark]:
+    """The marks, where settings that were written with the time 0 stand at the first that has one."""
+    first = min((mark.time for mark in marks if mark.time > 0), default=0)
+    return [mark if mark.time > 0 else replace(mark, time=first, end=first) for mark in marks]
 
 
 def job_of(marks: Sequence[Mark], source: str) -> str:
@@ -198,9 +284,13 @@ def _epochs(ordered: Sequence[Mark], batch: int | None) -> tuple[Count, str]:
     """By epochs, or by the samples or tokens that are written in their place."""
     firsts = [one for mark in ordered if (one := _values(mark).get("first_epoch_num")) is not None]
     base = 1 if min(firsts, default=0) == 1 else 0
+    ended = [one for mark in ordered if (one := _values(mark).get(_ENDED_EPOCH)) is not None]
+    from_zero = 1.0 if min(ended, default=1) == 0 else 0.0
 
     def epochs(mark: Mark) -> float | None:
         values = _values(mark)
+        if values.get(_ENDED_EPOCH) is not None:
+            return float(values[_ENDED_EPOCH] + from_zero)
         if values.get("epoch_num") is not None or values.get("first_epoch_num") is None:
             return values.get("epoch_num")
         first, length = values["first_epoch_num"], values.get("epoch_count")
