@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +79,21 @@ def test_tags_steps_values_and_names_are_those_of_the_original(log: Path, folder
     assert mine["goodput_by_time/goodput"][0][0] == 160
     assert "badput/custom_badput_events/eval_step_" in shared
     assert "badput_window/60/custom_badput_events/eval_step_" in mine
+
+
+OTHERS = """
+import sys
+from goodput_cli.cli.main import run
+assert run(["monitor", "run.jsonl", "--publish", "tensorboard:tb"]) == 0
+print([name for name in sys.modules if name.startswith(("tensorb", "torch"))])
+"""
+
+
+def test_event_files_are_written_without_the_packages_of_others(log: Path, folder: Path) -> None:
+    """tensorboardX imports torch where it is there: 265 MB beside a job."""
+    done = subprocess.run([sys.executable, "-c", OTHERS], cwd=folder, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n", done.stderr
+    assert "goodput/goodput" in read(folder / "tb" / "goodput")[0]
 
 
 def test_parts_can_be_left_out(log: Path, folder: Path) -> None:

@@ -32,7 +32,6 @@ State = Literal["ok", "missing", "none", "broken"]
 EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "fleet": (("distributed",), "goodput fleet in several processes and on a dask cluster"),
     "s3": (("boto3",), "logs in Amazon S3"),
-    "tensorboard": (("tensorboardX",), "goodput monitor --publish tensorboard:DIR"),
     "zst": (("compression.zstd", "backports.zstd"), "logs packed with zstd"),
     "mlflow-databases": (("sqlalchemy",), "MLflow's runs in PostgreSQL or MySQL"),
     "yaml": (("yaml",), "profiles of other systems as --mapping"),

@@ -1,6 +1,6 @@
 """An event file as a document: its events as they are, what they mean is found when all have been read.
 
-The frames of an event file: length, checksum, data, checksum; little-endian, CRC-32C, masked.
+The frames of an event file: length, checksum, data, checksum; little-endian, CRC-32C, masked. `framed` writes them.
 
 The parts of TensorBoard's protocol buffers that say something about time: declared here, parsed by protobuf.
 """
@@ -8,6 +8,7 @@ The parts of TensorBoard's protocol buffers that say something about time: decla
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -61,10 +62,19 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
         at = end
 
 
+def framed(data: bytes) -> bytes:
+    """A record as it stands in a file."""
+    length = _LENGTH.pack(len(data))
+    return length + _sum(length) + data + _sum(data)
+
+
 def _is_sum(data: bytes, checksum: bytes) -> bool:
+    return _sum(data) == checksum
+
+
+def _sum(data: bytes) -> bytes:
     plain = google_crc32c.value(data)
-    masked = (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF
-    return _SUM.pack(masked) == checksum
+    return _SUM.pack((((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 _FLOAT, _DOUBLE, _INT32, _INT64 = 1, 2, 3, 9
@@ -83,7 +93,9 @@ _MESSAGES: dict[str, tuple[tuple[str, int, str, bool], ...]] = {
         ("tag", 1, "bytes", False),
         ("simple_value", 2, "float", False),
         ("tensor", 8, "Tensor", False),
+        ("metadata", 9, "Metadata", False),
     ),
+    "Metadata": (("display_name", 2, "bytes", False),),
     "Summary": (("value", 1, "Value", True),),
     "Event": (
         ("wall_time", 1, "double", False),
@@ -122,6 +134,24 @@ def parse(data: bytes) -> Event | None:
     if not math.isfinite(event.wall_time):
         return None
     return Event(event.wall_time, event.step, bool(event.file_version), tuple(_scalars(event)))
+
+
+def opening(wall_time: float) -> bytes:
+    """The first record of a file. wall_time: s since 1970."""
+    return bytes(_event_class()(wall_time=wall_time, file_version=b"brain.Event:2").SerializeToString())
+
+
+def scalar_event(wall_time: float, step: int, tag: str, value: float, shown: str = "") -> bytes:
+    """The record of one value. shown: its name on the screen, where that is not the tag; of a tag that holds other
+    characters than tags may these become `_`, as every writer of event files has it."""
+    event = _event_class()(wall_time=wall_time, step=step)
+    written = event.summary.value.add(tag=_NO_TAG.sub("_", tag).lstrip("/").encode(), simple_value=value)
+    if shown:
+        written.metadata.display_name = shown.encode()
+    return bytes(event.SerializeToString())
+
+
+_NO_TAG = re.compile(r"[^-/\w.]")
 
 
 def _scalars(event: Any) -> Iterator[Scalar]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import os
-import struct
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from goodput_cli.analysis.results import Analysis
-from goodput_cli.errors import GoodputError, UsageError, to_install
+from goodput_cli.errors import GoodputError
+from goodput_cli.events.tensorboard import reader
 from goodput_cli.monitor.snapshot import Amount, Snapshot, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state
 from goodput_cli.vocabulary.text import seconds_text
@@ -25,8 +26,6 @@ from goodput_cli.vocabulary.text import seconds_text
 FOLDER = "goodput"
 STATE = ".goodput-monitor.json"
 _STEP_DEVIATION = "step_deviation"
-_HEADER, _CHECKSUM = struct.Struct("<QI"), 4
-"""Of a record in an event file: length and checksum of the length, then the record, then its checksum."""
 
 Scalar = tuple[str, float, int, str]
 """Tag, value, global step, name on the screen (\"\": the tag)."""
@@ -36,10 +35,6 @@ class TensorBoard:
     """An event file of its own a life of the monitor. A second monitor of the folder is refused."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
-        try:
-            from tensorboardX.event_file_writer import EventsWriter
-        except ImportError:
-            raise UsageError(f"{address.text}: needs tensorboardX: {to_install('tensorboard')}") from None
         self._totals = address.switch("totals")
         self._has_windows = address.switch("windows")
         self._badput = address.switch("badput")
@@ -49,29 +44,23 @@ class TensorBoard:
         self._lock = _lock(self._folder, address.text)
         state = load_state(self._folder / STATE)
         self._last_step = max(int(state.get("step", -1)), _last_step(self._folder / str(state.get("file", ""))))
-        life = f".{os.getpid()}.{time.time_ns() % 10**9:09d}"
-        self._writer = EventsWriter(str(self._folder / "events"), life)
-        self._file = Path(self._writer._file_name)
+        now = time.time_ns()
+        life = f"{now // 10**9}.{socket.gethostname()}.{os.getpid()}.{now % 10**9:09d}"
+        self._file = self._folder / f"events.out.tfevents.{life}"
+        self._stream = self._file.open("xb", buffering=1 << 16)
+        self._stream.write(reader.framed(reader.opening(now / 1e9)))
         self._remember()
 
     def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - each update is a point
         """See `Target`."""
-        from tensorboardX.proto.event_pb2 import Event
-        from tensorboardX.summary import scalar
-
         now = time.time()
         last = self._last_step
         try:
             for tag, value, step, shown in self._scalars(snapshot):
-                event = Event(wall_time=now, step=step, summary=scalar(tag, value, shown))
-                self._writer.write_event(event)
+                self._stream.write(reader.framed(reader.scalar_event(now, step, tag, value, shown)))
                 last = max(last, step) if tag == _STEP_DEVIATION else last
-            self._writer.flush()
-            descriptor = os.open(self._file, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)  # some mounts of buckets show nothing before
-            finally:
-                os.close(descriptor)
+            self._stream.flush()
+            os.fsync(self._stream.fileno())  # some mounts of buckets show nothing before
             self._last_step = last
             self._remember()
         except OSError as error:
@@ -80,7 +69,8 @@ class TensorBoard:
 
     def close(self) -> None:
         """See `Target`."""
-        self._writer.close()
+        with suppress(OSError):  # what is not written has been said
+            self._stream.close()
         os.close(self._lock)
 
     def _remember(self) -> None:
@@ -138,28 +128,13 @@ def _lock(folder: Path, shown: str) -> int:
 
 def _last_step(path: Path) -> int:
     """The last step whose deviation an event file holds; -1 without one."""
-    from google.protobuf.message import DecodeError
-
     last = -1
     try:
         content = path.read_bytes() if path.is_file() else b""
-        for event in _events(content):
-            if any(value.tag == _STEP_DEVIATION for value in event.summary.value):
+        for frame, _ in reader.frames(content):
+            event = None if frame.data is None else reader.parse(frame.data)
+            if event is not None and any(scalar.tag == _STEP_DEVIATION for scalar in event.scalars):
                 last = max(last, event.step)
-    except (OSError, DecodeError):  # what cannot be read is written again
+    except (OSError, reader.BrokenFrameError):  # what cannot be read is written again
         pass
     return last
-
-
-def _events(content: bytes) -> Iterator[Any]:
-    """The whole records of an event file; the last one may be cut."""
-    from tensorboardX.proto.event_pb2 import Event
-
-    at = 0
-    while at + _HEADER.size <= len(content):
-        length, _ = _HEADER.unpack_from(content, at)
-        at += _HEADER.size
-        if at + length + _CHECKSUM > len(content):
-            return
-        yield Event.FromString(content[at : at + length])
-        at += length + _CHECKSUM
