@@ -99,7 +99,7 @@ amount: Callable[[str], Fraction] = bounded(Fraction, "is not an amount above 0"
 def _listed(path: str, read: Callable[[Path], Iterator[TableRow]]) -> list[TableRow]:
     try:
         return list(read(Path(path)))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         reason = unreadable(path, error) if isinstance(error, OSError) else f"{path}: is no such table: {error}"
         raise UsageError(str(reason)) from error
 

@@ -62,7 +62,7 @@ def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
         if "no such" not in str(error):
             raise SourceError(f"{name}: the database cannot be read: {error}; try again, or read a copy") from error
         raise SourceError(f"{name}: a database without the tables of MLflow ({error}); export rows as CSV") from error
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # also where its own words for what is wrong are no text
         raise SourceError(f"{name}: the database is damaged: {error}") from error
 
 
@@ -70,20 +70,26 @@ def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
     """The database, for reading only; a copy of it with what is not yet in it (`-wal`) where that cannot be."""
     uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
-    try:
+    if _can_be_read(uri):
         with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             yield connection
-            return
-    except sqlite3.OperationalError as error:
-        if "no such" in str(error):
-            raise
+        return
     with tempfile.TemporaryDirectory(prefix="goodput-") as folder:
         copy = shutil.copy(path, os.path.join(folder, "copy.db"))
         if os.path.exists(path + "-wal"):
             shutil.copy(path + "-wal", copy + "-wal")
         with closing(sqlite3.connect(copy, timeout=5)) as connection:
             yield connection
+
+
+def _can_be_read(uri: str) -> bool:
+    """Whether SQLite reads a database where it is: without a place to write, not one with a `-wal` beside it."""
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as error:
+        return "no such" in str(error)
+    return True
 
 
 def _read_server(uri: str) -> Iterator[RawBatch]:

@@ -229,7 +229,7 @@ def _parse_freely(text: str) -> datetime:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             readings = {parse(text, default=default, dayfirst=first, tzinfos=zones) for default, first in ways}
-    except (ValueError, OverflowError, TypeError, Warning):
+    except (ValueError, ArithmeticError, TypeError, Warning):
         raise UsageError(f"{text!r} is not a time; accepted: {ACCEPTED}") from None
     moment = readings.pop()
     if readings or isinstance(moment.tzinfo, tzlocal):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
-from tests.fuzz.__main__ import fault_of
+from tests.fuzz.__main__ import PRIMER, fault_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,3 +36,57 @@ def test_some_inputs_of_every_kind(seed: str) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "0 faults" in done.stdout
+
+
+BIG = "1" * 400
+
+
+@pytest.mark.parametrize(
+    ("options", "content"),
+    [
+        (["fleet", "--workers", "1", "--labels"], b'job,team\n"a"b,c\n'),
+        (["fleet", "--workers", "1", "--labels"], b'job,team\n"a'),
+        (["analyze", "--config"], f'exclude = ["2025-01-01T00:{BIG}:00Z/2025-01-02"]'.encode()),
+    ],
+    ids=["quotes in a table", "a quote without an end", "a time of hundreds of digits"],
+)
+def test_what_the_fuzzer_found_is_a_sentence(options: list[str], content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / ("goodput.toml" if options[-1] == "--config" else "labels.csv")
+    path.write_bytes(content)
+    command, *rest = options
+    assert fault_of(lambda: run([command, str(PRIMER), *rest, str(path), "-q"])) is None
+
+
+@pytest.mark.parametrize("value", [10**30, -(10**30), 4_000_000, 1e-320])
+def test_a_saved_analysis_of_any_numbers_is_compared_or_refused(value: float, tmp_path: Path) -> None:
+    """A million disruptions need no million fractions, and a change from next to nothing has no percent."""
+    run(["analyze", str(PRIMER), "-q", "-o", str(tmp_path / "saved.json")])
+    saved = json.loads((tmp_path / "saved.json").read_bytes())
+    for place, key in (
+        (saved["job"], "attempts"),
+        (saved["job"], "disruptions"),
+        (saved["reliability"], "mtbf_seconds"),
+    ):
+        before, place[key] = place[key], value
+        (tmp_path / "odd.json").write_text(json.dumps(saved))
+        assert fault_of(lambda: run(["compare", str(PRIMER), "--baseline", str(tmp_path / "odd.json"), "-q"])) is None
+        place[key] = before
+
+
+def test_a_metric_beyond_all_floats_and_a_damaged_database_are_no_bugs(tmp_path: Path) -> None:
+    sample = (ROOT / "tests" / "text" / "samples" / "mldiagnostics-two-attempts.jsonl").read_bytes()
+    (tmp_path / "run.jsonl").write_bytes(re.sub(rb'"values": ?\[[^]]*\]', b'"values":[%s]' % BIG.encode(), sample))
+    assert fault_of(lambda: run(["jobs", str(tmp_path / "run.jsonl"), "-q"])) is None
+    database = tmp_path / "mlflow.db"
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.executescript((ROOT / "tests" / "real" / "mlflow-3.17" / "mlflow.sql").read_text())
+    whole = database.read_bytes()
+    for name in (b"run_uuid", b"fa2b92c3", b"CREATE TABLE"):
+        database.write_bytes(whole.replace(name, name[:-1] + b"\xb5"))
+        assert fault_of(lambda: run(["analyze", str(database), "-q"])) is None
+
+
+def test_a_clock_of_hundreds_of_digits_is_no_duration(tmp_path: Path) -> None:
+    shipped = (ROOT / "goodput_cli" / "events" / "mappings" / "shipped" / "llama-factory.toml").read_text()
+    (tmp_path / "m.toml").write_text(shipped.replace("0:00:19", f"{BIG}:00:19").replace("llama-factory", "mine"))
+    assert fault_of(lambda: run(["analyze", str(PRIMER), "--mapping", str(tmp_path / "m.toml"), "-q"])) is None

@@ -64,6 +64,10 @@ class Contribution:
     it: then nobody knows."""
 
 
+_MOST_PERCENT = 10**12
+"""A change of more is a change from nothing."""
+
+
 @dataclass(frozen=True)
 class Change:
     """A measure on both sides, in the unit of its dimension."""
@@ -81,8 +85,11 @@ class Change:
 
     @property
     def percent(self) -> Fraction | None:
-        """The change in percent of the baseline; None where that is 0, or a side is not known."""
-        return 100 * self.change / abs(self.baseline) if self.change is not None and self.baseline else None
+        """The change in percent of the baseline; None where that is 0 or next to nothing, or a side is not known."""
+        if self.change is None or not self.baseline:
+            return None
+        percent = 100 * self.change / abs(self.baseline)
+        return percent if abs(percent) < _MOST_PERCENT else None
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,9 @@ class _SavedDisruption(Struct):
     steps_lost: Count | None = None
 
 
+_BEYOND_ALL = 2**64
+
+
 class _Wrong(Exception):
     """What is wrong with a saved answer."""
 
@@ -68,6 +71,8 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
 
 def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
     """The value as it is declared. `_Wrong` says where it is not. path: where it stands in the document."""
+    if _is_beyond_all(value):
+        raise _Wrong(f"{path or 'it'} holds a number beyond all that an analysis counts")
     try:
         return convert(value, declared)
     except ValidationError as error:
@@ -76,6 +81,20 @@ def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
         if "matching regex" in message:
             message = "is not written as it should be"
         raise _Wrong(f"{where}: {message[:1].lower()}{message[1:]}") from error
+
+
+def _is_beyond_all(value: Any) -> bool:
+    """Whether a number in it is larger than any time in ns or count is."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, int | float) and abs(one) >= _BEYOND_ALL:
+            return True
+        if isinstance(one, Mapping):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+    return False
 
 
 def _summary(answer: Any) -> Summary:

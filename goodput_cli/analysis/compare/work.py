@@ -108,9 +108,15 @@ def _shared(before: Summary, after: Summary) -> int | None:
     return shared if shared >= _ALL_SHARED * shorter else None
 
 
+_COUNTED_OUT = 200
+_NORMAL_95 = 1.96
+
+
 def is_rare(before: int, after: int, lengths: tuple[int, int]) -> bool:
     """Whether two counts over times of these lengths differ by more than chance does, with p < 5 %: the exact test of
     two Poisson rates."""
     total, share = before + after, Fraction(lengths[1], sum(lengths))
+    if total > _COUNTED_OUT:  # normal by then
+        return (after - total * share) ** 2 > Fraction(_NORMAL_95**2) * total * share * (1 - share)
     chances = [math.comb(total, count) * share**count * (1 - share) ** (total - count) for count in range(total + 1)]
     return sum(chance for chance in chances if chance <= chances[after]) < Fraction(5, 100)

@@ -93,6 +93,10 @@ def _whole(field: str, text: str) -> int:
         raise BadFieldError(field, str(error)) from None
 
 
+_FASTEST = 1e300
+"""A rate, 1/s; beyond it is what no float can be."""
+
+
 def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
     """ns of a duration, of a rate, or of a clock such as 1:02:03."""
     text, unit = fields[field], rule.seconds_a_unit(field)
@@ -105,8 +109,10 @@ def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
             return duration(text, unit)
     except BadValueError as error:
         raise BadFieldError(field, str(error)) from None
+    except OverflowError:
+        raise BadFieldError(field, f"{text[:40]} is no duration") from None
     rate = number(text.replace(",", ""))
-    if rate is None or rate <= 0 or 1.0 / rate >= 1e9:
+    if rate is None or not 0 < rate < _FASTEST or 1.0 / rate >= 1e9:
         raise BadFieldError(field, f"{text[:40]} is no rate")
     return round_to_us(1.0 / rate)
 

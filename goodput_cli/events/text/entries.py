@@ -212,7 +212,10 @@ def _value(values: Any) -> float | None:
     numbers = [number(value) for value in values if not isinstance(value, bool)]
     if len(numbers) != len(values) or any(one is None for one in numbers):
         return None
-    return float(np.mean([float(one) for one in numbers if one is not None]))
+    try:
+        return float(np.mean([float(one) for one in numbers if one is not None]))
+    except OverflowError:  # an int that no float can be
+        return None
 
 
 _NO_TIME = ("Unknown", "None", "N/A", "")
