@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import goodput_cli
+from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
 from tests.support.fleets import put, text_of, training
 
@@ -27,9 +29,9 @@ def site(*more: str) -> int:
 
 
 def links(page: Path) -> list[str]:
-    """Where the page leads to, beside places in itself."""
+    """Where the page leads to, beside places in itself, each once."""
     found = re.findall(r'href="([^"#]*)"', page.read_text(encoding="utf-8"))
-    return [one for one in found if one and not one.startswith("data:")]
+    return [one for one in dict.fromkeys(found) if one and not one.startswith("data:")]
 
 
 def test_each_run_has_a_page_and_a_way_back(capsys: Output) -> None:
@@ -89,9 +91,48 @@ def test_a_list_of_pages_that_was_changed_takes_nothing_else_away() -> None:
     site("-q")
     Path("precious.html").write_text("x")
     made_of = Path("site/site.json")
-    made_of.write_text(made_of.read_text().replace('"pages": {', '"pages": {"runs/../../precious.html": "x",'))
+    made_of.write_text(
+        made_of.read_text().replace(
+            '"pages": {', '"pages": {"runs/../../precious.html": {"made_of": "x", "costs": {}},'
+        )
+    )
     assert site("-q") == 0
     assert Path("precious.html").exists()
     made_of.write_text(text_of("half of a file"))
     assert site("-q") == 0
     assert len(list(Path("site/runs").iterdir())) == 2
+
+
+COSTS = re.compile(
+    'data-head="what">([^<]*)<.*?accelerator h">([^<]*)<.*?"runs">([0-9]+)<.*?<bdi>(.)</bdi>.*?to do">([^<]+)<'
+)
+"""A row of what cost most: title, hours, runs, the run that it cost most, what to do."""
+
+
+def test_what_cost_most_over_all_runs_is_the_sum_of_what_runs_say() -> None:
+    """The dearest kind first, with the run that it cost most; weighed by accelerators, as all of the page is."""
+    for number, (name, hours) in enumerate((("a", 12), ("b", 16), ("c", 11))):
+        put(Path(f"logs/{name}.jsonl"), training(name, hours, 10, at=number * 86_400))
+    expected: dict[str, list[tuple[int, str]]] = {}
+    for name in "abc":
+        for insight in goodput_cli.analyze(f"logs/{name}.jsonl").insights:
+            expected.setdefault(BY_CODE[insight.code].title, []).append((insight.ns, name))
+    assert expected
+    site("-q", "--accelerators", "8")
+    index = Path("site/index.html").read_text(encoding="utf-8")
+    section = index[index.index('id="cost-most"') : index.index('class="note"')]
+    rows = re.findall(
+        r'data-head="what">([^<]*)<.*?accelerator h">([^<]*)<.*?"runs">(\d+)<.*?<bdi>(\w)</bdi>.*?to do">([^<]+)<',
+        section,
+    )
+    dearest = sorted(expected.items(), key=lambda one: -sum(ns for ns, _ in one[1]))
+    assert [(title, hours, int(runs), most) for title, hours, runs, most, _ in rows] == [
+        (title, f"{8 * sum(ns for ns, _ in costs) / 3.6e12:,.1f}", len(costs), max(costs)[1])
+        for title, costs in dearest
+    ]
+    before = Path("site/site.json").read_text()
+    site("-q", "--accelerators", "8")
+    assert Path("site/site.json").read_text() == before
+    assert COSTS.findall(Path("site/index.html").read_text(encoding="utf-8")) == rows, (
+        "pages that are not drawn again count too"
+    )

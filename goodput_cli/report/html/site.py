@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
+
+from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.fleet.report.rows import RunLine
 from goodput_cli.fleet.report.sheet import FleetSheet, runs_by_loss
+from goodput_cli.fleet.totals.ratios import hours
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
 from goodput_cli.report.html.fleet import fleet_page
 from goodput_cli.report.html.page import resource
 from goodput_cli.report.whole_file import write_whole
-from goodput_cli.vocabulary.text import duration, iso, plural, safe
+from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe
 
 INDEX, _RUNS, _MADE_OF = "index.html", "runs", "site.json"
 _KIND = "goodput fleet site"
 _BACK = f"../{INDEX}"
 _SLUG = 40
+_MOST_COSTS = 8
 _DASH = "-"
 
 
@@ -76,6 +82,33 @@ class RunLink:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """What is known of a page that was drawn."""
+
+    made_of: str
+    costs: dict[str, int]
+    """By kind of insight, what it cost the run: ns."""
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """A kind of insight over all runs."""
+
+    title: str
+    """Of the kind."""
+    amount: str
+    """What it cost in all runs together, whole hours of accelerators or of jobs."""
+    runs: int
+    job: str
+    """The run that it cost most, and its page."""
+    href: str
+    share: str
+    """That run's part of the whole."""
+    advice: str
+    """What to do, as the kind has it."""
+
+
+@dataclass(frozen=True)
 class Written:
     """What was done."""
 
@@ -111,25 +144,30 @@ def write_site(
     assert report is not None
     check_folder(folder)
     (folder / _RUNS).mkdir(parents=True, exist_ok=True)
-    before, now, failed = _made_of(folder) or {}, dict[str, str](), list[str]()
-    links, drawn = [], 0
+    before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
+    links, costs, drawn = [], list[tuple[RunLine, str, dict[str, int]]](), 0
     _note(folder, before)
     for row in runs_by_loss(report):
         name, made_of = _page_name(row), _hash(made_by, *_versions(row, versions))
         if (
-            before.get(name) != made_of
+            name not in before
+            or before[name].made_of != made_of
             or not all(versions.get(one) for one in row.documents)
             or not (folder / name).exists()
         ):
             try:
-                text = render_run(analyse(row), Page(back=_BACK))
+                analysis = analyse(row)
+                text, cost = render_run(analysis, Page(back=_BACK)), costs_of(analysis)
             except GoodputError as error:
                 failed.append(f"{safe(row.job)}: {error}")
                 links.append(RunLink(None, _cells(row)))
                 continue
             write_whole(folder / name, text, force=True)
             drawn += 1
-        now[name] = made_of
+            now[name] = Drawn(made_of, cost)
+        else:
+            now[name] = before[name]
+        costs.append((row, name, now[name].costs))
         links.append(RunLink(name, _cells(row)))
     kept = [place for place in range(len(COLUMNS)) if any(link.cells[place].text for link in links)]
     page = fleet_page(
@@ -138,6 +176,8 @@ def write_site(
         scripts=(resource("site.js"),),
         more_style=resource("site.css") + _columns_style([COLUMNS[place] for place in kept]),
         every_run=True,
+        costs=cost_rows(costs, by_time=not report.sums.known_time),
+        costs_of="job" if not report.sums.known_time else "accelerator",
         runs=[replace(link, cells=tuple(link.cells[place] for place in kept)) for link in links],
         heads=[COLUMNS[place] for place in kept],
     )
@@ -154,14 +194,41 @@ def _columns_style(columns: Sequence[RunColumn]) -> str:
     which would be half of the page."""
     rules = []
     for place, column in enumerate(columns, 1):
-        cell = f"#every-run tbody :nth-child({place})"
+        cell = f"#every-run tbody tr > :nth-child({place})"
         if column.number:
             rules.append(f"{cell} {{ text-align: right; }}")
         rules.append(f"@media (max-width: 40rem) {{ {cell}::before {{ content: '{column.head} '; }} }}")
     return "\n".join(rules)
 
 
-def _made_of(folder: Path) -> dict[str, str] | None:
+def costs_of(analysis: Analysis) -> dict[str, int]:
+    """By kind of insight, ns."""
+    costs: Counter[str] = Counter()
+    for insight in analysis.insights:
+        costs[insight.code] += insight.ns
+    return dict(costs)
+
+
+def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_time: bool) -> list[CostRow]:
+    """What cost most over all runs, the dearest kind first: no second is in two insights, so kinds do not overlap.
+    costs: a run, its page and `costs_of` it. by_time: every run counts by its time alone; else a run of which nobody
+    knows the accelerators is left out."""
+    parts: dict[str, list[tuple[int, RunLine, str]]] = {}
+    for row, href, of_run in costs:
+        weight = 1 if by_time else row.accelerators or 0
+        for code, ns in of_run.items():
+            if code in BY_CODE and ns * weight > 0:
+                parts.setdefault(code, []).append((ns * weight, row, href))
+    rows = []
+    for code, of_kind in sorted(parts.items(), key=lambda one: -sum(amount for amount, *_ in one[1])):
+        whole, (most, row, href) = sum(amount for amount, *_ in of_kind), max(of_kind, key=lambda one: one[0])
+        kind = BY_CODE[code]
+        share = percent(100 * most / whole)
+        rows.append(CostRow(kind.title, f"{hours(whole):,.1f}", len(of_kind), row.job, href, share, kind.advice))
+    return rows[:_MOST_COSTS]
+
+
+def _made_of(folder: Path) -> dict[str, Drawn] | None:
     """By page, what it was made of; None where the folder is no site, and nothing where that cannot be told."""
     try:
         said = json.loads((folder / _MADE_OF).read_bytes())
@@ -171,16 +238,19 @@ def _made_of(folder: Path) -> dict[str, str] | None:
         return {}
     if not isinstance(said, dict) or said.get("kind") != _KIND:
         return None
-    pages = said.get("pages")
-    return {name: str(key) for name, key in pages.items() if _OURS.fullmatch(name)} if isinstance(pages, dict) else {}
+    try:
+        pages = msgspec.convert(said.get("pages"), dict[str, Drawn])
+    except msgspec.ValidationError:
+        return {}
+    return {name: page for name, page in pages.items() if _OURS.fullmatch(name)}
 
 
 _OURS = re.compile(rf"{_RUNS}/[a-z0-9-]+\.html")
 """What may be taken away again: a file that says more names nothing."""
 
 
-def _note(folder: Path, pages: Mapping[str, str]) -> None:
-    text = json.dumps({"kind": _KIND, "pages": dict(pages)}, indent=1)
+def _note(folder: Path, pages: Mapping[str, Drawn]) -> None:
+    text = json.dumps({"kind": _KIND, "pages": {name: asdict(page) for name, page in pages.items()}}, indent=1)
     write_whole(folder / _MADE_OF, f"{text}\n", force=True)
 
 
