@@ -11,7 +11,7 @@ from typing import NoReturn
 def main() -> NoReturn:
     """Run the command. Ctrl-C while it is still being imported ends it as later: a word, and exit code 130."""
     from goodput_cli.cli.console import INTERRUPTED, end_at_once
-    from goodput_cli.gc_pause import collect_seldom
+    from goodput_cli.memory import collect_seldom
 
     end_at_once()
     collect_seldom()

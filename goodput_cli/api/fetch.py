@@ -22,7 +22,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
 from goodput_cli.events.parsed import Parsed
 from goodput_cli.events.read import decode_batches, is_log
-from goodput_cli.events.tensorboard.reader import EventFile
+from goodput_cli.events.tensorboard import EventFile
 from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources import snapshot
 from goodput_cli.sources.base import (

@@ -2,11 +2,14 @@
 
 A kind of document is a class as `DocumentReader` and a row in `document_reader`. Batches of a document, joined, are its
 bytes, so a document need not consist of lines.
+
+Documents that are tables with a header: CSV exports, `sacct -P`. Each row is a record of the header's keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,9 +19,70 @@ from goodput_cli.events.hints import Hints
 from goodput_cli.events.json_documents import JsonLines, JsonObjects
 from goodput_cli.events.parsed import DocumentReader, Parsed
 from goodput_cli.events.templates import Templates
-from goodput_cli.sources.base import Batch, RawBatch
+from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
+
+_HEAD = 1 << 16
+_LONGEST_FIELD = 1 << 20
+
+
+def delimiter_of(
+    head: bytes, is_header: Callable[[str, frozenset[str]], bool], delimiters: Iterable[str]
+) -> str | None:
+    """What parts the columns of a document that begins like this; None if it is no known table. is_header: whether
+    columns parted by a delimiter are those of a table that is known."""
+    first = head[:_HEAD].lstrip().split(b"\n", 1)[0].strip()
+    if first.startswith((b"{", b"[")) or not first:
+        return None
+    text = first.decode(errors="replace")
+    for delimiter in delimiters:
+        columns = frozenset(cells(text, delimiter)) if delimiter in text else frozenset()
+        if columns and is_header(delimiter, columns):
+            return delimiter
+    return None
+
+
+class Table:
+    """Reads a table (see `DocumentReader`)."""
+
+    by_line = False
+
+    def __init__(self, delimiter: str) -> None:
+        self._delimiter = delimiter
+        self._header: list[str] = []
+
+    def feed(self, batch: RawBatch) -> Parsed:
+        """The rows of the next lines; a header that comes again is none."""
+        records: list[Record] = []
+        lines: list[int] = []
+        bad: list[tuple[int, str]] = []
+        for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
+            if not line.strip():
+                continue
+            row = cells(line, self._delimiter)
+            if not self._header:
+                self._header = row
+            elif len(row) != len(self._header):
+                bad.append((number, f"{len(row)} columns where the header has {len(self._header)}"))
+            elif row != self._header:
+                records.append({key: value for key, value in zip(self._header, row, strict=True) if value != ""})
+                lines.append(number)
+        return Parsed(records, np.array(lines, dtype=np.int64), bad)
+
+    def finish(self) -> Parsed:
+        """The end of the document: nothing is left over."""
+        return Parsed((), np.empty(0, dtype=np.int64))
+
+
+def cells(line: str, delimiter: str) -> list[str]:
+    """The cells of a line of a table; none where its quotes are wrong."""
+    if len(line) > _LONGEST_FIELD:
+        return []
+    try:
+        return [cell.strip() for cell in next(csv.reader([line.replace("\r", "")], delimiter=delimiter), [])]
+    except csv.Error:  # quotes without an end, control characters
+        return []
 
 
 def says_something(head: bytes, hints: Hints | None = None) -> bool:
@@ -33,7 +97,7 @@ def document_reader(batch: RawBatch, templates: Templates | None = None, hints: 
     """What reads the document that this batch begins. templates: those of documents read before. hints: formats that a
     user declared, among others."""
     if is_event_file(batch.source):
-        from goodput_cli.events.tensorboard.reader import EventFile
+        from goodput_cli.events.tensorboard import EventFile
 
         if EventFile.begins(batch.data):
             return EventFile()
@@ -68,7 +132,6 @@ def _of_tracker(batch: RawBatch, hints: Hints | None) -> DocumentReader | None:
 
 def _of_text(batch: RawBatch, hints: Hints) -> DocumentReader | None:
     """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
-    from goodput_cli.events.tables import Table, delimiter_of
     from goodput_cli.events.text.scan import TextLines, is_text
 
     mappings = hints.mappings

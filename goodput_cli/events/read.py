@@ -20,7 +20,7 @@ from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, says_something
 from goodput_cli.events.hints import Hints
 from goodput_cli.events.schema import EventLog, Kind
-from goodput_cli.gc_pause import garbage_collection_paused
+from goodput_cli.memory import garbage_collection_paused
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
 from goodput_cli.vocabulary.when import AUTO, load_zone
 

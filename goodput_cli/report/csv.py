@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.sheet import Cell, Column
 from goodput_cli.report.base import Page
-from goodput_cli.report.cells import table_columns
+from goodput_cli.report.terminal import table_columns
 from goodput_cli.vocabulary.text import finite, iso, safe, seconds_text
 
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # noqa: RUF001 - spreadsheets take the full-width forms too

@@ -28,7 +28,7 @@ from goodput_cli.analysis.timeline.rows import segment_rows
 from goodput_cli.arrays import Rows
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
 from goodput_cli.report.base import Page
-from goodput_cli.report.cells import table_columns
+from goodput_cli.report.terminal import table_columns
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.text import finite, iso, well_formed
 

@@ -12,7 +12,7 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.html.charts import main_chart, standing_alone
 from goodput_cli.report.html.columns import ChartColumns
 from goodput_cli.report.html.drawing import Spec, drawn, painted
-from goodput_cli.report.html.sheet_charts import specification
+from goodput_cli.report.html.sheet import specification
 
 _WHITE = "#ffffff"
 

@@ -33,17 +33,21 @@ from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.sheet import Cell, Column, Sheet, Tone
 from goodput_cli.analysis.threshold import Verdict
 from goodput_cli.report.base import Page
-from goodput_cli.report.cells import cell_texts, instant_texts, is_left, shown_columns, shown_rows
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import (
     GAP,
     NARROWEST,
     WIDEST_TEXT,
     bar,
+    cell_texts,
     collected,
     collecting_console,
     colour_of,
+    instant_texts,
+    is_left,
     put,
+    shown_columns,
+    shown_rows,
     sparkline,
     strip_lines,
 )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 import goodput_cli
-from goodput_cli.analysis.picture.strip import Strip, strip_of
+from goodput_cli.analysis.goodput.document import Strip, strip_of
 from goodput_cli.analysis.results import Analysis, Window
 from goodput_cli.report.base import Page
 from goodput_cli.report.terminal import strip_lines

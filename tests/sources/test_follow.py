@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.watch import watch
+from goodput_cli.api.watch import LiveLog, watch
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.events.live import LiveLog
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import follow as following
 from goodput_cli.sources import follow as tail

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.events.live import LiveLog
+from goodput_cli.api.watch import LiveLog
 from goodput_cli.sources import follow as following
 from goodput_cli.sources.base import SourceFilter
 from tests.support.buckets import read_steps

@@ -33,8 +33,7 @@ from goodput_cli.analysis.advice.results import (
 from goodput_cli.analysis.advice.thresholds import judge
 from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
 from goodput_cli.analysis.price import Price
-from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.shown import Shown
+from goodput_cli.analysis.sheet import Sheet, Shown
 from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 

@@ -14,8 +14,7 @@ from goodput_cli.analysis.compare.thresholds import beside_noise, judge
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method
-from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.shown import Answered
+from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -32,7 +32,7 @@ from goodput_cli.arrays import F64, I64, blocks
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import Edge, EventTable, Kind, LogFormat
-from goodput_cli.freed_memory import give_back
+from goodput_cli.memory import give_back
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category
 from goodput_cli.vocabulary.text import iso_to_the_second
 

@@ -1,13 +1,9 @@
-"""Slurm's accounting as `sacct -P` prints it: when jobs were submitted, started and ended. Local time without a zone.
+"""Formats whose records say something only beside others, and are collected until all are there: Slurm's accounting,
+Google's ML Diagnostics, and rows of experiment trackers (docs/formats.md).
 
-The only common log that shows queueing. Which file of text a job belongs to is told by its number in the file's name.
-
-Metrics of google-cloud-mldiagnostics in Cloud Logging: only the entry around a payload names metric and run.
-
-They say when steps were done, when a process began and that hosts are alive; what they measured is kept beside the
-events and never feeds the ledger (docs/formats.md, ML Diagnostics).
-
-Rows that experiment trackers export as JSON lines or tables: which records are of one, told by their keys.
+`sacct -P` prints when jobs were submitted, started and ended, in local time without a zone: the only common log that
+shows queueing. Of ML Diagnostics only the entry around a payload names metric and run; what it measured never feeds
+the ledger. Rows of trackers, exported as JSON lines or tables, are told by their keys.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
     """What the recorder says of a death beside that it came: a reason, of a rank on a host."""
     if REASON not in records.keys:
         return
-    from goodput_cli.events.recorded import recorded  # few logs tell of deaths
+    from goodput_cli.events.cluster import recorded  # few logs tell of deaths
     from goodput_cli.events.text.marks import TextPart
 
     seen = []

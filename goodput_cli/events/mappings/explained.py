@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.documents import cells, delimiter_of
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.json_documents import json_in, wrapped_line
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import Read, read_line, read_record, record_of, shown
-from goodput_cli.events.tables import cells, delimiter_of
 from goodput_cli.events.text.marks import asked_of, line_readings
 from goodput_cli.events.text.observer import Line as Observed
 from goodput_cli.events.text.observer import Observer, Sighting

@@ -16,11 +16,11 @@ from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.observations import Observed
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
-from goodput_cli.events.tensorboard.meaning import folder_of, may_lose_tails, one_start_each
+from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.jobs import Named, TextFile, completed, name_jobs, stem_of, times_beside
 from goodput_cli.events.text.marks import CollectedSource, Collector, Mark, What
 from goodput_cli.events.text.meaning import metrics_of, said
-from goodput_cli.events.text.observed import observations_of, says_events
+from goodput_cli.events.text.observing import observations_of, says_events
 from goodput_cli.events.text.place import FoundZone, Placed, by_elapsed, place, settled
 from goodput_cli.events.text.programs import launcher, megatron, mllog
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
@@ -340,15 +340,15 @@ class Texts:
                 folders[folder_of(names[code])].append(code)
         if not folders:
             return {}
-        from goodput_cli.events.tensorboard import meaning
+        from goodput_cli.events import tensorboard
 
         marks: dict[int, list[Mark]] = {}
         for codes in folders.values():
             files = [self._sources[code].events for code in codes]
-            tags = meaning.step_tags(files, hints.tensorboard_tag)
-            from_0 = hints.tensorboard_tag is None and meaning.counts_from_0(files, tags)
+            tags = tensorboard.step_tags(files, hints.tensorboard_tag)
+            from_0 = hints.tensorboard_tag is None and tensorboard.counts_from_0(files, tags)
             for code, events, tag in zip(codes, files, tags, strict=True):
-                marks[code] = meaning.marks_of(events, names[code], tag, from_0)
+                marks[code] = tensorboard.marks_of(events, names[code], tag, from_0)
                 if tag is not None:
                     shown = notes.bounded("step_tag", tag)
                     notes.add(

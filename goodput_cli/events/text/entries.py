@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.cluster import of_allocation
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -25,11 +26,9 @@ from goodput_cli.events.formats.base import (
     Records,
     labels_of,
 )
-from goodput_cli.events.recorded import of_allocation
 from goodput_cli.events.text.marks import BadValueError, Mark, Rule, Said, TextPart, What, pattern, timed
-from goodput_cli.events.text.observed import EntryObserver
 from goodput_cli.events.text.observer import Line, Sighting
-from goodput_cli.events.text.observing import may_say
+from goodput_cli.events.text.observing import EntryObserver, may_say
 from goodput_cli.events.text.scan import LONGEST, Ruleset
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_of
 from goodput_cli.events.values import number, whole_number

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from goodput_cli.events.tensorboard.meaning import folder_of
+from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.marks import ENDS, CollectedSource, Mark, What
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of

@@ -21,9 +21,9 @@ from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
 if TYPE_CHECKING:
-    from goodput_cli.events.tensorboard.reader import Event
-    from goodput_cli.events.text.observed import EntryObserver
+    from goodput_cli.events.tensorboard import Event
     from goodput_cli.events.text.observer import Sighting
+    from goodput_cli.events.text.observing import EntryObserver
 
 
 class What(StrEnum):

@@ -35,7 +35,7 @@ from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NONE, EventLog, EventTable, LogFormat
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.fleet.passes.work import Accounted, DocumentRow, JobPart, Local, Origin, Task
-from goodput_cli.gc_pause import garbage_collection_paused
+from goodput_cli.memory import garbage_collection_paused
 from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.shown import Answered
+from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
 from goodput_cli.fleet.report.change import Change, change_of, is_enough

@@ -18,7 +18,7 @@ import numpy as np
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.errors import GoodputError
-from goodput_cli.events.tensorboard import reader
+from goodput_cli.events import tensorboard
 from goodput_cli.monitor.snapshot import Amount, Snapshot, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed, keep_state, load_state
 from goodput_cli.vocabulary.text import seconds_text
@@ -48,7 +48,7 @@ class TensorBoard:
         life = f"{now // 10**9}.{socket.gethostname()}.{os.getpid()}.{now % 10**9:09d}"
         self._file = self._folder / f"events.out.tfevents.{life}"
         self._stream = self._file.open("xb", buffering=1 << 16)
-        self._stream.write(reader.framed(reader.opening(now / 1e9)))
+        self._stream.write(tensorboard.framed(tensorboard.opening(now / 1e9)))
         self._remember()
 
     def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - each update is a point
@@ -57,7 +57,7 @@ class TensorBoard:
         last = self._last_step
         try:
             for tag, value, step, shown in self._scalars(snapshot):
-                self._stream.write(reader.framed(reader.scalar_event(now, step, tag, value, shown)))
+                self._stream.write(tensorboard.framed(tensorboard.scalar_event(now, step, tag, value, shown)))
                 last = max(last, step) if tag == _STEP_DEVIATION else last
             self._stream.flush()
             os.fsync(self._stream.fileno())  # some mounts of buckets show nothing before
@@ -131,10 +131,10 @@ def _last_step(path: Path) -> int:
     last = -1
     try:
         content = path.read_bytes() if path.is_file() else b""
-        for frame, _ in reader.frames(content):
-            event = None if frame.data is None else reader.parse(frame.data)
+        for frame, _ in tensorboard.frames(content):
+            event = None if frame.data is None else tensorboard.parse(frame.data)
             if event is not None and any(scalar.tag == _STEP_DEVIATION for scalar in event.scalars):
                 last = max(last, event.step)
-    except (OSError, reader.BrokenFrameError):  # what cannot be read is written again
+    except (OSError, tensorboard.BrokenFrameError):  # what cannot be read is written again
         pass
     return last

@@ -11,7 +11,7 @@ import numpy as np
 
 from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.picture.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
+from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.steps.slow_regimes import Regime
 from goodput_cli.analysis.steps.statistics import StepReport, measured, shown

@@ -1,20 +1,217 @@
-"""A sheet as an HTML page: the frame of the report, and tables. It needs no script."""
+"""A sheet as an HTML page: the frame of the report, and tables. It needs no script.
+
+The charts of sheets: each kind of `Chart` and what draws it.
+
+Goodput against the interval of saves: shapes differ, so that no colour needs to be known: a line on average, a band of
+95 %, dots for the job's own failures again, a circle for the advice, diamonds for today. What made the difference
+between two runs: which side a bar is on and its sign say what its colour says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Any
 
+from goodput_cli.analysis.advice.sheet import IntervalChart
+from goodput_cli.analysis.compare.sheet import ChangeChart
 from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
 from goodput_cli.report.base import Page
-from goodput_cli.report.cells import cell_texts, is_left, shown_columns, shown_rows
+from goodput_cli.report.html.charts import KEPT_COLOUR, LOST_COLOUR, WIDTH, round_numbers
+from goodput_cli.report.html.drawing import (
+    INK,
+    Drawing,
+    Spec,
+    drawing,
+    field,
+    finished,
+    independent,
+    layered,
+    left_axis,
+    legend,
+    marks,
+    narrowed,
+    only,
+    texts,
+    title,
+)
 from goodput_cli.report.html.page import document
-from goodput_cli.vocabulary.text import finite
+from goodput_cli.report.terminal import cell_texts, is_left, shown_columns, shown_rows
+from goodput_cli.vocabulary.text import finite, points, safe, shorten
 
-if TYPE_CHECKING:
-    from goodput_cli.report.html.drawing import Drawing
+_HEIGHT = 320
+_LONGEST_TITLE = 80
+_KEY = "line: on average; band: 95 %; dots: this job's own failures again; bar on the axis: as good"
+_MARKS = {
+    "advised": ("circle", KEPT_COLOUR, KEPT_COLOUR),
+    "today, on average": ("diamond", LOST_COLOUR, LOST_COLOUR),
+    "today, as this job had it": ("diamond", "transparent", LOST_COLOUR),
+}
+"""Shape, filling and line."""
+
+
+def interval_spec(chart: IntervalChart) -> Spec:
+    """The picture, with its data."""
+    layers = [make(chart) for make in (_band, _formulas, _luck, _plateau, _average, _replays, _marks)]
+    name, advice = (shorten(safe(text), _LONGEST_TITLE) for text in chart.title)
+    shown = [layer for layer in layers if layer is not None]
+    apart = independent("shape", "fill", "stroke")
+    above = title(name, advice, _KEY, offset=22)
+    return finished(layered(*shown, **above, **apart, width=WIDTH, height=_HEIGHT))
+
+
+def _rows(chart: IntervalChart) -> list[Spec]:
+    return [
+        {"n": one.every_steps, "p": one.goodput_percent, "low": one.ci95_percent[0], "high": one.ci95_percent[1],
+         "again": one.replayed_percent}
+        for one in chart.points
+    ]  # fmt: skip
+
+
+def _x(chart: IntervalChart) -> Spec:
+    """Steps between two saves on a logarithmic axis, below them the training that this is."""
+    least, most = chart.points[0].every_steps, chart.points[-1].every_steps
+    seconds = f"datum.value*{chart.pace_seconds!r}"
+    time = f"({seconds}<90?format({seconds},'.3~r')+' s':{seconds}<5400?format({seconds}/60,'.3~r')+' min':"
+    time += f"format({seconds}/3600,'.3~r')+' h')"
+    axis = {
+        "title": "steps between two saves, and training time", "values": round_numbers(least, most),
+        "labelExpr": f"[format(datum.value,',d'),{time}]", "grid": False, "labelOverlap": True,
+    }  # fmt: skip
+    return field("n", axis=axis, scale={"type": "log", "domain": [least, max(most, least + 1)], "nice": False})
+
+
+def _y(chart: IntervalChart, name: str = "p") -> Spec:
+    """From a tenth below the lowest value of the line: a scale from 0 alone would show no difference."""
+    shown = [one.goodput_percent for one in chart.points]
+    shown += [point[1] for point in (chart.advised, chart.today, chart.recorded) if point is not None]
+    low = min(shown) - (max(shown) - min(shown) or 1) / 10
+    high = max(*shown, *(one.ci95_percent[1] for one in chart.points))
+    scale = {"domain": [max(low, 0), high], "nice": False, "zero": False}
+    return field(name, axis=left_axis("goodput, %", tickCount=6), scale=scale)
+
+
+def _band(chart: IntervalChart) -> Spec:
+    look = {"opacity": 0.16, "color": KEPT_COLOUR, "clip": True}
+    return marks(_rows(chart), "area", look, x=_x(chart), y=_y(chart, "low"), y2="high")
+
+
+def _average(chart: IntervalChart) -> Spec:
+    look = {"strokeWidth": 2.5, "color": KEPT_COLOUR, "clip": True}
+    return marks(_rows(chart), "line", look, x=_x(chart), y=_y(chart))
+
+
+def _replays(chart: IntervalChart) -> Spec:
+    look = {"size": 14, "color": INK, "opacity": 0.5, "clip": True}
+    return marks(_rows(chart), "circle", look, only("isValid(datum.again)"), x=_x(chart), y=_y(chart, "again"))
+
+
+def _plateau(chart: IntervalChart) -> Spec | None:
+    """A thick piece of the axis: intervals that are as good."""
+    if chart.plateau is None:
+        return None
+    values = [{"n": chart.plateau[0], "m": max(chart.plateau[1], chart.plateau[0] + 0.5)}]
+    look = {"strokeWidth": 6, "color": KEPT_COLOUR, "clip": True}
+    return marks(values, "rule", look, x=_x(chart), x2="m", y={"value": _HEIGHT})
+
+
+def _formulas(chart: IntervalChart) -> Spec | None:
+    """Young's and Daly's intervals as dashed lines; the names of lines that lie close stand below each other."""
+    if not chart.formulas:
+        return None
+    values = [{"n": n, "text": name, "row": 4 + 14 * at} for at, (name, n) in enumerate(chart.formulas)]
+    line = {"strokeDash": [5, 4], "color": INK, "opacity": 0.6, "clip": True}
+    name = {"align": "left", "baseline": "top", "dx": 4, "fontSize": 12, "color": INK, "clip": True}
+    row = field("row", scale=None, axis=None)
+    return layered(
+        marks(values, "rule", line, x=_x(chart)),
+        marks(values, "text", name, x=_x(chart), y=row, text=field("text", "N")),
+        **independent("y"),
+    )
+
+
+def _luck(chart: IntervalChart) -> Spec | None:
+    """From today on average to what this job had: luck."""
+    if chart.today is None or chart.recorded is None:
+        return None
+    n, low, high = *chart.today, chart.recorded[1]
+    values = [{"n": n, "p": low, "to": high, "mid": (low + high) / 2, "text": "luck"}]
+    word = {"align": "left", "dx": 6, "fontSize": 12, "color": INK, "clip": True}
+    return layered(
+        marks(values, "rule", {"color": LOST_COLOUR, "clip": True}, x=_x(chart), y=_y(chart), y2="to"),
+        marks(values, "text", word, x=_x(chart), y=_y(chart, "mid"), text=field("text", "N")),
+    )
+
+
+def _marks(chart: IntervalChart) -> Spec | None:
+    places = dict(zip(_MARKS, (chart.advised, chart.today, chart.recorded), strict=True))
+    values = [{"n": at[0], "p": at[1], "name": name} for name, at in places.items() if at is not None]
+    if not values:
+        return None
+    names = [str(value["name"]) for value in values]
+    looks = zip(("shape", "fill", "stroke"), zip(*(_MARKS[name] for name in names), strict=True), strict=True)
+    channels: Spec = {
+        channel: field("name", "N", scale={"domain": names, "range": list(column)}, legend=legend())
+        for channel, column in looks
+    }
+    look = {"size": 150, "strokeWidth": 2, "opacity": 1, "clip": True}
+    return marks(values, "point", look, x=_x(chart), y=_y(chart), **channels)
+
+
+_ROW = 24
+_LONGEST_NAME = 24
+_LONGEST_LINE = 90
+
+
+def change_spec(chart: ChangeChart) -> Spec:
+    """The picture, with its data."""
+    values = [
+        {"place": place + 0.5, "low": place + 0.15, "high": place + 0.85, "points": moved, "zero": 0,
+         "text": points(moved), "better": int(moved > 0)}
+        for place, (_, moved) in enumerate(chart.moved)
+    ]  # fmt: skip
+    names = [shorten(safe(name), _LONGEST_NAME, "...") for name, _ in chart.moved]
+    count, most = len(values), max(abs(moved) for _, moved in chart.moved)
+    axis = left_axis(
+        values=[place + 0.5 for place in range(count)], labelExpr=f"{texts(names)}[floor(datum.value)]",
+        grid=False, ticks=False, domain=False, labelOverlap=False,
+    )  # fmt: skip
+    x_axis = {"title": "worse \N{LEFTWARDS ARROW} points of goodput \N{RIGHTWARDS ARROW} better", "tickCount": 9}
+    x: Spec = {"scale": {"domain": [-1.25 * most, 1.25 * most], "nice": False}, "axis": x_axis}
+    y: Spec = {"scale": {"domain": [count, 0], "nice": False, "zero": False}, "axis": axis}
+    colour = {"condition": {"test": "datum.better", "value": KEPT_COLOUR}, "value": LOST_COLOUR}
+    bars = marks(
+        values, "rect", {}, x=field("zero", **x), x2="points", y=field("low", **y), y2="high", color=colour
+    )  # fmt: skip
+    words = [
+        marks(
+            values, "text", {"align": align, "dx": dx, "fontSize": 12, "color": INK}, only(f"datum.better == {better}"),
+            x=field("points", **x), y=field("place", **y), text=field("text", "N"),
+        )
+        for better, align, dx in ((1, "left", 5), (0, "right", -5))
+    ]  # fmt: skip
+    heading, verdict = (shorten(safe(text), _LONGEST_LINE) for text in chart.title)
+    above = title(heading, verdict, offset=16)
+    return finished(layered(bars, *words, **above, width=WIDTH, height=_ROW * count))
+
+
+_SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {
+    ChangeChart: change_spec,
+    IntervalChart: interval_spec,
+}
+
+
+def inside_a_page(chart: Chart, name: str) -> tuple[Drawing, Drawing]:
+    """A chart as an SVG element of a page, and the same for a phone. name: as in `Drawing`."""
+    spec = specification(chart)
+    return drawing(spec, None, name), drawing(narrowed(spec), None, f"{name}-narrow")
+
+
+def specification(chart: Chart) -> Spec:
+    """What draws it."""
+    return _SPECIFICATIONS[type(chart)](chart)
+
 
 MOST_ROWS = 5000
 """How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""
@@ -113,7 +310,6 @@ def _width(cell: HtmlCell) -> int:
 
 
 def _drawings(chart: Chart) -> tuple[Drawing, ...]:
-    from goodput_cli.report.html.sheet_charts import inside_a_page  # the chart library takes a second to import
 
     return inside_a_page(chart, "chart")
 

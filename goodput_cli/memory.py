@@ -1,8 +1,10 @@
-"""Garbage collection: seldom in a command, and paused where millions of objects without cycles are made."""
+"""Memory: garbage collection seldom in a command and paused where no cycles are made, and freed memory given back."""
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,3 +27,16 @@ def garbage_collection_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+_MUCH = 1 << 19
+"""Below so many rows it is not worth the call."""
+
+
+def give_back(rows: int) -> None:
+    """After work on so many rows. Only glibc can be asked; elsewhere nothing happens."""
+    if rows < _MUCH or not sys.platform.startswith("linux"):
+        return
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

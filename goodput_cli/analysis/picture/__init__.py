@@ -1,1 +1,0 @@
-"""The step-against-clock picture, as plain columns."""
