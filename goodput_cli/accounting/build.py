@@ -80,8 +80,8 @@ class Timeline:
     """Where that came from."""
     sign_of_life: I64
     """Last sign of life (ns) of each attempt (accounting §3)."""
-    loading: Claims
-    """Data loading that overlaps training, which the ledger does not hold."""
+    loading: tuple[I64, I64]
+    """Data loading that overlaps training, which the ledger does not hold: start and end (ns)."""
     claims: Claims
     """All claims of the ledger, wasted training included."""
     kept_training: KeptTraining

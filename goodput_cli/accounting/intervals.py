@@ -8,13 +8,15 @@ Data loading (accounting §5): a claim while no step is in flight, and beside th
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts
-from goodput_cli.accounting.columns import of_kind, rows_of, run_heads, search, without
+from goodput_cli.accounting.columns import of_kind, row_type, rows_of, run_heads, search, without
 from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome
@@ -187,7 +189,7 @@ def _next_ending(attempts: Attempts, rows: Rows, size: int) -> Rows:
 
 def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
     """Data loads, first in, first out within a process. One left open counts only if nothing goes on after it."""
-    rows = np.flatnonzero((table.kind == Kind.DATA) & (attempts.of_row >= 0))
+    rows: Rows = np.flatnonzero((table.kind == Kind.DATA) & (attempts.of_row >= 0)).astype(row_type(len(table)))
     if len(rows) == 0:
         none, never = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
         return Intervals(never, never, none, none, none, none)
@@ -197,16 +199,12 @@ def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job
     left_open = np.flatnonzero(end_row < 0)
     never = np.full(len(left_open), _NEVER, dtype=np.int64)
     end[left_open] = _open_end(table, attempts, begin_rows[left_open], sign_of_life, job_end, never)
-    counts = np.ones(len(begin_rows), dtype=bool)
-    counts[left_open] = ~_goes_on(table, attempts, begin_rows[left_open])
-    return Intervals(
-        start[counts],
-        np.maximum(end, start)[counts],
-        begin_rows[counts],
-        end_row[counts],
-        orphans,
-        begin_rows[~counts],
-    )
+    np.maximum(end, start, out=end)
+    goes_on = left_open[_goes_on(table, attempts, begin_rows[left_open])]
+    dropped = begin_rows[goes_on]
+    if len(dropped):
+        start, end, begin_rows, end_row = (np.delete(each, goes_on) for each in (start, end, begin_rows, end_row))
+    return Intervals(start, end, begin_rows, end_row, orphans, dropped)
 
 
 def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, Rows, Rows]:
@@ -218,7 +216,7 @@ def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, R
     pairs = len(rows) // 2
     alternate = begins[0::2].all() and not begins[1::2].any() and np.all(process[1:] >= process[:-1])
     if alternate and np.array_equal(process[0::2][:pairs], process[1::2]):
-        return rows[0::2], np.append(rows[1::2], np.full(len(rows) % 2, -1, dtype=rows.dtype)), rows[:0]
+        return rows[0::2], np.append(rows[1::2], rows.dtype.type(-1)) if len(rows) % 2 else rows[1::2], rows[:0]
     order = np.lexsort((~begins, time, process))  # at one instant starts first: an end closes the oldest
     rows, begins, process = rows[order], begins[order], process[order]
     orphan = _orphan_ends(begins, process)
@@ -298,52 +296,75 @@ def steps_in_flight(
 
 def data_loading(
     table: EventTable, attempts: Attempts, intervals: Intervals, flight: tuple[I64, I64], blocking: bool
-) -> tuple[Claims, Claims]:
+) -> tuple[Claims, tuple[I64, I64]]:
     """Data loading outside steps (claimed), and inside steps (claimed only where loading is said to block, by the user
-    or, between two steps, by the recorder).
+    or, between two steps, by the recorder), of which what is not claimed is given as start and end (ns).
 
     Nearly every load lies on one side alone: a part without length claims nothing, and is left out.
     """
+    nothing = np.zeros(0, dtype=np.int64)
     if len(intervals.row) == 0:
-        return join([]), join([])
-    load = _by_attempt(attempts, intervals)
-    start, end = flight[0][load.attempt], flight[1][load.attempt]
-    parts = (
-        (load.start, np.minimum(load.end, start)),
-        (np.maximum(load.start, end), load.end),
-        (np.maximum(load.start, start), np.minimum(load.end, end)),
-    )
-    before, behind, during = (replace(load, start=begin, end=stop).take(begin < stop) for begin, stop in parts)
-    if blocking:
-        return join((before, behind, during)), join([])
-    waits = _waits(table, during.row)
-    if waits.any():
-        return join((before, behind, during.take(waits))), during.take(~waits)
-    return join((before, behind)), during
+        return join([]), (nothing, nothing)
+    claimed: list[Claims] = []
+    beside: list[tuple[I64, I64]] = []
+    for load in _by_attempt(attempts, intervals):
+        start, end = flight[0][load.attempt], flight[1][load.attempt]
+        early = np.flatnonzero(load.start < np.minimum(load.end, start))
+        late = np.flatnonzero(np.maximum(load.start, end) < load.end)
+        claimed.append(load.part(early, load.start[early], np.minimum(load.end[early], start[early])))
+        claimed.append(load.part(late, np.maximum(load.start[late], end[late]), load.end[late]))
+        np.maximum(load.start, start, out=start)
+        np.minimum(load.end, end, out=end)
+        during = start < end
+        waits = during if blocking else during & _waits(table, load.intervals.row)[load.place]
+        if waits.any():
+            chosen = np.flatnonzero(waits)
+            claimed.append(load.part(chosen, start[chosen], end[chosen]))
+            during &= ~waits
+        beside.append((start[during], end[during]))
+    if len(beside) == 1:
+        return join(claimed), beside[0]
+    return join(claimed), (np.concatenate([one[0] for one in beside]), np.concatenate([one[1] for one in beside]))
 
 
 def _waits(table: EventTable, rows: Rows) -> Mask:
     """Whether these loads kept training waiting between two steps, by what their start lines say."""
     detail = table.detail[rows]
     codes = [code for code in np.unique(detail).tolist() if code >= 0 and table.details[code] == BETWEEN_STEPS]
-    return np.isin(detail, codes)
+    return np.isin(detail, codes) if codes else np.zeros(len(detail), dtype=bool)
 
 
-def _by_attempt(attempts: Attempts, intervals: Intervals) -> Claims:
+@dataclass(frozen=True)
+class _LoadsOfAttempts:
+    """Data loads, or what of them reaches into later attempts: columns of one length."""
+
+    intervals: Intervals
+    place: Rows | slice
+    """Which of the intervals each is."""
+    start: I64
+    end: I64
+    """ns."""
+    attempt: NDArray[np.int32]
+
+    def part(self, chosen: Rows, start: I64, end: I64) -> Claims:
+        """Claims of some of them. start, end: ns, of these."""
+        row, end_row = self.intervals.row[self.place][chosen], self.intervals.end_row[self.place][chosen]
+        attempt = self.attempt[chosen]
+        category = Category.DATA_LOADING_SYNC
+        return claim(start, end, Priority.DATA, category, attempt=attempt, row=row, end_row=end_row)
+
+
+def _by_attempt(attempts: Attempts, intervals: Intervals) -> Iterator[_LoadsOfAttempts]:
     """Data loads, cut where the next attempt begins: what reaches into it is judged by its steps."""
     begins = np.append(attempts.begin, np.iinfo(np.int64).max)
-    left = claim(
-        intervals.start,
-        intervals.end,
-        Priority.DATA,
-        Category.DATA_LOADING_SYNC,
-        attempt=attempts.of_row[intervals.row],
-        row=intervals.row,
-        end_row=intervals.end_row,
-    )
-    parts = []
-    while len(left):
-        border = begins[left.attempt + 1]
-        parts.append(replace(left, end=np.minimum(left.end, border)))
-        left = replace(left, start=border, attempt=left.attempt + 1).take(left.end > border)
-    return join(parts)
+    place: Rows | slice = slice(None)
+    start, end = intervals.start, intervals.end
+    attempt = attempts.of_row[intervals.row].astype(np.int32, copy=False)
+    while len(start):
+        border = begins[attempt + 1]
+        beyond = np.flatnonzero(end > border)
+        rest = (border[beyond], end[beyond], attempt[beyond] + 1)
+        np.minimum(end, border, out=border)
+        yield _LoadsOfAttempts(intervals, place, start, border, attempt)
+        place = np.arange(len(intervals.row))[place][beyond]
+        start, end, attempt = rest

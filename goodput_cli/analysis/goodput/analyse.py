@@ -264,8 +264,8 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
     """Data loading beside the ledger: the union of its intervals inside the window; nothing if none was logged."""
     if not np.any(timeline.table.kind == Kind.DATA):
         return ()
-    loading = timeline.loading
-    ns = union_length(np.maximum(loading.start, start), np.minimum(loading.end, end))
+    begins, ends = timeline.loading
+    ns = union_length(np.maximum(begins, start), np.minimum(ends, end))
     return (CategoryTime(OVERLAPPED, None, ns, _percent(ns, counted)),)
 
 

@@ -14,7 +14,7 @@ from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS
 from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.claims import second_writers
-from goodput_cli.accounting.columns import codes_in, distinct, of_kind, search
+from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kind, search
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.last_steps import gaps_of_means
 from goodput_cli.arrays import Rows
@@ -291,10 +291,9 @@ def _too_slow(timeline: Timeline, median_ns: float | None) -> Diagnostic:
 
 def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
     """`input_bound`: loading covers more than half of the time in which steps were in flight."""
-    loading = timeline.loading
-    if len(loading) == 0 or timeline.records is None:
+    if len(timeline.loading[0]) == 0 or timeline.records is None:
         return
-    covered = union_length(loading.start, loading.end)
+    covered = union_length(*timeline.loading)
     spans = timeline.training.spans
     stepping = int((spans.end - spans.start).sum())
     if stepping > 0 and 2 * covered > stepping:
@@ -308,13 +307,16 @@ def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
 def union_length(start: NDArray[np.int64], end: NDArray[np.int64]) -> int:
     """Length (ns) of the union of intervals."""
     some = start < end
-    start, end = start[some], end[some]
+    if not some.all():
+        start, end = start[some], end[some]
     if len(start) == 0:
         return 0
-    order = np.argsort(start, kind="stable")
-    start, reach = start[order], np.maximum.accumulate(end[order])
-    gaps = np.maximum(start[1:] - reach[:-1], 0)
-    return int(reach[-1] - start[0] - gaps.sum())
+    if not is_sorted(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
+    reach = np.maximum.accumulate(end)
+    gaps = start[1:] - reach[:-1]
+    return int(reach[-1] - start[0] - np.maximum(gaps, 0, out=gaps).sum())
 
 
 _EVIDENCE = {category: frozenset(Kind[name] for name in category.row.evidence) for category in Category}
