@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.categories import CategoryKey
+from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
@@ -64,8 +64,10 @@ class Blocks(Sequence[float]):
         from goodput_cli.analysis.steps.slow_regimes import pace_blocks  # NumPy's work is for comparisons alone
         from goodput_cli.analysis.steps.timed import step_times
 
-        window = self._analysis.window
-        return pace_blocks(step_times(self._analysis.timeline, window.start_ns, window.end_ns))
+        analysis, window = self._analysis, self._analysis.window
+        times = step_times(analysis.timeline, window.start_ns, window.end_ns)
+        steps = (analysis.job.last_step or 0) - (analysis.job.first_step or 0) if len(times) else 0
+        return pace_blocks(times, steps / len(times) if steps > len(times) else 1.0)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -77,6 +79,116 @@ class Blocks(Sequence[float]):
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Kept steps, and the time that they took all in, what was lost on the way included."""
+
+    steps: float
+    """How many."""
+    ns: int
+    """Without what is excluded."""
+    badput: Mapping[CategoryKey, int] | None
+    """The part of it that was lost, by category and label; None where a saved answer does not say it."""
+
+
+_POINTS = 64
+
+
+class Progress(Protocol):
+    """When the kept steps of a window were done."""
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The first and the last kept step, as the log counts them."""
+
+    def work(self, last: int, behind: int | None = None) -> Work:
+        """From the start of the window, or from when the step `behind` was done, to when the step `last` was done."""
+
+
+class LoggedProgress:
+    """Of an analysis that was made now, each time looked up when a comparison asks."""
+
+    def __init__(self, analysis: Analysis, bounds: tuple[int, int]) -> None:
+        self._analysis, self.bounds = analysis, bounds
+
+    def work(self, last: int, behind: int | None = None) -> Work:
+        """To the nanosecond; of several steps that one record stands for, each takes its share."""
+        import numpy as np  # thresholds are read without it
+
+        window, timeline = self._analysis.window, self._analysis.timeline
+        begin = window.start_ns if behind is None else self._done(behind)
+        edges = np.array([begin]), np.array([max(self._done(last), begin)])
+        amounts = {key: int(ns[0]) for key, ns in timeline.ledger.between(*edges).items()}
+        excluded = amounts.pop((Category.EXCLUDED, -1), 0)
+        amounts.pop((Category.PRODUCTIVE, -1), 0)
+        labels = timeline.table.labels
+        badput = {
+            (category.id, labels[label] if label >= 0 else None): ns for (category, label), ns in amounts.items() if ns
+        }
+        steps = last - (self.bounds[0] - 1 if behind is None else behind)
+        return Work(steps, int(edges[1][0]) - begin - excluded, badput)
+
+    @cached_property
+    def _kept(self) -> Any:
+        return self._analysis.timeline.kept_training.kept_steps.some.nonzero()[0]
+
+    def _done(self, step: int) -> int:
+        """When (ns) a kept step was done, cut to the window."""
+        import numpy as np
+
+        timeline, window = self._analysis.timeline, self._analysis.window
+        kept_training, spans = timeline.kept_training, timeline.kept_training.spans
+        number = step - timeline.attempts.step_ends
+        place = min(int(np.searchsorted(spans.first[self._kept], number, side="right")), len(self._kept)) - 1
+        span = int(self._kept[max(place, 0)])
+        begin, end = int(kept_training.start[span]), int(kept_training.end[span])
+        kept = float(kept_training.kept_steps[span : span + 1][0])
+        share = min(max((number + 1 - int(spans.first[span])) / kept, 0.0), 1.0)
+        return min(max(begin + round((end - begin) * share), window.start_ns), window.end_ns)
+
+    @cached_property
+    def points(self) -> tuple[tuple[int, float], ...]:
+        """The step before the first, and others at equal distances, the last one among them, with the seconds until
+        each was done: what a saved answer holds."""
+        first, last = self.bounds
+        count = min(last - first + 1, _POINTS)
+        steps = [first - 1 + (last - first + 1) * (place + 1) // count for place in range(count)]
+        return ((first - 1, 0.0), *((step, self.work(step).ns / 1e9) for step in steps))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LoggedProgress | SavedProgress) and self.points == other.points
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True)
+class SavedProgress:
+    """Of a saved answer: straight lines between some steps."""
+
+    points: tuple[tuple[int, float], ...]
+    """The step before the first kept one, and others, rising, with the seconds from the start of the window until each
+    was done."""
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return self.points[0][0] + 1, self.points[-1][0]
+
+    def work(self, last: int, behind: int | None = None) -> Work:
+        """What lies between two points is spread evenly."""
+        begin = 0.0 if behind is None else self._done(behind)
+        steps = last - (self.bounds[0] - 1 if behind is None else behind)
+        return Work(steps, round((self._done(last) - begin) * 1e9), None)
+
+    def _done(self, step: int) -> float:
+        before = self.points[0]
+        for point in self.points[1:]:
+            if point[0] >= step:
+                share = (step - before[0]) / max(point[0] - before[0], 1)
+                return before[1] + max(share, 0.0) * (point[1] - before[1])
+            before = point
+        return before[1]
 
 
 @dataclass(frozen=True)
@@ -133,6 +245,8 @@ class Summary:
     """Step times."""
     step_blocks: Sequence[float]
     """Mean step times (s) of up to 64 stretches of the window; none where they are not known."""
+    progress: Progress | None
+    """When each kept step was done; None where none was, or a saved answer does not say it."""
     saves: Saves | None
     """Checkpoints that were saved."""
     at_risk_seconds: float | None
@@ -183,6 +297,7 @@ def summary_of(analysis: Analysis) -> Summary:
         longest_unproductive_seconds=None if reliability is None else _length(reliability.longest_unproductive),
         steps=analysis.steps,
         step_blocks=Blocks(analysis),
+        progress=progress_of(analysis),
         saves=analysis.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,
         at_risk_steps=None if risk is None else risk.steps,
@@ -192,6 +307,14 @@ def summary_of(analysis: Analysis) -> Summary:
         method=analysis.method,
         diagnostics=analysis.diagnostics,
     )
+
+
+def progress_of(analysis: Analysis) -> LoggedProgress | None:
+    """None where no whole step was kept, and of checkpoint logs, which show no single steps."""
+    bounds = analysis.job.kept_range
+    if bounds is None or bounds[1] < bounds[0] or analysis.timeline.records is None:
+        return None
+    return LoggedProgress(analysis, bounds)
 
 
 def step_range_of(first: int | None, last: int | None) -> tuple[int, int] | None:

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.analysis.compare.phrases import threshold_lines, work_lines
+import goodput_cli
+from goodput_cli.analysis.compare.phrases import threshold_lines, verdict, work_lines
 from goodput_cli.analysis.compare.work import is_rare
 from goodput_cli.api.compare import compare
+from goodput_cli.report.base import Page
 from tests.simulation.job import Job
+from tests.support.rendered import as_json
 
 
 def run_of(folder: Path, seed: int, *, slower: float = 1.0, steps: int = 1500, crashes: int = 0) -> str:
@@ -73,3 +76,44 @@ def test_runs_of_different_length_are_compared_by_a_kept_step(tmp_path: Path) ->
 def test_counts_of_two_nights_are_hardly_ever_judged() -> None:
     assert not any(is_rare(*counts, (1, 1)) for counts in ((1, 5), (0, 5), (2, 8)))
     assert is_rare(0, 6, (1, 1))
+
+
+def test_a_shorter_run_is_compared_by_the_steps_that_both_kept(tmp_path: Path) -> None:
+    """What comes once a run weighs as much on both sides: 500 steps and 40 s of start-up on each."""
+    (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, steps=500)]).pairs
+    assert pair.work is not None
+    assert (pair.work.shared_steps, pair.work.is_clear) == (500, False)
+    assert (pair.work.baseline.steps, pair.work.side.steps) == (500, 500)
+
+
+def test_a_run_that_crashed_counts_up_to_its_last_kept_step(tmp_path: Path) -> None:
+    """It crashed 20 min behind its last kept step: these are no part of the work."""
+    job = Job(2, noise=0.05)
+    job.start()
+    job.steps(450, saves=100)
+    job.now += 1200
+    job.crash("RuntimeError: boom")
+    path = tmp_path / "crashed.jsonl"
+    path.write_text("".join(job.text))
+    (pair,) = compare([run_of(tmp_path, 1), str(path)]).pairs
+    assert pair.work is not None
+    assert pair.work.crashed_at == (None, 449)
+    assert not pair.work.is_clear
+    assert any("crashed; it is compared up to its last kept step, 449" in line for line in work_lines(pair))
+
+
+def test_goodput_that_rises_since_steps_are_slower_is_not_said_to_rise(tmp_path: Path) -> None:
+    (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.5)]).pairs
+    assert pair.points > 0
+    assert verdict(pair).endswith("does not show it: it is a share, and steps are slower")
+
+
+def test_a_saved_baseline_knows_the_same_steps(tmp_path: Path) -> None:
+    before, after = run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.1, steps=600)
+    saved = tmp_path / "before.json"
+    saved.write_text(as_json(goodput_cli.analyze(before), Page()))
+    (of_saved,), (of_log,) = compare([str(saved), after]).pairs, compare([before, after]).pairs
+    assert of_saved.work is not None
+    assert of_log.work is not None
+    assert of_saved.work.shared_steps == of_log.work.shared_steps == 600
+    assert of_saved.work.percent == pytest.approx(of_log.work.percent, abs=0.2)

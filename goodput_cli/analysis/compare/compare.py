@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from goodput_cli.analysis.compare.thresholds import beside_noise, judge
+from goodput_cli.analysis.compare.thresholds import beside_noise, compared_values, judge
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.measures import FACTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import Method
@@ -162,12 +162,18 @@ def _pair(baseline: Side, side: Side, expressions: Sequence[Expression]) -> Pair
         points=side.percent - baseline.percent,
         contributions=tuple(contributions),
         one_sided=sum((_taken(row, before, after) for row in contributions if row.points is None), Fraction(0)),
-        changes=tuple(Change(fact, fact.compared(fact.of(before)), fact.compared(fact.of(after))) for fact in FACTS),
+        changes=tuple(_change(fact, before, after, work) for fact in FACTS),
         thresholds=tuple(
-            beside_noise(judge(expression, before, after), expression, work) for expression in expressions
+            beside_noise(judge(expression, before, after, work), expression, work) for expression in expressions
         ),
         work=work,
     )
+
+
+def _change(fact: Measure[Summary], before: Summary, after: Summary, work: WorkTime | None) -> Change:
+    """A measure on both sides; time for the same work is of what is compared for that."""
+    values = compared_values(fact.name, work) or (fact.of(before), fact.of(after))
+    return Change(fact, fact.compared(values[0]), fact.compared(values[1]))
 
 
 def _contributions(before: Summary, after: Summary) -> Iterator[Contribution]:

@@ -40,8 +40,8 @@ _VERY_DIFFERENT = 2
 _LEAST_PERCENT = 10
 """A time that no range is known of is neither better nor worse if it changed by less: two runs of one program differ by
 as much."""
-_LEAST_POINTS = 1
-"""Of goodput: what is said to have moved though there is no clear difference."""
+_LEAST_POINTS = 0.1
+"""Of goodput: less is not said to have moved; without a clear difference in the work, no less than `NOISE_PERCENT`."""
 _GOOD_PART = 0.25
 _OF_PACE = ("steps.median", "steps.mean", "steps.ideal", "steps.p90")
 
@@ -56,10 +56,27 @@ def verdict(pair: Pair) -> str:
     was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
     if pair.points == 0:
         return f"goodput is the same: {now}"
+    if pair.work is not None and not pair.work.is_clear and abs(pair.points) < NOISE_PERCENT:
+        return f"goodput is about the same: {was} and {now}"
+    if pair.work is not None and pair.work.is_clear and (pair.work.percent > 0) == (pair.points > 0):
+        return _against_work(pair, was, now)
     moved = "rose" if pair.points > 0 else "fell"
     worth = duration(abs(round(pair.worth_ns(pair.points))))
     of = duration(pair.side.summary.window.counted_ns)
     return f"goodput {moved} by {points(float(abs(pair.points)))[1:]} points: {was} to {now}, {worth} of its {of}"
+
+
+def _against_work(pair: Pair, was: str, now: str) -> str:
+    """What to say of goodput where it went another way than the time for the same work, which counts: of a slower run
+    never that it rose."""
+    pace = None if pair.work is None else pair.work.pace
+    if pace is not None and (pace.percent > 0) == (pair.points > 0):
+        why = f"it is a share, and steps are {'slower' if pair.points > 0 else 'faster'}"
+    else:
+        why = "it is a share of another window"
+    if pair.points > 0:
+        return f"goodput, {was} before and {now} now, does not show it: {why}"
+    return f"goodput fell by {points(float(abs(pair.points)))[1:]} points all the same, {was} to {now}: {why}"
 
 
 def work_lines(pair: Pair) -> Iterator[str]:
@@ -70,7 +87,9 @@ def work_lines(pair: Pair) -> Iterator[str]:
         return
     was, now = (duration_of_seconds(seconds) for seconds in (work.baseline_seconds, work.seconds))
     if not work.is_clear:
-        yield f"no clear difference: a kept step took {now} all in, and {was} before{_pace(work.pace)}"
+        of = f"the same {number(work.shared_steps)} steps" if work.shared_steps is not None else "the kept steps"
+        yield f"no clear difference: one of {of} took {now} all in, and {was} before{_pace(work.pace)}"
+        yield from _crashes(pair)
         return
     longer = work.longer_ns
     more = "longer" if work.percent > 0 else "less"
@@ -79,8 +98,15 @@ def work_lines(pair: Pair) -> Iterator[str]:
     else:
         said = f"a kept step took {now} all in, and {was} before ({work.percent:+.1f} %)"
     yield said + (_pace(work.pace) or ", though nothing says how step times vary") + _losses_of_work(pair)
-    if any(side.summary.crashed for side in (pair.baseline, pair.side)):
-        yield "a run that crashed counts up to its end, what it lost there too"
+    yield from _crashes(pair)
+
+
+def _crashes(pair: Pair) -> Iterator[str]:
+    """Which side crashed, and up to where it is compared."""
+    at = (None, None) if pair.work is None else pair.work.crashed_at
+    for side, step in zip((pair.baseline, pair.side), at, strict=True):
+        if step is not None:
+            yield f"{side_name(side)} crashed; it is compared up to its last kept step, {number(step)}"
 
 
 def _pace(pace: Range | None) -> str:
@@ -95,11 +121,17 @@ def _losses_of_work(pair: Pair) -> str:
     work = pair.work
     if work is None:
         return ""
-    steps = [float(side.summary.kept_steps or 1) for side in (pair.baseline, pair.side)]
+    lost = [part.badput for part in (work.baseline, work.side)]
+    steps = [part.steps for part in (work.baseline, work.side)]
+    if lost[0] is None or lost[1] is None:
+        lost = [side.summary.badput for side in (pair.baseline, pair.side)]
+        steps = [float(side.summary.kept_steps or 1) for side in (pair.baseline, pair.side)]
+    before, after = (one or {} for one in lost)
     moved = [
-        ((one.ns / steps[1] - one.baseline_ns / steps[0]) / 1e9, contribution_name(one))
+        (after.get(key, 0) / 1e9 / steps[1] - before.get(key, 0) / 1e9 / steps[0], contribution_name(one))
         for one in pair.contributions
-        if one.ns is not None and one.baseline_ns is not None
+        if one.points is not None
+        for key in ((one.category, one.label),)
     ]
     difference = work.seconds - work.baseline_seconds
     large = sorted(
@@ -111,7 +143,7 @@ def _losses_of_work(pair: Pair) -> str:
 
 def moved_lines(pair: Pair) -> Iterator[str]:
     """What got worse and what got better, the most first: `worse: recovery by 4.05 points, custom:EVAL by 3.79`."""
-    least = _LEAST_POINTS if pair.work is not None and not pair.work.is_clear else 0
+    least = NOISE_PERCENT if pair.work is not None and not pair.work.is_clear else _LEAST_POINTS
     moved = [
         (one.points, contribution_name(one)) for one in pair.contributions if one.points and abs(one.points) > least
     ]

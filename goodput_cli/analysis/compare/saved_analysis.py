@@ -7,6 +7,7 @@ amounts must add up as they do in every analysis. Percentages are never read; th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -15,7 +16,7 @@ from goodput_cli.analysis.answer import Amount, Count
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
 from goodput_cli.analysis.results import Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
-from goodput_cli.analysis.summary import DisruptionSummary, Slices, Summary, failures_of, step_range_of
+from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Slices, Summary, failures_of, step_range_of
 from goodput_cli.analysis.wire import wire_type
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
@@ -127,6 +128,7 @@ def _summary(answer: Any) -> Summary:
         longest_unproductive_seconds=_longest(reliability),
         steps=_steps(answer.steps),
         step_blocks=tuple(answer.step_blocks),
+        progress=_progress(answer),
         saves=_saves(answer.saves),
         at_risk_seconds=answer.at_risk.seconds,
         at_risk_steps=answer.at_risk.steps,
@@ -140,6 +142,16 @@ def _summary(answer: Any) -> Summary:
         method=answer.method,
         diagnostics=_diagnostics(answer.diagnostics),
     )
+
+
+def _progress(answer: Any) -> SavedProgress | None:
+    """None where the answer does not say it: older ones did not, and checkpoint logs have none."""
+    points = tuple((int(step), float(seconds)) for step, seconds in answer.progress)
+    if len(points) < 2:
+        return None
+    if points[0][1] != 0 or not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(points)):
+        raise _Wrong("progress: steps and seconds do not rise from 0")
+    return SavedProgress(points)
 
 
 def _window(part: Any) -> Window:

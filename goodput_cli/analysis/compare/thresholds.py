@@ -60,11 +60,24 @@ def parse_change(text: str, *, fails: bool = True) -> Expression:
     return read(text, CHANGES, fails=fails)
 
 
-def judge(expression: Expression, baseline: Summary, side: Summary) -> Threshold:
-    """The expression judged on two sides. `met` is None where one of them does not record what it names; `value` is
-    None where the change has no percentage, because the baseline is 0."""
+def compared_values(name: str, work: WorkTime | None) -> tuple[Fraction, Fraction] | None:
+    """Time for the same work (s) on both sides, which two sides alone have; None for every other measure."""
+    if name != "work_time" or work is None:
+        return None
+    was, now = (Fraction(part.ns, 10**9) / Fraction(part.steps) for part in (work.baseline, work.side))
+    return was, now
+
+
+def judge(expression: Expression, baseline: Summary, side: Summary, work: WorkTime | None = None) -> Threshold:
+    """The expression judged on two sides. work: what is compared for `work_time`.
+
+    `met` is None where one of them does not record what it names; `value` is None where the change has no percentage,
+    because the baseline is 0.
+    """
     unit = "s" if expression.unit == "s" else PERCENT
-    values = (value_of(summary, expression.name, expression.label, unit) for summary in (baseline, side))
+    values = compared_values(expression.name, work) or (
+        value_of(summary, expression.name, expression.label, unit) for summary in (baseline, side)
+    )
     was, now = map(MEASURES[expression.name].compared, values)
     if was is None or now is None:
         return judged(expression, None)

@@ -9,12 +9,12 @@ difference is clear only where it lies outside of the range and is 2 % or more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean, variance
 
-from goodput_cli.analysis.summary import Summary
+from goodput_cli.analysis.summary import Summary, Work
 
 LEAST_PERCENT = 2.0
 """A smaller difference is not called one: two equal runs differ by as much from night to night."""
@@ -42,16 +42,29 @@ class Range:
 
 @dataclass(frozen=True)
 class WorkTime:
-    """What a kept step took on two sides, all in: window over kept steps."""
+    """What a kept step took on two sides, all in, and what is compared for that."""
 
-    baseline_seconds: float
-    """the same of the baseline"""
-    seconds: float
-    """time a kept step took, everything lost included"""
+    baseline: Work
+    """Of the baseline."""
+    side: Work
+    """Of the other side."""
     pace: Range | None
     """Of the step times alone; None where a side has too few of them, or is a saved answer without them."""
     shared_steps: int | None
-    """Kept steps by their numbers that both sides have, where they are 90 % of the shorter run's; else None."""
+    """How many steps both sides kept, by their numbers, where both are compared by these alone; None where each is
+    compared by all that it kept, since they share less than 90 % of the shorter run's."""
+    crashed_at: tuple[int | None, int | None]
+    """The last kept step of each side, where it crashed and is compared up to there."""
+
+    @property
+    def baseline_seconds(self) -> float:
+        """Time that a kept step of the baseline took, everything lost included."""
+        return self.baseline.ns / 1e9 / self.baseline.steps
+
+    @property
+    def seconds(self) -> float:
+        """Time that a kept step of the side took, everything lost included."""
+        return self.side.ns / 1e9 / self.side.steps
 
     @property
     def percent(self) -> float:
@@ -67,17 +80,56 @@ class WorkTime:
     @property
     def longer_ns(self) -> int | None:
         """How much longer the shared steps took (ns)."""
-        return None if self.shared_steps is None else round(
-            (self.seconds - self.baseline_seconds) * self.shared_steps * 1e9
-        )  # fmt: skip
+        return None if self.shared_steps is None else self.side.ns - self.baseline.ns
 
 
 def work_time(before: Summary, after: Summary) -> WorkTime | None:
     """None where a side kept no steps."""
     if not before.kept_steps or not after.kept_steps:
         return None
-    was, now = (side.window.counted_ns / 1e9 / float(side.kept_steps or 1) for side in (before, after))
-    return WorkTime(was, now, pace_change(before.step_blocks, after.step_blocks), _shared(before, after))
+    pace = pace_change(before.step_blocks, after.step_blocks)
+    shared = _shared(before, after)
+    crashed = _crashed_at(before), _crashed_at(after)
+    if shared is not None:
+        parts = [one for one in _of_shared(before, after, shared) if one.ns > 0 and one.steps > 0]
+        if len(parts) == 2:
+            return WorkTime(parts[0], parts[1], pace, round(parts[0].steps), crashed)
+    was, now = _all_kept(before), _all_kept(after)
+    same = shared is not None and before.step_range == after.step_range
+    return WorkTime(was, now, pace, round(was.steps) if same else None, crashed)
+
+
+def _crashed_at(side: Summary) -> int | None:
+    return side.progress.bounds[1] if side.crashed and side.progress is not None else None
+
+
+def _all_kept(side: Summary) -> Work:
+    """The whole window; of a run that crashed up to its last kept step."""
+    if side.crashed and side.progress is not None:
+        work = side.progress.work(side.progress.bounds[1])
+        if work.ns > 0 and work.steps > 0:
+            return work
+    return Work(float(side.kept_steps or 1), side.window.counted_ns, side.badput)
+
+
+def _shared(before: Summary, after: Summary) -> tuple[int, int] | None:
+    """The first and the last step that both kept, by their numbers, where these are 90 % of the shorter run's."""
+    ranges = [side.step_range if side.progress is None else side.progress.bounds for side in (before, after)]
+    if ranges[0] is None or ranges[1] is None:
+        return None
+    first, last = max(one[0] for one in ranges if one), min(one[1] for one in ranges if one)
+    shorter = min(one[1] - one[0] + 1 for one in ranges if one)
+    return (first, last) if last - first + 1 >= _ALL_SHARED * shorter else None
+
+
+def _of_shared(before: Summary, after: Summary, shared: tuple[int, int]) -> Iterator[Work]:
+    """The steps that both kept, of each: from the start of the windows, where both begin with the first of them, so
+    that the start-up of both counts; else from when that was done. Nothing where a saved answer does not say it."""
+    first, last = shared
+    both = [side.progress for side in (before, after) if side.progress is not None]
+    if len(both) == 2:
+        behind = None if all(one.bounds[0] == first for one in both) else first
+        yield from (one.work(last, behind) for one in both)
 
 
 def pace_change(before: Sequence[float], after: Sequence[float]) -> Range | None:
@@ -96,16 +148,6 @@ def pace_change(before: Sequence[float], after: Sequence[float]) -> Range | None
 def _t(freedom: float) -> float:
     """The 97.5 % quantile of Student's t, by the first terms of its expansion: right to 1 % from 5 on."""
     return _Z + (_Z**3 + _Z) / (4 * freedom) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * freedom**2)
-
-
-def _shared(before: Summary, after: Summary) -> int | None:
-    if before.step_range is None or after.step_range is None:
-        return None
-    first = max(before.step_range[0], after.step_range[0])
-    last = min(before.step_range[1], after.step_range[1])
-    shorter = min(high - low + 1 for low, high in (before.step_range, after.step_range))
-    shared = last - first + 1
-    return shared if shared >= _ALL_SHARED * shorter else None
 
 
 _COUNTED_OUT = 200

@@ -23,7 +23,7 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
-from goodput_cli.analysis.summary import Blocks
+from goodput_cli.analysis.summary import Blocks, progress_of
 from goodput_cli.analysis.table import FilledTable
 from goodput_cli.analysis.written import Both, Nulls, OneOf, written
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
@@ -115,6 +115,9 @@ class AnalysisAnswer:
     steps: StepStatistics
     step_blocks: Sequence[float] = ()
     """levels of the step time (s) of up to 64 stretches in time order, which comparisons take noise from"""
+    progress: Sequence[tuple[int, float]] = ()
+    """the step before the first kept one, and up to 64 kept ones at equal distances, the last among them, with the
+    seconds of the window until each was done, without what is excluded: what comparisons take the same steps from"""
     saves: Annotated[Saves | None, Nulls()]
     elastic: Annotated[Elastic | None, Nulls()]
     reliability: Annotated[Reliability | None, Nulls()]
@@ -145,6 +148,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         method=analysis.method,
         steps=analysis.steps,
         step_blocks=Blocks(analysis).values,
+        progress=_progress(analysis),
         saves=analysis.saves,
         elastic=analysis.elastic,
         reliability=analysis.reliability,
@@ -155,6 +159,11 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         not_recorded=analysis.not_recorded,
         diagnostics=analysis.diagnostics,
     )
+
+
+def _progress(analysis: Analysis) -> Sequence[tuple[int, float]]:
+    progress = progress_of(analysis)
+    return () if progress is None else progress.points
 
 
 def last_end(analysis: Analysis) -> LastEnd | None:

@@ -40,6 +40,7 @@ _MOST_BLOCKS = 2000
 LEAST_STEPS = 24
 """A regime has at least so many step times, and so has what is beside it."""
 PACE_STEPS, PACE_BLOCKS = 50, 64
+_LEAST_PACE_TIMES = 5
 _TRIMMED = 4
 """One of so many steps is cut to the next one, at either end."""
 _PENALTY = 3.0
@@ -134,9 +135,11 @@ def winsorised_mean(values: F64) -> float:
     return float(np.clip(ordered, ordered[cut], ordered[len(ordered) - 1 - cut]).mean())
 
 
-def pace_blocks(seconds: F64) -> tuple[float, ...]:
-    """Levels (s) of stretches of 50 step times or more, 64 at most: how a pace varies within a run."""
-    count = min(len(seconds) // PACE_STEPS, PACE_BLOCKS)
+def pace_blocks(seconds: F64, steps_each: float = 1.0) -> tuple[float, ...]:
+    """Levels (s) of stretches of 50 steps or more, 64 at most: how a pace varies within a run. steps_each: steps of
+    which one step time is the mean; a stretch has five step times at least."""
+    least = max(math.ceil(PACE_STEPS / steps_each), _LEAST_PACE_TIMES)
+    count = min(len(seconds) // least, PACE_BLOCKS)
     return tuple(winsorised_mean(part) for part in np.array_split(seconds, count)) if count else ()
 
 
