@@ -10,8 +10,7 @@ import numpy as np
 from benchmarks.advice_jobs import Job, best_interval, record_of_job, true_goodput
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import interval_advice
-from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.replay import replay
+from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 
 JOBS = 300
 

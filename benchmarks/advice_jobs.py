@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled, with_endings
-from goodput_cli.analysis.advice.replay.record import (
+from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, settled, with_endings
+from goodput_cli.analysis.advice.record import (
     FLAT,
     Amounts,
     JobRecord,

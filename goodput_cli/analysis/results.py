@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
     from goodput_cli.analysis.disruptions.find import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
-    from goodput_cli.analysis.insights.insight import Insight
+    from goodput_cli.analysis.insights.kinds import Insight
     from goodput_cli.analysis.price import Price
     from goodput_cli.analysis.rolling import Rolling
     from goodput_cli.analysis.threshold import Threshold

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from goodput_cli.analysis.document import Losses
-from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.price import Price
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import Category, brief_name

@@ -16,12 +16,11 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.advice import interval as interval_module
 from goodput_cli.analysis.advice.curve import exposure_of
-from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
 from goodput_cli.analysis.advice.levers import Estimate, LeverInputs, all_levers
-from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import JobRecord
-from goodput_cli.analysis.advice.replay.replay import Changes, replay
+from goodput_cli.analysis.advice.lives import record_of
+from goodput_cli.analysis.advice.record import JobRecord
+from goodput_cli.analysis.advice.replay import AsRecorded, Changes, Every, replay
 from goodput_cli.analysis.advice.thresholds import LEVERS as NAMES_OF_LEVERS
 
 EXAMPLES = Path(__file__).parent / "examples"

@@ -16,11 +16,10 @@ import goodput_cli
 from benchmarks.advice_jobs import Job, record_of_job, true_goodput
 from goodput_cli.analysis.advice.advise import Advice, Options, advise, advise_job, check_replay
 from goodput_cli.analysis.advice.curve import exposure_of
-from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import interval_advice
-from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import JobRecord
-from goodput_cli.analysis.advice.replay.replay import replay
+from goodput_cli.analysis.advice.lives import record_of
+from goodput_cli.analysis.advice.record import JobRecord
+from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
 from goodput_cli.analysis.price import Price
 from goodput_cli.errors import NotEnoughData, UsageError

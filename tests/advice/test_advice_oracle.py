@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
-from goodput_cli.analysis.advice.from_timeline.record import record_of
-from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import JobRecord
-from goodput_cli.analysis.advice.replay.replay import replay
+from goodput_cli.analysis.advice.lives import record_of
+from goodput_cli.analysis.advice.record import JobRecord
+from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import advice as oracle

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, uniforms
 from goodput_cli.analysis.advice.interval import roundest
-from goodput_cli.analysis.advice.replay.deaths import DeathEvidence, JobContext, settled
-from goodput_cli.analysis.advice.replay.record import (
+from goodput_cli.analysis.advice.lives import DeathEvidence, JobContext, settled
+from goodput_cli.analysis.advice.record import (
     FLAT,
     Life,
     SaveColumns,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from goodput_cli.analysis.advice.from_timeline.amounts import PARTS
+from goodput_cli.analysis.advice.amounts import PARTS
 from goodput_cli.vocabulary.categories import Category, in_group
 
 ROOT = Path(__file__).parent.parent.parent

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from goodput_cli import analyze
-from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import Analysis
 from tests.support.story import SECOND, Lines, instant, ns, told
 

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, get_args
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
-from goodput_cli.analysis.advice.from_timeline.record import record_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
 from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
-from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every
-from goodput_cli.analysis.advice.replay.record import FAILURES, Death, JobRecord, Kind
-from goodput_cli.analysis.advice.replay.replay import replay
+from goodput_cli.analysis.advice.lives import record_of
+from goodput_cli.analysis.advice.record import FAILURES, Death, JobRecord, Kind
+from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.results import (
     CurvePoint,
     Fidelity,

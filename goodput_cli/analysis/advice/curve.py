@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from goodput_cli.analysis.advice.replay.record import COUNTED, FAILURES, JobRecord, Kind
+from goodput_cli.analysis.advice.record import COUNTED, FAILURES, JobRecord, Kind
 from goodput_cli.arrays import F64, I64
 
 _GROWTH = 1.1

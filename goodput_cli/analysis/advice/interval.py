@@ -8,7 +8,7 @@ from math import comb, exp, log
 import numpy as np
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, Spread, candidates, spread
-from goodput_cli.analysis.advice.replay.record import JobRecord
+from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.results import EarlyDeaths, Formulas, IfCost, IntervalAdvice, Verdict, formulas
 from goodput_cli.vocabulary.text import duration_of_seconds, plural
 

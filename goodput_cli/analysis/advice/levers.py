@@ -10,9 +10,8 @@ from statistics import median
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
-from goodput_cli.analysis.advice.replay.policy import AsRecorded
-from goodput_cli.analysis.advice.replay.record import FAILURES, RESTART, JobRecord, Kind
-from goodput_cli.analysis.advice.replay.replay import Changes, replay
+from goodput_cli.analysis.advice.record import FAILURES, RESTART, JobRecord, Kind
+from goodput_cli.analysis.advice.replay import AsRecorded, Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.advice.thresholds import LEVERS
 from goodput_cli.analysis.price import Price, hours_and_money

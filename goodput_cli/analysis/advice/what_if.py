@@ -8,9 +8,8 @@ from fractions import Fraction
 
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
 from goodput_cli.analysis.advice.levers import points_of
-from goodput_cli.analysis.advice.replay.policy import AsRecorded, Every, Policy
-from goodput_cli.analysis.advice.replay.record import RESTART, JobRecord
-from goodput_cli.analysis.advice.replay.replay import Changes, Replayed, replay
+from goodput_cli.analysis.advice.record import RESTART, JobRecord
+from goodput_cli.analysis.advice.replay import AsRecorded, Changes, Every, Policy, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
 from goodput_cli.analysis.price import Price, hours_and_money
 from goodput_cli.errors import UsageError

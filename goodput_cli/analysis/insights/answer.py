@@ -8,8 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from goodput_cli.analysis.answer import Amount, Count, Instant, Part
-from goodput_cli.analysis.insights.insight import Insight
-from goodput_cli.analysis.insights.kinds import BY_CODE
+from goodput_cli.analysis.insights.kinds import BY_CODE, Insight
 from goodput_cli.vocabulary.text import iso
 
 

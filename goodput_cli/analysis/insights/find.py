@@ -9,17 +9,17 @@ import numpy as np
 
 from goodput_cli.analysis.insights.failures import Failures, find_failures
 from goodput_cli.analysis.insights.hangs import find_hangs, lost_in_hangs, that_matter
-from goodput_cli.analysis.insights.insight import Candidate, Insight
-from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, InsightKind
+from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
 from goodput_cli.analysis.insights.passages import find_passages
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, periodic_insight
-from goodput_cli.analysis.insights.shares import find_shares, find_unexplained
 from goodput_cli.analysis.insights.training import (
     find_given_up,
     find_hang,
     find_hung_now,
     find_input_bound,
+    find_shares,
     find_slow_steps,
+    find_unexplained,
 )
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.summary import summary_of

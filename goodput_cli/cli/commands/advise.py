@@ -24,7 +24,7 @@ from goodput_cli.vocabulary.option import bounded
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.advice.replay.record import Death
+    from goodput_cli.analysis.advice.record import Death
     from goodput_cli.analysis.price import Price
 
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))

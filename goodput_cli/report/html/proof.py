@@ -14,7 +14,7 @@ import numpy as np
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.insights.insight import Insight
+from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.threshold import Threshold

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
-from goodput_cli.analysis.advice.from_timeline.amounts import JobTimeline
+from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.schema import Edge, Kind
 

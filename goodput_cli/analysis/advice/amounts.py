@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import search
-from goodput_cli.analysis.advice.replay.record import Amounts
+from goodput_cli.analysis.advice.record import Amounts
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.analysis.goodput.findings import not_recorded
 from goodput_cli.analysis.steps.slow_regimes import lost_in_regimes, slow_regimes

@@ -1,1 +1,0 @@
-"""The record of lives that the accounting of a job gives."""

@@ -1,1 +1,0 @@
-"""A record of lives, and what it would have been under another policy: nothing here knows the accounting."""
