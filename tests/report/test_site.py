@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
 from tests.support.fleets import put, text_of, training
+from tests.support.markdown_docs import ROOT, section
 
 Output = pytest.CaptureFixture[str]
 HOSTILE = '<img src=x onerror=alert(1)>"/../../../etc'
@@ -136,3 +140,18 @@ def test_what_cost_most_over_all_runs_is_the_sum_of_what_runs_say() -> None:
     assert COSTS.findall(Path("site/index.html").read_text(encoding="utf-8")) == rows, (
         "pages that are not drawn again count too"
     )
+
+
+def test_the_recipes_are_commands_that_work() -> None:
+    """Cron, a workflow, a CronJob: their command, with the logs that are here in the place of theirs."""
+    text = section(ROOT / "docs" / "fleet.md", "A site")
+    pages, cron_job = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", text, re.DOTALL))
+    (cron,) = re.findall(r"&& (goodput fleet .*)", text)
+    (step,) = [one["run"] for one in pages["jobs"]["site"]["steps"] if "run" in one]
+    (container,) = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    for words in (shlex.split(cron)[1:], shlex.split(step)[1:], container["args"]):
+        shutil.rmtree("site", ignore_errors=True)
+        here = {"/logs": "logs", "gs://my-logs/jobs": "logs", "/shared/logs": "logs", "/shared/results": "results",
+                "results/": "results", "/shared/site/": "site/"}  # fmt: skip
+        assert run([*(here.get(word, word) for word in words), "--workers", "1"]) == 0
+        assert len(list(Path("site/runs").iterdir())) == 2
