@@ -43,6 +43,7 @@ PROGRAMS = (
     Program("  its metrics alone", ("detectron2",), "goodput metrics.json", "the time of day; starts"),
     Program("nanoGPT", ("nanogpt",), "goodput train.log", "the time of day; starts"),
     Program("modded-nanogpt", ("modded-nanogpt",), "goodput logs/RUN.txt", "the time of day; starts"),
+    Program("TensorFlow's Estimator", ("tf-estimator",), "goodput train.log", "starts; often the time of day"),
     Program("MLPerf", ("mllog",), "goodput result_0.txt", "saves"),
     Program("any other", (), "goodput check --suggest LOG > my.toml; goodput LOG --mapping my.toml", ""),
 )

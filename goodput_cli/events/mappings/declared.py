@@ -85,8 +85,11 @@ class StepTime(Amount, frozen=True):
     """The time of one step."""
 
     of: Annotated[
-        Literal["mean", "last"],
-        Meta(description='`of` of `each` is "mean", or "last": the time of the last step alone'),
+        Literal["mean", "last", "all"],
+        Meta(
+            description='`of` of `each` is "mean", "last": the time of the last step alone, or "all": that of all '
+            "since the line before"
+        ),
     ] = "mean"
 
 

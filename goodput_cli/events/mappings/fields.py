@@ -43,7 +43,7 @@ def meaning(declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[
         said.what = What.STEP_START
     elif said.what is What.STEP and said.step == 0 and (said.running is None or said.running.of is None):
         said.what, said.once, said.step = What.START, True, None  # a bar that has just begun: no step is done yet
-    if "each" in fields and not _is_of_last(rule):
+    if "each" in fields and not _is_of_some(rule):
         said.step_time = _amount("each", fields, rule)
     if "took" in fields:
         said.took = _amount("took", fields, rule)
@@ -55,8 +55,8 @@ def meaning(declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[
     return said
 
 
-def _is_of_last(rule: DeclaredRule) -> bool:
-    return rule.each is not None and rule.each.of == "last"
+def _is_of_some(rule: DeclaredRule) -> bool:
+    return rule.each is not None and rule.each.of != "mean"
 
 
 def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
@@ -66,10 +66,12 @@ def _running(rule: DeclaredRule, fields: Mapping[str, str]) -> Running | None:
     if "epoch" in fields:
         epoch = max(0, _whole("epoch", fields["epoch"]) - (1 if epochs is None else epochs.first))
     of = _whole("of", fields["of"]) if "of" in fields else None if epochs is None else epochs.steps
-    last = _amount("each", fields, rule) if _is_of_last(rule) and "each" in fields else None
-    if epoch is None and of is None and elapsed is None and last is None:
+    some = _amount("each", fields, rule) if _is_of_some(rule) and "each" in fields else None
+    if epoch is None and of is None and elapsed is None and some is None:
         return None
-    return Running(epoch, of, elapsed, rule.elapsed is not None and rule.elapsed.begins, last)
+    of_all = rule.each is not None and rule.each.of == "all"
+    begins = rule.elapsed is not None and rule.elapsed.begins
+    return Running(epoch, of, elapsed, begins, None if of_all else some, some if of_all else None)
 
 
 def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], running: Running | None) -> int:

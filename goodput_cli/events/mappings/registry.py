@@ -191,6 +191,7 @@ SHIPPED = (
     "nanogpt",
     "mmengine-text",
     "detectron2-text",
+    "tf-estimator",
 )
 """Mappings of lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ultralytics", "mmengine", "detectron2")

@@ -72,6 +72,8 @@ class Running:
     """Whether that was a process, so that one begins where it is 0."""
     last: int | None = None
     """ns of the last step alone, of all that there were since the record before."""
+    whole: int | None = None
+    """ns of all steps since the record before."""
 
 
 @dataclass(slots=True)

@@ -327,9 +327,26 @@ def settled(marks: list[Mark]) -> list[Mark]:
     if not any(mark.said is not None and mark.said.running is not None for mark in marks):
         return marks
     streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
-    return _with_evaluations(
-        [_settled(mark, streams[mark.said.format, mark.stream]) if mark.said else mark for mark in marks]
-    )
+    told = [_settled(mark, streams[mark.said.format, mark.stream]) if mark.said else mark for mark in marks]
+    return _with_evaluations(_of_all_steps(told))
+
+
+def _of_all_steps(marks: list[Mark]) -> list[Mark]:
+    """The same, where a record shows the time of all its steps: one of them took its part of it; of the first record,
+    whose steps are not known, that which steps of the next took."""
+    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, mark in enumerate(marks):
+        if mark.said is not None and mark.said.running is not None and mark.said.running.whole is not None:
+            streams[mark.said.format, mark.stream].append(row)
+    for rows in streams.values():
+        ahead = [_step_of(marks[b]) - _step_of(marks[a]) for a, b in pairwise(rows)]
+        for row, steps in zip(rows, [*ahead[:1], *ahead] if ahead else [1], strict=True):
+            said = marks[row].said
+            assert said is not None
+            assert said.running is not None
+            whole, many = said.running.whole or 0, steps if steps > 0 else ahead[0] if ahead[0] > 0 else 1
+            marks[row] = replace(marks[row], said=replace(said, took=whole, step_time=whole // many))
+    return marks
 
 
 def _with_evaluations(marks: list[Mark]) -> list[Mark]:

@@ -51,7 +51,7 @@ _DATED = (
     r"(?P<z> ?(?:Z\b|UTC\b)|[+-]\d\d:?\d\d(?!\d))?"
 )
 DATED = re.compile(_DATED, re.ASCII)
-_AMERICAN = re.compile(
+AMERICAN_STAMP = re.compile(
     r"(?P<mo>\d\d)/(?P<d>\d\d)/(?P<y>20\d\d)[ ,]+(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
     r"(?P<noon> ?[AaPp][Mm]\b)?(?P<z>)",
     re.ASCII,
@@ -72,7 +72,7 @@ def stamp_of(line: str) -> Stamp | None:
     found = _GLOG.match(line) or _C10.match(line)
     if found is not None:
         return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS)
-    for shape in (DATED, _AMERICAN):
+    for shape in (DATED, AMERICAN_STAMP):
         found = shape.search(line, 0, HEAD + _LONGEST)
         if found is not None and found.start() < HEAD:
             return dated(found)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from goodput_cli.events.mappings.times import find_time, pattern_of, read_time
 from goodput_cli.events.text.marks import BadValueError
-from goodput_cli.events.text.stamps import DATED, HEAD, Stamp, StampError, bare, stamp_of
+from goodput_cli.events.text.stamps import AMERICAN_STAMP, DATED, HEAD, Stamp, StampError, bare, stamp_of
 
 FORMATS = (
     "%d/%m/%Y %H:%M:%S", "%d/%b/%Y:%H:%M:%S %z", "%d/%b/%Y:%H:%M:%S", "%d-%b-%Y %H:%M:%S",
@@ -34,7 +34,8 @@ _EPOCH = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
 _BEFORE = 40
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
 _LOGGER = (
-    r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root|\d+)"
+    r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root"
+    r"|\d+(?![\d]*\]\s+[A-Za-z_/]+[=:]))"
     r"(?:\[\d+\])?"
 )
 _AROUND = r"[\s\[\]()|:,>-]*"
@@ -86,7 +87,7 @@ class Clock:
             stamp = stamp_of(text)
         except (StampError, BadValueError):
             return None, None
-        shapes = (_GLOG, DATED, pattern_of(AMERICAN)) if stamp is not None else ()
+        shapes = (_GLOG, DATED, AMERICAN_STAMP) if stamp is not None else ()
         found = next((one for shape in shapes if (one := shape.search(text, 0, HEAD + _BEFORE))), None)
         return stamp, None if found is None else found.span()
 
@@ -121,6 +122,26 @@ def _span(text: str, written: str) -> tuple[int, int] | None:
     return None if found is None else found.span()
 
 
+def epoch_unit(entry: Entry) -> str:
+    """The format of the stamp of a message that is seconds or milliseconds since 1970; "": it is none."""
+    text = "" if entry.stamp is None else entry.text[slice(*entry.stamp)]
+    if not _EPOCH.fullmatch(text):
+        return ""
+    return "epoch_ms" if len(text.partition(".")[0]) > 10 else "epoch_s"
+
+
+def behind_epoch(entry: Entry, said: str) -> str:
+    """A template of a message, behind a field for its stamp."""
+    begin, end = entry.stamp or (0, 0)
+    before = re.sub(r"\w+", _SKIPPED, _literal(entry.text[:begin].strip()))
+    between = entry.text[end : entry.begin]
+    closing = re.match(r"[\])|,:;]*", between)
+    behind = closing[0] if closing is not None else ""
+    starts = entry.message.lstrip().startswith(said.partition("{")[0].strip() or "\0")
+    skipped = " " if starts and not between[len(behind) :].strip() else f" {_SKIPPED} "
+    return f"{before}{{time:float}}{behind}{skipped}{said}"
+
+
 def _of_epoch(text: str) -> Stamp:
     return read_time(text, "epoch_ms" if len(text.partition(".")[0]) > 10 else "epoch_s")
 
@@ -130,7 +151,7 @@ MOST = 500
 _SHAPES = 5000
 _TOKEN = re.compile(
     rf"(?P<stamp>{re.sub(r'[?]P<[a-z]+>', '?:', DATED.pattern)})"
-    r"|(?P<quoted>\"[^\"]{0,200}\"|'[^']{0,200}')"
+    r"|(?P<quoted>(?<!\w)\"(?![-+.\d]+\")[^\"]{0,200}\"(?!:)|'[^']{0,200}')"
     r"|(?P<hex>0x[0-9a-fA-F]+|(?<![\w])(?=[0-9a-f-]*\d)(?=[0-9a-f-]*[a-f])[0-9a-f]{7,}(?:-[0-9a-f]{4,})*(?!\w))"
     r"|(?P<clock>(?<![\w:])(?:\d+:)?\d{1,2}:\d\d(?:\.\d+)?(?![\w:]))"
     r"|(?P<number>(?:(?<![\w.)\]])[+-](?=\d)|(?<![A-Za-z.])|(?<=step)|(?<=iter)|(?<=epoch)|(?<=ckpt))"
@@ -225,7 +246,7 @@ def _key(entry: Entry, tokens: tuple[Token, ...]) -> str:
 
 
 _SKIPPED = "{_}"
-_PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*|[-|,:;=>()/\[\]*#&+]{1,12}")
+_PLAIN = re.compile(r"[(\[]?[A-Za-z]+(?:'[a-z]+)?[)\].,:;!]*[(\[]?|[-|,:;=>()/\[\]*#&+]{1,12}|\"[A-Za-z_][\w./-]*\":")
 _PAIR = re.compile(r"[\w./ -]{1,40}[=:]")
 _WORD_BEFORE = re.compile(r"(?<!\S)[A-Za-z_]\S*\s$")
 _MOST_WORDS = 6

@@ -225,6 +225,21 @@ class Candidate:
         return bool(strides) and median(strides) > 1 and bool(ahead) and all(one % min(ahead) == 0 for one in ahead)
 
     @property
+    def apart(self) -> int:
+        """How many steps lines mostly stand apart."""
+        strides = [b - a for a, b in pairwise(self.done) if b > a]
+        return round(median(strides)) if strides else 1
+
+    @property
+    def may_be_of_all(self) -> bool:
+        """Whether nothing tells if the time is that of one step or of all since the line before: lines without a time,
+        several steps apart, and a time that has no name."""
+        if self.each is None or _has_times(self.lines) or self.apart == 1:
+            return False
+        column = self.lines.columns[self.each]
+        return not column.name and not (column.unit or ("", False))[1]
+
+    @property
     def trained(self) -> float | None:
         """Seconds that all steps took, by the column that is the time of one; None without such a column."""
         if self.each is None:
@@ -304,10 +319,12 @@ def _epochs(lines: Lines, at: int, values: Sequence[int], epochs_elsewhere: Sequ
     """What a count begins anew with; None: with nothing."""
     others = [(row, one) for row, one in enumerate(lines.columns) if row != at and one.counts and one.unit is None]
     own = next((row for row, one in others if EPOCH.search(one.name) and one.whole()), None)
-    if own is None and not epochs_elsewhere:
+    if own is None:
         own = next((row for row, one in others if _changes_with(one.whole(), values)), None)
     if own is not None:
         named = lines.columns[own].whole() or []
+    elif epochs_elsewhere and lines.places[0] < epochs_elsewhere[0][0] and len(values) > 1:
+        return None  # lines that name an epoch where it ends
     else:
         named = [_carried(epochs_elsewhere, place) for place in lines.places] if epochs_elsewhere else []
     changes = [row for row, (a, b) in enumerate(pairwise(named)) if b > a]

@@ -13,7 +13,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goodput_cli.events.mappings.draft import steps as words
-from goodput_cli.events.mappings.draft.lines import AMERICAN, Clock, Entry, Shape, shapes_of, template
+from goodput_cli.events.mappings.draft.lines import (
+    AMERICAN,
+    Clock,
+    Entry,
+    Shape,
+    behind_epoch,
+    epoch_unit,
+    shapes_of,
+    template,
+)
 from goodput_cli.events.mappings.draft.steps import Candidate, Column, Lines, candidates, epochs_as_steps, usual_step
 from goodput_cli.events.mappings.times import pattern_of
 
@@ -228,7 +237,7 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     if clock.format:
         draft.top.append(f"time = {{ format = {quoted(clock.format)} }}")
     if not best:
-        draft.refused.append("no line has a number that goes up from line to line: say what a step looks like")
+        draft.refused.append(_without_steps(found))
         return draft
     chosen = best[0][1]
     draft.score = chosen.score - math.log10(chosen.lines.count)
@@ -257,6 +266,29 @@ def text_draft(entries: Sequence[Entry], clock: Clock) -> Draft:
     if not clock.format and any(pattern_of(AMERICAN).search(one.text, 0, 40) for one in entries[:20]):
         draft.notes.append(f"03/01/2026 is read as 1 March; if it is 3 January: {_DAY_FIRST}")
     return draft
+
+
+def _without_steps(found: Sequence[Lines]) -> str:
+    """Why nothing counts steps, with the numbers that go up and count something else."""
+    others = [
+        column.name
+        for lines in found
+        for column in lines.columns
+        if lines.count >= 3 and column.name and column.unit is None and column.counts and _goes_up(column)
+    ]
+    if not others:
+        return "no line has a number that goes up from line to line: say what a step looks like"
+    named = " and ".join(f"`{name}`" for name in list(dict.fromkeys(others))[:2])
+    return (
+        f"no line has a number of a step: {named} goes up, and counts tokens, samples, epochs or another thing; let "
+        "the program print the step, or say with a mapping of your own that this number is one"
+    )
+
+
+def _goes_up(column: Column) -> bool:
+    numbers = column.numbers()
+    rows = list(pairwise(numbers))
+    return len(rows) > 1 and sum(b > a for a, b in rows) >= 0.9 * len(rows)
 
 
 def quoted(text: str) -> str:
@@ -382,7 +414,10 @@ def _phase_rule(shape: Shape, lines: Lines, phase: Chosen, steps: Candidate) -> 
 
 
 def _line_rule(event: str, shape: Shape, names: dict[int, str], more: list[str], active: bool) -> Rule:
-    keys = [f"line = {quoted(template(shape, names))}", *more]
+    line, unit = template(shape, names), epoch_unit(shape.example)
+    if unit:
+        line, more = behind_epoch(shape.example, line), [*more, f'time = {{ format = "{unit}" }}']
+    keys = [f"line = {quoted(line)}", *more]
     return Rule(event, keys, shape.example.line, shape.count, active=active)
 
 
@@ -440,6 +475,11 @@ def contradictions(chosen: Candidate, times: Sequence[int]) -> Iterable[str]:
             f"by `{_named(chosen, chosen.each or 0)}` a step takes over a day: that number is no time of one; say by "
             "hand what is, `each` with its unit"
         )
+    if chosen.may_be_of_all:
+        yield (
+            f"`{_named(chosen, chosen.each or 0)}` may be the time of one step, or of all {chosen.apart} since the "
+            'line before: say by hand which, `each = { unit = "s" }` or `each = { unit = "s", of = "all" }`'
+        )
     span, trained = (max(times) - min(times)) / 1e9 if times else 0.0, chosen.trained
     if trained is not None and span > 0 and trained > _MOST_OF_SPAN * span and chosen.each is not None:
         yield (
@@ -464,10 +504,12 @@ def expected_steps(chosen: Candidate) -> list[int]:
 def assumptions(chosen: Candidate) -> Iterable[str]:
     """What the answers of a draft rest on, and the log does not prove."""
     name = _named(chosen, chosen.step)
+    unnamed = words.step_likeness(chosen.lines.columns[chosen.step].name) <= 0 and chosen.apart > 1
+    samples = ", and counts no samples" if unnamed else ""
     if chosen.index:
-        yield f"`{name}` is the index of the last step, from 0"
+        yield f"`{name}` is the index of the last step, from 0{samples}"
     else:
-        yield f"`{name}` counts the steps that are done"
+        yield f"`{name}` counts the steps that are done{samples}"
     if chosen.each is not None:
         each = _named(chosen, chosen.each)
         if chosen.of_last:
@@ -476,7 +518,8 @@ def assumptions(chosen: Candidate) -> Iterable[str]:
                 "distance, holds an evaluation"
             )
         else:
-            yield f"`{each}` is the mean time of one step, in {chosen.unit}"
+            apart = f", not of the {chosen.apart} between two lines" if chosen.apart > 1 else ""
+            yield f"`{each}` is the mean time of one step, in {chosen.unit}{apart}"
     if chosen.elapsed is not None:
         yield f"`{_named(chosen, chosen.elapsed)}` never falls: read as time since the start, in {chosen.unit or 's'}"
     if chosen.epochs is not None:

@@ -1,0 +1,196 @@
+"""Small logs in the shapes that public ones have, of programs known and invented: read as they were made, without a
+mapping or by the one that is drafted, or refused with the reason; never wrong without a word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from goodput_cli.analysis.results import Analysis
+from goodput_cli.api.check import draft_mapping
+from goodput_cli.errors import NotEnoughData
+from tests.text.support import analysed, codes, written
+
+BEGIN = datetime(2025, 3, 4, 11, 55)
+NS = 1_000_000_000
+
+
+def at(second: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return (BEGIN + timedelta(seconds=second)).strftime(form)
+
+
+def every(count: int, seconds: float, line: Callable[[int, float], str]) -> str:
+    """Lines of the 1st to the last record, each so many seconds after the one before."""
+    return "".join(line(n, n * seconds) + "\n" for n in range(1, count + 1))
+
+
+def read(tmp_path: Path, text: str, name: str = "train.log") -> Analysis:
+    """What is accounted for, without a mapping where one is read so, else with the one that is drafted."""
+    log = tmp_path / name
+    log.write_text(text, encoding="utf-8", newline="")
+    try:
+        return analysed(log, timezone="UTC")
+    except NotEnoughData:
+        draft = draft_mapping(str(log))
+        assert not draft.refused, draft.refused
+        own = tmp_path / "my.toml"
+        own.write_text(draft.text, encoding="utf-8")
+        return analysed(log, mapping=own, timezone="UTC")
+
+
+def megatron(head: Callable[[int, float], str], each: str = "2000.0") -> str:
+    """40 records, ten steps of 2 s each."""
+    return every(40, 20, lambda n, s: (
+        f"{head(n, s)} iteration {10 * n:8d}/    5000 | consumed samples: {5120 * n:12d} | consumed tokens: "
+        f"{20_971_520 * n:14d} | elapsed time per iteration (ms): {each} | learning rate: 1.5E-04 | gloabl batch size:"
+        "   512 | lm loss: 3.1E+00 | number of skipped iterations:   0 | number of nan iterations:   0 |"
+    ))  # fmt: skip
+
+
+def fairseq(n: int, second: float) -> str:
+    said = {"epoch": 1, "update": 0.02 * n, "loss": "8.5", "ppl": "33.1", "wps": "14185.4", "ups": "1.82",
+            "num_updates": str(100 * n), "lr": "3e-05", "train_wall": "54", "wall": str(round(second) + 9)}  # fmt: skip
+    return f"{at(second)} | INFO | train_inner | {json.dumps(said)}"
+
+
+def epochs(lines: Callable[[int, int, float], str], behind: Callable[[int, float], str] | None = None) -> str:
+    """Three epochs of ten lines that stand fifty steps of 0.3 s apart, from 0."""
+    made: list[str] = []
+    for epoch in range(3):
+        for step in range(0, 500, 50):
+            made.append(lines(epoch, step, 150 * epoch + 0.3 * step))
+        if behind is not None:
+            made.append(behind(epoch, 150 * epoch + 149))
+    return "\n".join(made) + "\n"
+
+
+Truth = tuple[int, float]
+"""Steps from the first record to the last, and seconds between the two."""
+READ: dict[str, tuple[str, Truth]] = {
+    "Megatron of BLOOM's fork": (megatron(lambda _, s: f" [{at(s)}]"), (390, 780)),
+    "Megatron behind torchrun's prefix": (megatron(lambda _, s: f"[default0]: [{at(s)}]"), (390, 780)),
+    "Megatron behind a logger": (
+        megatron(lambda _, s: f"[Rank 0 | Local Rank 0] {at(s)},123 INFO [engine.py:48] =>  [..]"), (390, 780)
+    ),
+    "GPT-NeoX": (
+        megatron(lambda _, s: f"{at(s)},420 [INFO] samples/sec: 256.1 |"), (390, 780)
+    ),
+    "fairseq's JSON with numbers in quotes": (every(20, 55, fairseq), (1900, 1045)),
+    "seconds since 1970": (
+        every(90, 2, lambda n, s: f"{1_741_078_800 + s:.3f} step {n} loss 2.{n}"), (89, 178)
+    ),
+    "milliseconds since 1970 in brackets": (
+        every(90, 2, lambda n, s: f"[{1_741_078_800_000 + round(1000 * s)}] train step={n} loss=2.{n}"), (89, 178)
+    ),
+    "a clock of twelve hours over noon": (
+        every(120, 5, lambda n, s: f"{at(s, '%m/%d/%Y %I:%M:%S %p')} step {n} loss 2"), (119, 595)
+    ),
+    "a logger of twelve hours over noon": (
+        every(120, 5, lambda n, s: f"{at(s, '%Y-%m-%d %I:%M:%S %p')} - INFO - step {n} loss 2"), (119, 595)
+    ),
+    "epochs that are named where they end": (
+        epochs(
+            lambda e, i, s: f"[{at(s)} swin] (main.py 226): INFO Train: [{e}/300][{i}/500]\teta 0:10:00 lr 0.0001\t"
+            "time 0.3000 (0.3100)\tdata time 0.0003 (0.002)\tloss 6.9 (6.9)\tmem 9000MB",
+            lambda e, s: f"[{at(s)} swin] (main.py 235): INFO EPOCH {e} training takes 0:02:30",
+        ),
+        (1450, 435),
+    ),
+    "imagenet's example": (
+        epochs(
+            lambda e, i, s: f"{at(s)} Epoch: [{e}][ {i}/500]\tTime  0.301 ( 0.310)\tData  0.001 ( 0.010)\tLoss 6.9"
+        ),
+        (1450, 435),
+    ),
+    "MindFormers": (
+        every(90, 1.5, lambda n, s: (
+            f"{at(s)},{round(1000 * s) % 1000:03d} - mindformers - INFO - {{ Epoch:[  1/  2], step:[{n:5d}/ 5000], "
+            f"loss: 2.1, per_step_time: {1500 + n % 2}ms, lr: 1e-05, loss_scale: 65536.0, global_norm: 1.1 }}"
+        )),
+        (89, 133.5),
+    ),
+    "Windows' line ends and colours": (
+        every(90, 2, lambda n, s: f"\x1b[32m{at(s)}\x1b[0m INFO trainer: step={n} loss=2.1 step_time=2.0{n % 3}s\r"),
+        (89, 178),
+    ),
+    "a byte-order mark": (
+        "\ufeff" + every(90, 2, lambda n, s: f"{at(s)} INFO trainer: step={n} loss=2.1"), (89, 178)
+    ),
+    "a column that is the time since the start": (
+        every(90, 10, lambda n, s: f"{at(s)} - INFO - Iter {20 * n} | wall {round(s)} s | tgs 12000"), (1780, 890)
+    ),
+    "absl of the Estimator": (
+        every(20, 40, lambda n, s: (
+            f"I{at(s, '%m%d %H:%M:%S')}.123456 140221457 basic_session_run_hooks.py:260] loss = 8.1, step = {100 * n} "
+            "(40.0 sec)"
+        )),
+        (1900, 760),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_is_read(tmp_path: Path, name: str) -> None:
+    text, (steps, seconds) = READ[name]
+    analysis = read(tmp_path, text)
+    window = (analysis.window.end_ns - analysis.window.start_ns) / NS
+    first_record = seconds / steps * 110  # whose steps, before the first line, may be known too
+    assert analysis.job.attempts == 1
+    assert not analysis.disruptions
+    assert steps <= analysis.job.kept_steps <= steps + 100
+    assert seconds - 1 <= window <= seconds + first_record + 1
+    assert analysis.goodput_percent > 90
+
+
+def test_the_time_of_a_hundred_steps_is_not_that_of_one(tmp_path: Path) -> None:
+    """TensorFlow's Estimator, 20 lines of 40 s."""
+    log = "INFO:tensorflow:loss = 9.1, step = 0\n"
+    log += every(20, 40, lambda n, _: f"INFO:tensorflow:loss = 8.1, step = {100 * n} (40.0 sec)")
+    analysis = analysed(written(tmp_path / "run", train_log=log))
+    assert (analysis.window.end_ns - analysis.window.start_ns) / NS == 800
+    assert analysis.reference is not None
+    assert "no_clock" in codes(analysis)
+
+
+def refusals() -> Iterator[tuple[str, str, str]]:
+    """Logs, and what the refusal has to name."""
+    yield (
+        "tokens",
+        every(60, 3, lambda n, s: f"{at(s)} | INFO | tokens seen: {4_194_304 * n} | loss: 2.1"),
+        "tokens seen",
+    )
+    yield "samples", every(60, 3, lambda n, s: f"{at(s)} INFO samples={2048 * n} loss=0.3"), "samples"
+    yield "parts of epochs", every(60, 3, lambda n, s: f"{at(s)} INFO epoch={n / 60:.3f} loss=0.3"), "epoch"
+    yield (
+        "a time that may be of one step or of all",
+        every(60, 3, lambda n, _: f"tick: cost = 8.1, upd = {50 * n} (12.{n % 4} sec)"), 'of = "all"',
+    )  # fmt: skip
+    yield "times of a day", every(60, 3, lambda n, s: f"{at(s, '%H:%M:%S')} step {n} loss 2.1"), "no line has a time"
+
+
+REFUSALS = {name: (text, word) for name, text, word in refusals()}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_is_refused(tmp_path: Path, name: str) -> None:
+    text, word = REFUSALS[name]
+    (tmp_path / "train.log").write_text(text, encoding="utf-8")
+    (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
+    assert word in reason
+
+
+def test_a_clock_that_is_set_back_in_autumn_is_said(tmp_path: Path) -> None:
+    """Local times of Berlin, read as UTC: an hour comes twice."""
+    hours = [f"2025-10-26 {2 if n < 90 else 1 + n // 60:02d}:{n % 60:02d}:00" for n in range(30, 240)]
+    log = "".join(f"{stamp} INFO step {n}/1000 loss 2.1\n" for n, stamp in enumerate(hours, 1))
+    assert "stamps_go_back" in codes(read(tmp_path, log))
+
+
+def test_samples_in_brackets_are_said_to_be_taken_for_steps(tmp_path: Path) -> None:
+    log = epochs(lambda e, i, s: f"{at(s)} Train Epoch: {e + 1} [{64 * i}/32000 ({i // 5}%)]\tLoss: 0.3")
+    said = [one.message for one in read(tmp_path, log).diagnostics if one.code == "drafted_mapping"]
+    assert any("counts no samples" in one for one in said)
