@@ -303,7 +303,7 @@ def _bounded(kind: Any, least: int | None) -> Any:
 
 def _in_seconds(key: str) -> str:
     """`lost_ns` as `lost_seconds`, `ns` as `seconds`."""
-    return key.removesuffix("ns") + "seconds"
+    return "_".join("seconds" if part == "ns" else part for part in key.split("_"))
 
 
 def _same(value: Any) -> Any:

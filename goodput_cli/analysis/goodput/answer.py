@@ -9,7 +9,7 @@ from typing import Annotated
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
-from goodput_cli.analysis.insights.answer import InsightPart, insight_part
+from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import (
     Analysis,
     AtRisk,
@@ -102,7 +102,7 @@ class AnalysisAnswer:
     goodput: Goodput
     too_short: bool = False
     """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little"""
-    insights: Sequence[InsightPart] = ()
+    insights: Sequence[Insight] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]
     """every category that is not zero, the largest first; without excluded"""
@@ -140,7 +140,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         window=analysis.window,
         goodput=Goodput(analysis.goodput.ns, analysis.goodput.percent),
         too_short=analysis.too_short,
-        insights=[insight_part(insight) for insight in analysis.insights],
+        insights=analysis.insights,
         badput=[badput(row) for row in analysis.badput],
         overlapped=[Overlapped(row.category, row.ns) for row in analysis.overlapped],
         at_risk=analysis.at_risk,

@@ -10,8 +10,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.written import (
+    Amount,
+    Count,
+    Instant,
+    Key,
+    OneOf,
+    Seconds,
+    Unknown,
+    written,
+    written_after,
+)
 
 _STATED = "ours: less is nothing to act on"
 _BUDGET = "ours: what a well-kept run stays below"
@@ -247,35 +259,37 @@ class Candidate:
     """The part of `ns` that counts as goodput all the same: training that was kept, though it was slow."""
 
 
+@written(
+    "insight_part",
+    "what happened, what it cost and what to do; no second is in two insights",
+    without=("command", "source", "about", "price"),
+)
 @dataclass(frozen=True)
 class Insight:
-    """What a person reads. `ns` is exact, from the ledger, and no second is in two insights; what is measured against
-    a usual step is rounded once."""
+    """What a person reads. `ns` is what it cost, exact, from the ledger, and no second is in two insights; what is
+    measured against a usual step is rounded once."""
 
-    code: str
-    """One of `kinds.KINDS`."""
-    ns: int
-    """What it cost."""
-    in_goodput_ns: int
-    """The part of it that counts as goodput all the same: training that was kept, though it was slow."""
-    percent: float
-    """Of the window without what is excluded."""
+    code: Annotated[str, OneOf(list(BY_CODE))]
     text: str
-    """What happened, in a sentence without a stop. It may hold text of the log."""
+    """what happened"""
     advice: str
-    """What to do."""
+    """what to do"""
+    ns: Count
+    in_goodput_ns: Annotated[int, Seconds(least=0), Key("ns_in_goodput")]
+    """of seconds: what counts as goodput all the same, since it is training that was kept, though slow"""
+    percent: Amount
+    """of the window without exclusions"""
+    start_ns: Instant
+    end_ns: Instant
+    """from when to when it happened"""
+    count: Count
+    """how many things it is about"""
+    evidence: tuple[str, ...]
+    """file:line or insertId of the first lines that show it"""
     command: tuple[str, ...]
     """The command that shows more, word by word, without the logs."""
     source: tuple[str, ...]
     """The logs and the job as they were named, for that command; empty where they came from a program."""
-    start_ns: int
-    """When it began, ns since 1970 UTC."""
-    end_ns: int
-    """When it ended, ns since 1970 UTC."""
-    count: int
-    """How many things it is about."""
-    evidence: tuple[str, ...]
-    """`file:line` or insertId of the lines that show it, the first ones."""
     about: About = About()
     """The rows of other tables that show it."""
     price: Price | None = None
@@ -287,18 +301,50 @@ class Insight:
         return BY_CODE[self.code]
 
     @property
-    def seconds(self) -> float:
+    @written_after("code")
+    def title(self) -> str:
+        """its kind in a few words"""
+        return self.kind.title
+
+    @property
+    @written_after("advice")
+    def seconds(self) -> Amount:
         return self.ns / 1e9
 
     @property
-    def accelerator_hours(self) -> float | None:
-        """In which the accelerators were held for nothing; None where nobody said how many there are, or none was
-        held."""
+    @written_after("evidence")
+    def disruptions(self) -> tuple[Count, ...]:
+        """numbers of the disruptions that show it, at most 100"""
+        return self.about.disruptions
+
+    @property
+    @written_after("disruptions")
+    def steps(self) -> tuple[int, ...]:
+        """steps that show it: those that hung, or with which a slow regime began"""
+        return self.about.steps
+
+    @property
+    @written_after("steps")
+    def categories(self) -> tuple[str, ...]:
+        """rows of badput that it is about, a custom event as custom_badput_events:LABEL"""
+        return self.about.categories
+
+    @property
+    @written_after("categories")
+    def typed_command(self) -> Annotated[str, Key("command")]:
+        """the command that shows more"""
+        return self.command_line()
+
+    @property
+    @written_after("typed_command")
+    def accelerator_hours(self) -> Annotated[Amount | None, Unknown(None)]:
+        """seconds x accelerators, in hours; null without --accelerators, and in the queue"""
         return None if self.price is None or self.code in _HELD_BY_NOBODY else self.price.hours(self.ns)
 
     @property
-    def cost(self) -> float | None:
-        """The price of these; None where it is not known."""
+    @written_after("accelerator_hours")
+    def cost(self) -> Annotated[Amount | None, Unknown(None)]:
+        """accelerator_hours x price; null without --price-per-hour"""
         return None if self.price is None or self.code in _HELD_BY_NOBODY else self.price.money(self.ns)
 
     def command_line(self, source: str | None = None) -> str:
