@@ -32,6 +32,7 @@ from goodput_cli.analysis.written import (
     OneOf,
     Optional,
     Pattern,
+    Percent,
     Seconds,
     Through,
     Unknown,
@@ -202,16 +203,9 @@ def _field_of(name: str, hint: Any, default: Any, *, nulls: bool) -> _Field:
 
 def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
     nullable = _is_nullable(kind)
-    if Both in marks:
-        both: Both = marks[Both]
-        return (
-            _Entry(_in_seconds(key), _or_null(float, nullable), _seconds),
-            _Entry(key, _or_null(_bounded(int, both.least), nullable), _same, both.ns),
-        )
-    if Seconds in marks:
-        return (_Entry(_in_seconds(key), _or_null(_bounded(float, marks[Seconds].least), nullable), _seconds),)
-    if InstantText in marks:
-        return (_Entry(key.removesuffix("_ns"), _or_null(InstantWire, nullable), _instant),)
+    number = _number(key, nullable, marks)
+    if number:
+        return number
     if Each in marks:
         each: Each = marks[Each]
         part: Any = wire_type(each.kind)
@@ -222,20 +216,39 @@ def _entries(key: str, kind: Any, marks: dict[type, Any]) -> tuple[_Entry, ...]:
         return (
             _Entry(
                 key,
-                _or_null(wire_type(through.kind), nullable),
+                _or_null(_type(wire_type(through.kind), marks), nullable),
                 lambda value: None if value is None else wire(made(value)),
             ),
         )
     table = next((mark for mark in marks.values() if isinstance(mark, Table)), None)
     if table is not None:
-        rows = Sequence[Annotated[Row, Meta(extra_json_schema=table.schema())]]
-        return (_Entry(key, rows, lambda value: _rows(table, value)),)
+        row: Any = Annotated[Row, Meta(extra_json_schema=table.schema())]
+        if get_origin(kind) is None and kind is not FilledTable:  # of one row
+            return (_Entry(key, row, lambda value: table.of_rows([value]).json()[0]),)
+        return (_Entry(key, Sequence[row], lambda value: _rows(table, value)),)
     if OneOf in marks:
         choices = {"enum": [*marks[OneOf].choices]}
         return (_Entry(key, Annotated[str, Meta(extra_json_schema=choices)], wire),)
     if Whole in marks:
         return (_Entry(key, _or_null(_type(kind, marks), True), _whole),)
     return (_Entry(key, _type(kind, marks), wire),)
+
+
+def _number(key: str, nullable: bool, marks: dict[type, Any]) -> tuple[_Entry, ...]:
+    """Times and shares that JSON has in another unit; empty for anything else."""
+    if Both in marks:
+        both: Both = marks[Both]
+        return (
+            _Entry(_in_seconds(key), _or_null(float, nullable), _seconds),
+            _Entry(key, _or_null(_bounded(int, both.least), nullable), _same, both.ns),
+        )
+    if Seconds in marks:
+        return (_Entry(_in_seconds(key), _or_null(_bounded(float, marks[Seconds].least), nullable), _seconds),)
+    if Percent in marks:
+        return (_Entry(f"{key}_percent", _or_null(float, nullable), _percent),)
+    if InstantText in marks:
+        return (_Entry(key.removesuffix("_ns"), _or_null(InstantWire, nullable), _instant),)
+    return ()
 
 
 def _rows(table: Table, value: Any) -> Any:
@@ -312,6 +325,10 @@ def _same(value: Any) -> Any:
 
 def _seconds(value: int | None) -> float | None:
     return None if value is None else value / 1e9
+
+
+def _percent(value: Any) -> float | None:
+    return None if value is None else float(100 * value)
 
 
 def _instant(value: int | None) -> str | None:

@@ -35,6 +35,11 @@ class Both:
 
 
 @dataclass(frozen=True)
+class Percent:
+    """A share, exact or not, that JSON has in percent: `runtime` as `runtime_percent`."""
+
+
+@dataclass(frozen=True)
 class InstantText:
     """ns since 1970 UTC that JSON has as text, in ISO 8601: `start_ns` as `start`."""
 
@@ -85,12 +90,12 @@ class Whole:
 
 @dataclass(frozen=True)
 class Through:
-    """Written as something made of it, a `written` class, where it is not None."""
+    """Written as something made of it, where it is not None."""
 
     made: Callable[[Any], Any]
     """from the value to what is written of it"""
     kind: type
-    """class of what is written"""
+    """class of what is written; a `Pattern` or `Least` beside this one says more of it"""
 
 
 @dataclass(frozen=True)

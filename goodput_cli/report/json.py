@@ -80,7 +80,7 @@ def _parts(answer: Any) -> Iterator[str]:
         if isinstance(value, Lazy) or (isinstance(value, list | tuple) and not answer.indented):
             yield from _lines(value)
         else:
-            yield _indented(value) if answer.indented else one_line(to_builtins(value))
+            yield _indented(value) if answer.indented else one_line(_plain(value))
         before = ",\n"
     yield "\n}\n"
 
@@ -89,11 +89,16 @@ def _lines(items: Iterable[Any]) -> Iterator[str]:
     """A list with one item a line. Rows of tables are plain values already."""
     before = "[\n    "
     for item in items:
-        yield before + one_line(item if type(item) is dict else to_builtins(item))
+        yield before + one_line(item if type(item) is dict else _plain(item))
         before = ",\n    "
     yield "\n  ]" if before[0] == "," else "[]"
 
 
 def _indented(value: Any) -> str:
-    text = _INDENTED.encode(written_safely(to_builtins(value)))
+    text = _INDENTED.encode(written_safely(_plain(value)))
     return text.replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
+
+
+def _plain(value: Any) -> Any:
+    """With lists for rows that are made when they are read."""
+    return to_builtins(value, enc_hook=list)

@@ -23,12 +23,12 @@ from goodput_cli.analysis.steps.sheet import StepsAnswer
 from goodput_cli.analysis.timeline.sheet import TimelineAnswer
 from goodput_cli.analysis.wire import Wire, descriptions, wire_type
 from goodput_cli.compat.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
-from goodput_cli.fleet.report.answer import FleetAnswer
+from goodput_cli.fleet.report.report import FleetReport
 
 Schema = dict[str, Any]
 ANSWERS: tuple[type, ...] = tuple(map(wire_type, (
     AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, AdviceAnswer, CompareAnswer,
-    JobList, FleetAnswer, CheckReport, ReconcileAnswer, ReconcileCheckpointsAnswer,
+    JobList, FleetReport, CheckReport, ReconcileAnswer, ReconcileCheckpointsAnswer,
 )))  # fmt: skip
 """Everything that a command writes as JSON; each has a `kind` of its own."""
 _ROOT = "#/$defs/"

@@ -11,8 +11,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
-from goodput_cli.fleet.report.rows import ChangeRow
+from goodput_cli.analysis.written import written
+from goodput_cli.fleet.report.rows import CHANGE_TABLE, ChangeRow
 from goodput_cli.fleet.totals.aggregate import RECENT_WEEKS, Fleet
 from goodput_cli.fleet.totals.ratios import percent, quantile
 from goodput_cli.fleet.totals.sums import Sums
@@ -24,20 +26,19 @@ _MOST_RUNS = 10
 OTHERS = "all other runs"
 
 
+@written("fleet_change", "what moved goodput from one week to the next, of the latest two with enough runs")
 @dataclass(frozen=True)
 class Change:
     """From one week to the next."""
 
     before: str
-    """The earlier week."""
+    """the earlier week"""
     week: str
-    """The later one."""
     by_time: bool
-    """Whether every run counts by its time alone, since nobody says how many accelerators there are."""
+    """whether every run counts by its time alone"""
     points: float
-    """Goodput of the week less that of the earlier one, in points."""
-    rows: tuple[ChangeRow, ...]
-    """By category, then by run; the points of each kind add up to `points`."""
+    rows: Annotated[tuple[ChangeRow, ...], CHANGE_TABLE]
+    """categories, then runs; the points of each kind add up"""
 
 
 def is_enough(sums: Sums, amount: int, usual: Fraction) -> bool:

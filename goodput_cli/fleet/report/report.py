@@ -9,13 +9,22 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.sheet import Answered, Sheet
+from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
 from goodput_cli.fleet.report.change import Change, change_of, is_enough
 from goodput_cli.fleet.report.rows import (
+    CATEGORY_TABLE,
+    DISRUPTION_TABLE,
+    GROUP_TABLE,
+    NOT_ANALYSED_TABLE,
+    RUN_TABLE,
+    SIZE_TABLE,
+    WEEK_TABLE,
     CategoryRow,
     DisruptionRow,
     GroupRow,
@@ -27,7 +36,7 @@ from goodput_cli.fleet.report.rows import (
 )
 from goodput_cli.fleet.totals.aggregate import Fleet, RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.totals.ratios import HOUR_NS, hours, percent, quantile, ratio
-from goodput_cli.fleet.totals.sums import Key, Mpg, Sums, mpg_of
+from goodput_cli.fleet.totals.sums import LabelledCategory, Mpg, Sums, mpg_of
 from goodput_cli.vocabulary.categories import Category
 
 _LONG_RUN_NS = 24 * HOUR_NS
@@ -46,7 +55,7 @@ def category_rows(sums: Sums) -> list[CategoryRow]:
     return [_category_row(key, sums) for key in keys if sums.chip[key] or sums.time[key]]
 
 
-def _category_row(key: Key, sums: Sums) -> CategoryRow:
+def _category_row(key: LabelledCategory, sums: Sums) -> CategoryRow:
     counts = key[0] != Category.EXCLUDED
     share = ratio(sums.chip[key], sums.counted) if counts else None
     time_share = ratio(sums.time[key], sums.time_counted) if counts else None
@@ -223,40 +232,79 @@ def run_line(row: RunRow) -> RunLine:
     )
 
 
+ChipTime = Annotated[int, Through(str, str), Pattern("^-?[0-9]+$")]
+"""Accelerators x ns, which JSON has as decimal text."""
+
+
+@written("fleet_window", "what the sums are of")
+@dataclass(frozen=True)
+class FleetWindow:
+    """Of which time the sums are."""
+
+    start_ns: Instant
+    """start"""
+    end_ns: Instant
+    """end"""
+    timezone: str
+    """of weeks, and of times that name none"""
+
+    @property
+    @written_after("end_ns")
+    def ns(self) -> Count:
+        """length in ns"""
+        return self.end_ns - self.start_ns
+
+
+@written("fleet_coverage", "over what the totals are")
 @dataclass(frozen=True)
 class Coverage:
     """Over what the totals are."""
 
-    documents: int
-    """Logs that were read."""
-    unreadable: int
-    """Logs of which nothing could be read."""
-    runs: int
-    """Analysed, and in the window."""
-    not_analysed: int
-    """Logs, jobs and runs that could not be analysed."""
-    outside: int
-    """Runs that lie outside the window."""
-    known_runs: int
-    """Runs with known accelerators."""
-    known_time: Fraction | None
-    """Share of the job time with known accelerators."""
-    lost_sight_of: int
-    """Runs that never ended, and were not heard of for longer than --alive-within before --as-of."""
-    unlogged: int
-    """Allocations without a log."""
-    unlogged_chip_ns: int
-    """Their chip time (accelerators x ns)."""
-    assumed_chip_ns: int
-    """Chip time of runs with allocations that no allocation covers."""
+    documents: Count
+    unreadable: Annotated[Count, Key("unreadable_documents")]
+    runs: Count
+    """analysed, and in the window"""
+    not_analysed: Count
+    """documents, jobs and runs that are in no total"""
+    outside: Count
+    """runs that lie outside the window"""
+    known_runs: Count
+    """runs with known accelerators"""
+    known_time: Annotated[Fraction | None, Percent()]
+    """share of the job time with known accelerators"""
+    lost_sight_of: Count
+    """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
+    unlogged: Annotated[Count, Key("allocations_without_logs")]
+    unlogged_chip_ns: Annotated[int, Through(hours, float), Key("allocations_without_logs_hours")]
+    """their accelerator hours"""
+    assumed_chip_ns: ChipTime
+    """of runs with allocations, chip time that no allocation covers"""
 
 
+@written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
+@dataclass(frozen=True)
+class FleetMpg(Mpg):
+    """ML productivity goodput of a fleet, its factors, and the chip time that they are made of."""
+
+    availability: Annotated[Fraction | None, Percent()]
+    """allocated / (allocated + waiting) chip time"""
+    allocated: Annotated[ChipTime, Key("allocated_chip_ns")]
+    """accelerators x ns, as decimal text"""
+    kept: Annotated[ChipTime, Key("kept_chip_ns")]
+    """accelerators x ns, as decimal text"""
+    at_risk: Annotated[ChipTime, Key("at_risk_chip_ns")]
+    """kept training after the last save"""
+    waiting: Annotated[ChipTime, Key("waiting_chip_ns")]
+    """accelerators x ns, as decimal text"""
+    allocated_from: Literal["logs", "allocations"]
+
+
+@written("fleet_groups", "the groups of one --by", without=("rows", "sums", "mpgs", "limit"))
 @dataclass(frozen=True)
 class GroupTable:
     """The groups of one --by."""
 
-    dims: tuple[str, ...]
-    """The dimensions that it groups by."""
+    dims: Annotated[tuple[str, ...], Key("by")]
     rows: tuple[GroupRow, ...]
     """One row a group, sorted."""
     sums: tuple[Sums, ...]
@@ -267,59 +315,52 @@ class GroupTable:
     """`--limit`; None: every row is shown."""
 
     @property
-    def shown(self) -> tuple[GroupRow, ...]:
-        """The rows that an answer has: the first --limit."""
+    @written_after("dims")
+    def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Key("rows")]:
+        """the first --limit rows"""
         return self.rows[: self.limit]
 
 
+@written(
+    "fleet_answer",
+    "goodput fleet --format json",
+    kind="fleet",
+    without=("grouping", "sums", "week_sums", "size_sums"),
+)
 @dataclass(frozen=True, repr=False)
 class FleetReport(Answered):
-    """The answer about a fleet. Instants and amounts of time are ns."""
+    """The answer about a fleet."""
 
-    start_ns: int
-    """Start of the window, ns since 1970 UTC."""
-    end_ns: int
-    """End of the window, ns since 1970 UTC."""
-    timezone: str
-    """The time zone in which weeks begin."""
     complete: bool
-    """Whether every document could be read and every run analysed."""
+    """whether every document could be read and every run analysed"""
+    window: FleetWindow
     coverage: Coverage
-    """What the totals cover."""
     grouping: Grouping
     """How runs were grouped, and what was asked of them."""
     sums: Sums
     """Amounts of the whole fleet."""
-    total: GroupRow
-    """The same as a row."""
-    mpg: Mpg
-    """ML productivity goodput of the whole fleet."""
-    allocated_from_logs: bool
-    """Whether allocations come from logs, and not from a scheduler."""
-    categories: tuple[CategoryRow, ...]
-    """One row a category."""
-    weeks: tuple[WeekRow, ...]
-    """One row a week, in time order."""
+    total: Annotated[GroupRow, GROUP_TABLE, Key("totals")]
+    """of all runs, as a group without values"""
+    mpg: FleetMpg
+    categories: Annotated[tuple[CategoryRow, ...], CATEGORY_TABLE]
+    """productive first, then what took most; exclusions last"""
+    weeks: Annotated[tuple[WeekRow, ...], WEEK_TABLE]
     week_sums: tuple[Sums, ...]
     """Amounts of each week."""
     change: Change | None
-    """What moved goodput from one week to the next, of the latest two that say something."""
-    sizes: tuple[SizeRow, ...]
-    """One row a size of job."""
+    sizes: Annotated[tuple[SizeRow, ...], SIZE_TABLE]
     size_sums: dict[str, Sums]
     """Amounts of each size."""
     groups: tuple[GroupTable, ...]
-    """One table for each `--by`."""
-    disruptions: tuple[DisruptionRow, ...]
-    """The costliest disruptions, the worst first."""
-    runs: tuple[RunLine, ...]
-    """One row a run."""
-    not_analysed: tuple[NotAnalysed, ...]
-    """What could not be analysed, and why."""
+    """one a --by"""
+    disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
+    """the most expensive first"""
+    runs: Annotated[tuple[RunLine, ...], RUN_TABLE]
+    """by job and number"""
+    not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
     method: dict[str, str]
-    """How it was accounted for, as options."""
-    diagnostics: tuple[Diagnostic, ...]
-    """What was noticed while reading and accounting."""
+    """options that count, as they are typed"""
+    diagnostics: Diagnostics
 
     def sheet(self) -> Sheet:
         from goodput_cli.fleet.report.sheet import fleet_sheet
@@ -347,17 +388,23 @@ def report_of(
     not_analysed = (*unreadable, *lost)
     mpg = mpg_of(fleet.total, fleet.capacity_ns(), saved_only=fleet.grouping.saved_only)
     weeks = tuple(fleet.by_week[number] for number in range(len(fleet.calendar.weeks)))
+    of_fleet = FleetMpg(
+        **vars(mpg),
+        availability=fleet.total.availability,
+        allocated=fleet.total.allocated,
+        kept=fleet.total.kept,
+        at_risk=fleet.total.at_risk,
+        waiting=fleet.total.waiting,
+        allocated_from="allocations" if fleet.basis.allocations else "logs",
+    )
     return FleetReport(
-        start_ns=fleet.calendar.start,
-        end_ns=fleet.calendar.end,
-        timezone=timezone,
         complete=not not_analysed,
+        window=FleetWindow(fleet.calendar.start, fleet.calendar.end, timezone),
         coverage=_coverage(fleet, documents, sum(one.what == "document" for one in unreadable), len(not_analysed)),
         grouping=fleet.grouping,
         sums=fleet.total,
         total=group_row((), fleet.total, mpg),
-        mpg=mpg,
-        allocated_from_logs=not fleet.basis.allocations,
+        mpg=of_fleet,
         categories=tuple(category_rows(fleet.total)),
         weeks=tuple(week_rows(fleet, weeks)),
         week_sums=weeks,

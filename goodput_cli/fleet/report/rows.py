@@ -11,7 +11,7 @@ from typing import Any
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.fleet.totals.sums import Key
+from goodput_cli.fleet.totals.sums import LabelledCategory
 from goodput_cli.vocabulary.categories import brief_name
 
 _CHIP: dict[str, Any] = {
@@ -299,6 +299,6 @@ LEFT_OUT_TABLE = _table(
 )  # fmt: skip
 
 
-def category_name(key: Key) -> str:
+def category_name(key: LabelledCategory) -> str:
     """`queued`, or `custom_badput_events:EVAL`."""
     return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"

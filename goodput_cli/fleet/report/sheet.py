@@ -74,7 +74,7 @@ def fleet_sheet(report: FleetReport, thresholds: tuple[Threshold, ...] = ()) -> 
         title=title(report),
         columns=main.columns,
         rows=main.rows,
-        answer=lambda: _answer(report),
+        answer=lambda: report,
         summary=tuple(summary(report)),
         sections=tuple(sections),
         published=lambda: _published(report, thresholds),
@@ -94,7 +94,7 @@ def title(report: FleetReport) -> str:
 def summary(report: FleetReport) -> Iterator[str]:
     """What stands above the tables."""
     coverage, sums = report.coverage, report.sums
-    (first, _), (last, _) = clock(report.start_ns), clock(report.end_ns - 1)
+    (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
     held = f"{hours(sums.counted):,.1f} accelerator h in {plural(coverage.known_runs, 'run')} with known accelerators"
     yield f"{first} - {last}, {plural(len(report.weeks), 'week')}, {held}"
     if coverage.known_runs < coverage.runs:
@@ -126,7 +126,7 @@ def headline(report: FleetReport) -> Iterator[str]:
         "scheduling": mpg.scheduling, "runtime": mpg.runtime, "program": mpg.program,
         "availability": sums.availability,
     }  # fmt: skip
-    source = "; allocated time is from the logs" if report.allocated_from_logs else ""
+    source = "; allocated time is from the logs" if report.mpg.allocated_from == "logs" else ""
     yield ", ".join(f"{name} {_percent(percent(value))}" for name, value in parts.items()) + source
 
 
@@ -265,14 +265,15 @@ def _published(report: FleetReport, thresholds: tuple[Threshold, ...]) -> Publis
     """Goodput, lost hours and failures, whole and by the first --by, and the gates."""
     total = report.total
     figures = {
-        "window.start": iso(report.start_ns), "window.end": iso(report.end_ns), "runs": report.coverage.runs,
+        "window.start": iso(report.window.start_ns), "window.end": iso(report.window.end_ns),
+        "runs": report.coverage.runs,
         "not_analysed": report.coverage.not_analysed, "goodput.percent": total.goodput_percent,
         "goodput.time_percent": total.time_goodput_percent, "lost_hours": total.lost_hours,
         "failures": report.sums.failures,
     }  # fmt: skip
     return Published(
         job="fleet",
-        end_ns=report.end_ns,
+        end_ns=report.window.end_ns,
         headline=title(report),
         said=tuple(summary(report)),
         properties=tuple((name, str(value)) for name, value in figures.items() if value is not None),
@@ -300,9 +301,3 @@ def _families(report: FleetReport) -> Iterator[Family]:
                 value = value / 100 if measure.dimension == "ratio" else value
                 samples.setdefault(tuple(map(safe, labels.values())), (labels, exact(float(value))))
         yield Family(measure.metric or "", measure.meaning, list(samples.values()))
-
-
-def _answer(report: FleetReport) -> object:
-    from goodput_cli.fleet.report.answer import fleet_answer
-
-    return fleet_answer(report)

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
+from goodput_cli.analysis.written import Key, Percent
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.store.results import Spans
 from goodput_cli.fleet.totals.ratios import ratio
 from goodput_cli.vocabulary.categories import Category
 
-Key = tuple[Category, str | None]
+LabelledCategory = tuple[Category, str | None]
 """A category, and the label of custom events."""
 
 
@@ -29,7 +31,7 @@ Key = tuple[Category, str | None]
 class PieceTime:
     """What the time of one piece went to."""
 
-    ns: dict[Key, int]
+    ns: dict[LabelledCategory, int]
     """Time (ns) by category; adds up to the length of the piece."""
     steps: float
     """Kept steps; a span that is cut counts in proportion to its time."""
@@ -67,12 +69,12 @@ def _slowdown_upto(spans: Spans, span: I64, time: I64) -> I64:
     return np.where(passed == length, amount, np.where(amount == length, passed, part))
 
 
-def _key(code: int, labels: tuple[str, ...]) -> Key:
+def _key(code: int, labels: tuple[str, ...]) -> LabelledCategory:
     category, label = divmod(code, len(labels) + 1)
     return Category(category), labels[label - 1] if label else None
 
 
-def _by_key(keys: list[Key], row: list[int], slowed: int) -> dict[Key, int]:
+def _by_key(keys: list[LabelledCategory], row: list[int], slowed: int) -> dict[LabelledCategory, int]:
     ns = {key: amount for key, amount in zip(keys, row, strict=True) if amount}
     if slowed:
         ns[Category.SLOWDOWN, None] = ns.get((Category.SLOWDOWN, None), 0) + slowed
@@ -80,11 +82,11 @@ def _by_key(keys: list[Key], row: list[int], slowed: int) -> dict[Key, int]:
     return ns
 
 
-PRODUCTIVE: Key = (Category.PRODUCTIVE, None)
-EXCLUDED: Key = (Category.EXCLUDED, None)
-SLOWDOWN: Key = (Category.SLOWDOWN, None)
-QUEUED: Key = (Category.QUEUED, None)
-NOT_HELD: tuple[Key, ...] = (QUEUED, (Category.STOPPED, None))
+PRODUCTIVE: LabelledCategory = (Category.PRODUCTIVE, None)
+EXCLUDED: LabelledCategory = (Category.EXCLUDED, None)
+SLOWDOWN: LabelledCategory = (Category.SLOWDOWN, None)
+QUEUED: LabelledCategory = (Category.QUEUED, None)
+NOT_HELD: tuple[LabelledCategory, ...] = (QUEUED, (Category.STOPPED, None))
 """Where nothing is held unless an allocation says so (accounting §10, Cost)."""
 
 
@@ -96,9 +98,9 @@ class Sums:
     """How many runs."""
     known: int = 0
     """Runs whose number of accelerators is known all the time."""
-    chip: Counter[Key] = field(default_factory=Counter)
+    chip: Counter[LabelledCategory] = field(default_factory=Counter)
     """Chip time (accelerators x ns) by category, where the number of accelerators is known."""
-    time: Counter[Key] = field(default_factory=Counter)
+    time: Counter[LabelledCategory] = field(default_factory=Counter)
     """Time (ns) by category, of all runs."""
     known_time: int = 0
     """Time (ns) without exclusions where the number of accelerators is known."""
@@ -204,7 +206,7 @@ class Sums:
         lower, upper = poisson_interval(self.failures)
         return (self.up / upper if self.up else None, self.up / lower if self.failures else None)
 
-    def worst(self) -> tuple[Key, int] | None:
+    def worst(self) -> tuple[LabelledCategory, int] | None:
         """The category that lost most, and how much: chip time, or time where nobody knows it; None where nothing was
         lost."""
         source = self.chip if self.known_time else self.time
@@ -220,23 +222,22 @@ LEAST_COVERAGE = Fraction(4, 5)
 
 @dataclass(frozen=True)
 class Mpg:
-    """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded."""
+    """ML productivity goodput = scheduling x runtime x program goodput, each None where it is not recorded. Their
+    product is None for a coverage below `LEAST_COVERAGE` too."""
 
-    scheduling: Fraction | None
-    """Share of the chip time the fleet had in which jobs held all of theirs."""
-    runtime: Fraction | None
-    """Share of the allocated chip time that became kept training."""
-    program: Fraction | None
-    """Ideal time of the kept steps / time they took."""
-    coverage: Fraction | None
-    """Share of the kept chip time for which program goodput is known."""
-    mpg: Fraction | None
-    """Over the runs for which program goodput is known; None unless all three are recorded, and for a coverage below
-    `LEAST_COVERAGE`."""
-    scheduling_runtime: Fraction | None
-    """scheduling x runtime."""
-    runtime_program: Fraction | None
-    """Over the same runs as `mpg`."""
+    scheduling: Annotated[Fraction | None, Percent()]
+    """allocated chip time / capacity"""
+    runtime: Annotated[Fraction | None, Percent()]
+    """kept training / allocated chip time"""
+    program: Annotated[Fraction | None, Percent()]
+    """ideal time of the kept steps / kept training, of the runs for which that is known"""
+    coverage: Annotated[Fraction | None, Percent(), Key("program_coverage")]
+    """their share of the kept training"""
+    mpg: Annotated[Fraction | None, Percent()]
+    """scheduling x runtime x program, over the same runs"""
+    scheduling_runtime: Annotated[Fraction | None, Percent()]
+    runtime_program: Annotated[Fraction | None, Percent()]
+    """over the runs with program goodput"""
 
 
 def mpg_of(sums: Sums, capacity: int | None, *, saved_only: bool) -> Mpg:

@@ -295,7 +295,7 @@ def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, **m
         tiles=_tiles(report),
         lost=list(where_lost(report)),
         parts=list(_parts(report, sheet, every_run=every_run)),
-        method=[("time zone", report.timezone), *report.method.items()],
+        method=[("time zone", report.window.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
     )  # fmt: skip
 
