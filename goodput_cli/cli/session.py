@@ -33,8 +33,8 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import GoodputError, NotEnoughData, ProblemsFound, SourceError, ThresholdNotMet, UsageError
 from goodput_cli.report.base import Offer, Page, draws, format_of, is_binary, load_sheet_renderer
 from goodput_cli.report.messages import diagnostic_lines, explaining_line, strict_lines
-from goodput_cli.report.whole_file import exists, write_whole
 from goodput_cli.vocabulary.text import safe
+from goodput_cli.whole_file import exists, write_whole
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.price import Price

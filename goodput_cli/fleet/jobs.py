@@ -82,7 +82,7 @@ def _both_passes(
     """The lines of all jobs, and what was noticed while documents were listed."""
     from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.fleet.passes.engine import InProcess
-    from goodput_cli.fleet.passes.plan import Plan, run_passes
+    from goodput_cli.fleet.passes.plan import Passes, run_passes
     from goodput_cli.fleet.passes.work import Local, Task
     from goodput_cli.sources.base import ReadContext, list_documents
 
@@ -96,7 +96,7 @@ def _both_passes(
     names = () if reading.job_name is None else (reading.job_name,)
     task = Task(question.timezone, reading.wanted, hints, names, _InALine(question))
     local = Local(reading.stdin, reading.progress, reading.notice, done.add)
-    outcome = run_passes(Plan(task, InProcess(), local), documents)
+    outcome = run_passes(Passes(task, InProcess(), local), documents)
     _raise_first(row.problem for row in outcome.rows)
     return outcome, of_listing
 

@@ -134,7 +134,7 @@ class _Fleet:
 
     def _passes(self, documents: list[Document], store: Store) -> Outcome:
         from goodput_cli.fleet.passes.engine import open_engine
-        from goodput_cli.fleet.passes.plan import Plan, run_passes
+        from goodput_cli.fleet.passes.plan import Passes, run_passes
         from goodput_cli.fleet.passes.work import Local, Task
         from goodput_cli.fleet.store.results import AccountRuns, code_version
         from goodput_cli.fleet.store.store import write_results
@@ -155,7 +155,7 @@ class _Fleet:
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
             folder = os.getcwd() if self._workers.scheduler is not None else ""
             task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder)
-            plan = Plan(
+            plan = Passes(
                 task,
                 engine,
                 Local(reading.stdin, reading.progress, reading.notice),

@@ -22,6 +22,7 @@ from typing import IO
 import orjson
 
 from goodput_cli.sources.base import Record
+from goodput_cli.whole_file import replacing
 
 FOLDER_VARIABLE = "GOODPUT_CACHE_DIR"
 VERSION = 1
@@ -35,7 +36,7 @@ class DamagedCacheError(Exception):
 
 
 @dataclass(frozen=True)
-class Coverage:
+class CacheCoverage:
     """What a cache holds: every record from `start_ns` (None: the beginning) to `newest_ns`, ns since 1970 UTC, that
     the server had at `fetched_ns`."""
 
@@ -43,10 +44,10 @@ class Coverage:
     newest_ns: int
     fetched_ns: int
 
-    def joined(self, other: Coverage) -> Coverage:
+    def joined(self, other: CacheCoverage) -> CacheCoverage:
         """What two caches hold together, claiming no more than is sure."""
         starts = (self.start_ns, other.start_ns)
-        return Coverage(
+        return CacheCoverage(
             None if None in starts else min(start for start in starts if start is not None),
             max(self.newest_ns, other.newest_ns),
             min(self.fetched_ns, other.fetched_ns),
@@ -57,7 +58,7 @@ class Coverage:
 class Held:
     """The state of a cache file when it was opened. state: changes with every replacement."""
 
-    coverage: Coverage
+    coverage: CacheCoverage
     state: str
     offset: int
 
@@ -98,7 +99,7 @@ class CacheFile:
             header = orjson.loads(unpacker.decompress(head))
             if header["version"] != VERSION or header["key"] != self._key:
                 raise DamagedCacheError
-            return Held(Coverage(**header["coverage"]), header["state"], len(head) - len(unpacker.unused_data))
+            return Held(CacheCoverage(**header["coverage"]), header["state"], len(head) - len(unpacker.unused_data))
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise DamagedCacheError from error
 
@@ -120,7 +121,7 @@ class CacheFile:
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return CacheWriter(self, before)
 
-    def pack_header(self, coverage: Coverage) -> bytes:
+    def pack_header(self, coverage: CacheCoverage) -> bytes:
         """The first member of a file."""
         header = {"version": VERSION, "key": self._key, "coverage": asdict(coverage), "state": uuid.uuid4().hex}
         return gzip.compress(orjson.dumps(header) + b"\n", LEVEL)
@@ -147,7 +148,7 @@ class CacheWriter:
         """Forget what was added and not committed."""
         self._stream.close()
 
-    def commit(self, coverage: Coverage) -> None:
+    def commit(self, coverage: CacheCoverage) -> None:
         """Replace the cache by what it holds and what was added; `coverage` is of both together."""
         with _locked(self._cache.path.with_suffix(".lock")):
             now = self._cache.load()
@@ -172,22 +173,17 @@ class CacheWriter:
         self._stream.seek(0)
         return _read_members(self._stream)
 
-    def _replace(self, coverage: Coverage, now: Held | None) -> None:
+    def _replace(self, coverage: CacheCoverage, now: Held | None) -> None:
         path = self._cache.path
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            with open(temporary, "xb") as target:
-                target.write(self._cache.pack_header(coverage))
-                if now is not None:
-                    _copy_file(path, target, now.offset)
-                self._stream.truncate(self._whole)
-                _copy(self._stream, target, 0)
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replacing(path, durable=False) as target:
+            target.write(self._cache.pack_header(coverage))
+            if now is not None:
+                _copy_file(path, target, now.offset)
+            self._stream.truncate(self._whole)
+            _copy(self._stream, target, 0)
 
 
-def with_start(coverage: Coverage, start_ns: int | None) -> Coverage:
+def with_start(coverage: CacheCoverage, start_ns: int | None) -> CacheCoverage:
     """The same from another beginning on."""
     return replace(coverage, start_ns=start_ns)
 

@@ -23,7 +23,15 @@ import numpy as np
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch
-from goodput_cli.sources.cache import CacheFile, CacheWriter, Coverage, DamagedCacheError, Held, identity, with_start
+from goodput_cli.sources.cache import (
+    CacheCoverage,
+    CacheFile,
+    CacheWriter,
+    DamagedCacheError,
+    Held,
+    identity,
+    with_start,
+)
 from goodput_cli.sources.cloud_logging_pages import LogQuery, LostPlaceError, PageReader, RefusedError, log_ids, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_HOUR
@@ -285,7 +293,7 @@ def read_cached(reader: LogReader, query: LogQuery, context: ReadContext) -> Ite
     """The records of a query, each once, from the cache and the server as the context wants it."""
     wanted = context.wanted
     if wanted.since_ns is not None:
-        known = Coverage(query.since_ns, wanted.since_ns, wanted.received_ns or 0)
+        known = CacheCoverage(query.since_ns, wanted.since_ns, wanted.received_ns or 0)
         yield from _late(reader, query, known)
         yield from reader.read(_newer(query, known))
         return
@@ -303,15 +311,15 @@ def read_cached(reader: LogReader, query: LogQuery, context: ReadContext) -> Ite
         yield from reader.read(query)
 
 
-def _overlap_start(known: Coverage) -> int:
+def _overlap_start(known: CacheCoverage) -> int:
     return max(0, min(known.newest_ns, known.fetched_ns) - OVERLAP_NS)
 
 
-def _newer(query: LogQuery, known: Coverage) -> LogQuery:
+def _newer(query: LogQuery, known: CacheCoverage) -> LogQuery:
     return replace(query, since_ns=max(_overlap_start(known), query.since_ns or 0))
 
 
-def _late(reader: LogReader, query: LogQuery, known: Coverage) -> Iterator[list[Record]]:
+def _late(reader: LogReader, query: LogQuery, known: CacheCoverage) -> Iterator[list[Record]]:
     """What was received since the last reading and is older than what is read again anyway."""
     before = _overlap_start(known)
     if before <= (query.since_ns or 0):
@@ -346,7 +354,7 @@ class _CachedReading:
             writer.close()
 
     def _first_time(self, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
-        yield from self._stream(self._query, writer, Coverage(self._query.since_ns, 0, now), set())
+        yield from self._stream(self._query, writer, CacheCoverage(self._query.since_ns, 0, now), set())
 
     def _again(self, held: Held, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
         known = held.coverage
@@ -368,14 +376,14 @@ class _CachedReading:
         newer = _newer(replace(self._query, since_ns=known.start_ns), known)
         yield from self._stream(newer, writer, coverage, overlap)
 
-    def _older(self, known: Coverage) -> Iterator[list[Record]]:
+    def _older(self, known: CacheCoverage) -> Iterator[list[Record]]:
         """What was not asked for so far."""
         since = self._query.since_ns
         if known.start_ns is not None and (since is None or since < known.start_ns):
             yield from self._reader.read(replace(self._query, before_ns=known.start_ns))
 
     def _stream(
-        self, query: LogQuery, writer: CacheWriter, coverage: Coverage, known: set[Identity]
+        self, query: LogQuery, writer: CacheWriter, coverage: CacheCoverage, known: set[Identity]
     ) -> Iterator[list[Record]]:
         """Read, keep and give; what was read before an interruption is kept too."""
         newest = coverage.newest_ns

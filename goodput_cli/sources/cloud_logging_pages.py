@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from goodput_cli.errors import GoodputError, SourceError
-from goodput_cli.sources.remote import GaveUpError, Patience, TransientError, Wait, Workers, try_again
+from goodput_cli.sources.remote import GaveUpError, Patience, RequestThreads, TransientError, Wait, try_again
 from goodput_cli.vocabulary.text import iso_of_nine_digits
 
 METRICS_LOG = "ml_diagnostics_metric"
@@ -196,7 +196,7 @@ class PageReader:
     def __init__(self, list_entries: Any, waiting: Callable[[float], None], trying: Callable[[Wait], None]) -> None:
         self._stop = Event()
         # one thread: a blocking call in it is cheaper than gRPC's own futures
-        self._requests: Workers[Any, Any] = Workers(
+        self._requests: RequestThreads[Any, Any] = RequestThreads(
             lambda request: list_entries(request, timeout=DEADLINE), 1, self._stop
         )
         self._waiting, self._trying = waiting, trying

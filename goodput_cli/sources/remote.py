@@ -94,7 +94,7 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-class Workers(Generic[Item, Outcome]):
+class RequestThreads(Generic[Item, Outcome]):
     """Threads that call `work` for one item after the other.
 
     They are daemons, unlike those of concurrent.futures: an interrupted command ends at once instead of waiting for
@@ -143,7 +143,7 @@ def read_ahead(
     Closing the generator sets `stop` and ends the threads after what they do now.
     """
     source = iter(items)
-    threads = Workers(work, workers, stop)
+    threads = RequestThreads(work, workers, stop)
     try:
         waiting = deque(threads.start(item) for item in islice(source, held))
         while waiting:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +20,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError, UsageError
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.blocks import MANIFEST_ENDING, PARQUET_ENDING
+from goodput_cli.whole_file import on_disk, replacing
 
 ENDINGS = (".jsonl.gz", ".jsonl", PARQUET_ENDING)
 VERSION = 1
@@ -93,13 +92,11 @@ def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Ma
     """Write a snapshot and its manifest, both or neither: whatever interrupts it, what was there stays there. Returns
     the manifest with the size of the file. Raises GoodputError."""
     try:
-        with _beside(path) as (stream, rename), _beside(manifest_path(path)) as (note, rename_note):
+        with replacing(manifest_path(path), durable=False) as note, replacing(path, durable=False) as stream:
             _writer(path)(stream, lines)
-            manifest = replace(manifest, bytes=_on_disk(stream))
+            manifest = replace(manifest, bytes=on_disk(stream))
             note.write(orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2) + b"\n")
-            _on_disk(note)
-            rename()
-            rename_note()
+            on_disk(note)
     except OSError as error:
         raise GoodputError(f"{path}: cannot be written: {error.strerror or error}") from error
     return manifest
@@ -193,23 +190,3 @@ def _write_parquet(stream: IO[bytes], lines: Sequence[bytes]) -> None:
                ("timestamp", "insertId", "logName")}  # fmt: skip
     columns[RECORD_COLUMN] = pyarrow.array(lines, pyarrow.binary())
     write_table(pyarrow.table(columns), stream, compression="zstd", row_group_size=_ROWS)
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[tuple[IO[bytes], Callable[[], None]]]:
-    """A file beside another one, and what puts it in its place; without that it is gone in the end."""
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        temporary.unlink(missing_ok=True)  # of a process that was killed; in containers all have the same number
-        with open(temporary, "xb") as stream:
-            yield stream, partial(os.replace, temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _on_disk(stream: IO[bytes]) -> int:
-    """The size in bytes of what was written, when nothing of it can be lost any more."""
-    stream.flush()
-    os.fsync(stream.fileno())
-    return stream.tell()

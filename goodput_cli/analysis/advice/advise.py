@@ -30,7 +30,7 @@ from goodput_cli.analysis.advice.results import (
     Scenario,
 )
 from goodput_cli.analysis.advice.thresholds import judge
-from goodput_cli.analysis.advice.what_if import Plan, replay_facts, scenario
+from goodput_cli.analysis.advice.what_if import WhatIf, replay_facts, scenario
 from goodput_cli.analysis.price import Price
 from goodput_cli.analysis.sheet import Sheet, Shown
 from goodput_cli.analysis.threshold import Expression, Threshold
@@ -87,7 +87,7 @@ class Options:
     mtbf: float | None = None
     spare_ns: int = _SPARE_NS
     price: Price | None = None
-    plan: Plan | None = None
+    plan: WhatIf | None = None
 
 
 def advise(record: JobRecord, options: Options = Options(), others: Mapping[Death, JobRecord] | None = None) -> Advice:

@@ -40,7 +40,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Plan:
+class WhatIf:
     """Changes, parsed. every: steps, or ns of training. cost: of a save: ns, or divided. delay: ns, of asynchronous
     saves. cuts: by what they cut. spares: ns. failures: how many times rarer. newest: restart from the newest."""
 
@@ -62,9 +62,9 @@ _PARTS_OF: dict[str, tuple[str, ...]] = {
 NAMES = ("save-every", "save-cost", "async", *_CUTS, "spares", "failures", "restart-from")
 
 
-def parse_plan(changes: Sequence[str]) -> Plan:
+def parse_plan(changes: Sequence[str]) -> WhatIf:
     """`NAME=VALUE` each. UsageError says what is wrong and what is accepted."""
-    plan = Plan(tuple(changes), cuts={})
+    plan = WhatIf(tuple(changes), cuts={})
     for change in changes:
         name, equals, value = (part.strip() for part in change.partition("="))
         if not equals or name not in NAMES:
@@ -73,7 +73,7 @@ def parse_plan(changes: Sequence[str]) -> Plan:
     return plan
 
 
-def _read_cut(plan: Plan, name: str, value: str) -> Plan:
+def _read_cut(plan: WhatIf, name: str, value: str) -> WhatIf:
     return replace(plan, cuts={**(plan.cuts or {}), name: _cut(name, value)})
 
 
@@ -97,7 +97,7 @@ def _length(name: str, value: str) -> int:
     return parse_duration(value, whole=f"{name}={value}")
 
 
-def _read_every(plan: Plan, name: str, value: str) -> Plan:
+def _read_every(plan: WhatIf, name: str, value: str) -> WhatIf:
     if value.isdigit():
         if int(value) < 1:
             raise UsageError(f"{name}={value}: at least 1 step")
@@ -105,31 +105,31 @@ def _read_every(plan: Plan, name: str, value: str) -> Plan:
     return replace(plan, every=None, every_ns=_length(name, value))
 
 
-def _read_cost(plan: Plan, name: str, value: str) -> Plan:
+def _read_cost(plan: WhatIf, name: str, value: str) -> WhatIf:
     return replace(plan, cost=_cut(name, value))
 
 
-def _read_async(plan: Plan, name: str, value: str) -> Plan:
+def _read_async(plan: WhatIf, name: str, value: str) -> WhatIf:
     blocking, comma, latency = value.partition(",")
     delay = _length(name, latency) if comma else None
     return replace(plan, cost=Cut(None, _length(name, blocking)), delay=0 if delay is None else delay)
 
 
-def _read_spares(plan: Plan, name: str, value: str) -> Plan:
+def _read_spares(plan: WhatIf, name: str, value: str) -> WhatIf:
     return replace(plan, spares=0 if value == "0" else _length(name, value))
 
 
-def _read_failures(plan: Plan, name: str, value: str) -> Plan:
+def _read_failures(plan: WhatIf, name: str, value: str) -> WhatIf:
     return replace(plan, failures=_factor(name, value))
 
 
-def _read_restart_from(plan: Plan, name: str, value: str) -> Plan:
+def _read_restart_from(plan: WhatIf, name: str, value: str) -> WhatIf:
     if value != "newest":
         raise UsageError(f"{name}={value}: only {name}=newest is known")
     return replace(plan, newest=True)
 
 
-_READERS: dict[str, Callable[[Plan, str, str], Plan]] = {
+_READERS: dict[str, Callable[[WhatIf, str, str], WhatIf]] = {
     "save-every": _read_every, "save-cost": _read_cost, "async": _read_async, "spares": _read_spares,
     "failures": _read_failures, "restart-from": _read_restart_from,
 }  # fmt: skip
@@ -144,7 +144,7 @@ class _Shortened:
     exact: int
 
 
-def _shortened(record: JobRecord, plan: Plan) -> _Shortened:
+def _shortened(record: JobRecord, plan: WhatIf) -> _Shortened:
     parts = {name: list(amounts) for name, amounts in record.amounts.before.items()}
     gaps, startups, exact = list(record.gaps), [life.startup for life in record.lives], 0
     rest = _rest(record)
@@ -194,7 +194,9 @@ def _rest(record: JobRecord) -> dict[str, int]:
     }
 
 
-def scenario(record: JobRecord, exposure: Exposure, plan: Plan, price: Price | None, replays: bool) -> Scenario | None:
+def scenario(
+    record: JobRecord, exposure: Exposure, plan: WhatIf, price: Price | None, replays: bool
+) -> Scenario | None:
     """The job with these changes; None if it can not be replayed. UsageError where a cost of a save is needed."""
     short = _shortened(record, plan)
     policy = _policy(record, exposure, plan)
@@ -212,7 +214,7 @@ def scenario(record: JobRecord, exposure: Exposure, plan: Plan, price: Price | N
     return _scenario(record, plan, price, "replay", ns, done)
 
 
-def _policy(record: JobRecord, exposure: Exposure, plan: Plan) -> Policy | None:
+def _policy(record: JobRecord, exposure: Exposure, plan: WhatIf) -> Policy | None:
     """None: as recorded."""
     every = plan.every
     if plan.every_ns is not None:
@@ -236,7 +238,7 @@ def _need_cost(record: JobRecord, name: str) -> None:
 
 
 def _scenario(
-    record: JobRecord, plan: Plan, price: Price | None, how: How, ns: int | None, done: Replayed | None
+    record: JobRecord, plan: WhatIf, price: Price | None, how: How, ns: int | None, done: Replayed | None
 ) -> Scenario:  # fmt: skip
     if ns is None:
         facts = None if done is None else replay_facts(record, done)
@@ -248,7 +250,9 @@ def _scenario(
     return Scenario(plan.changes, how, saved / 1e9, saved, points, goodput, facts, hours, cost)
 
 
-def _on_average(record: JobRecord, exposure: Exposure, plan: Plan, price: Price | None, short: _Shortened) -> Scenario:
+def _on_average(
+    record: JobRecord, exposure: Exposure, plan: WhatIf, price: Price | None, short: _Shortened
+) -> Scenario:
     """By the curve: failures so many times rarer."""
     assert plan.failures is not None
     if record.every is None or (record.cost is None and plan.cost is None):

@@ -90,7 +90,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Slices:
+class SliceCounts:
     """The job's slice counts. stepping: active/total; available: available/total. recorded: whether there are any."""
 
     stepping: Share
@@ -101,13 +101,13 @@ class Slices:
         return len(self.stepping.time) > 0
 
 
-def slice_counts(table: EventTable) -> Slices:
+def slice_counts(table: EventTable) -> SliceCounts:
     """The slice counts of a job's events, which are in time order."""
     rows = np.flatnonzero(table.kind == Kind.SLICES)
     codes = table.detail[rows].tolist()
     by_code = {code: _shares(table.details[code]) for code in set(codes)}
     shares = np.array([by_code[code] for code in codes], dtype=np.float64).reshape(len(rows), 2)
-    return Slices(Share(table.time[rows], shares[:, 0]), Share(table.time[rows], shares[:, 1]))
+    return SliceCounts(Share(table.time[rows], shares[:, 0]), Share(table.time[rows], shares[:, 1]))
 
 
 def _shares(detail: tuple[object, ...]) -> tuple[float, float]:

@@ -17,8 +17,8 @@ from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import CommandLine, GroupedCommand, option, shared_options
 from goodput_cli.cli.session import open_sheet_session, replaces, writable
 from goodput_cli.errors import ProblemsFound, UsageError
-from goodput_cli.report.whole_file import write_whole
 from goodput_cli.vocabulary.text import safe
+from goodput_cli.whole_file import write_whole
 
 _IN_MEMORY = 1 << 26
 """Bytes of standard input that are kept without a file."""

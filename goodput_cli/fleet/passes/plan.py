@@ -46,7 +46,7 @@ _JOBS_AT_ONCE, _EVENTS_AT_ONCE = 64, 2_000_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class Passes:
     """How the passes go, whatever they read."""
 
     task: Task
@@ -74,7 +74,7 @@ class Outcome:
     """By job, in order of keys: the answer, or `Failed`."""
 
 
-def run_passes(plan: Plan, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
+def run_passes(plan: Passes, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
     """The answers about all jobs of some documents. known: by URI, those that were read before and are the same."""
     with ExitStack() as stack:
         passes = _Passes(plan, stack, dict(known or {}), keeps_own=len(documents) > 1)
@@ -122,7 +122,7 @@ def _overlap(parts: list[tuple[int, int, str]]) -> bool:
 class _Passes:
     """The passes while they run."""
 
-    plan: Plan
+    plan: Passes
     stack: ExitStack
     rows: dict[str, DocumentRow]
     """By URI, the documents that were read."""

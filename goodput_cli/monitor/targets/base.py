@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.snapshot import Snapshot
+from goodput_cli.whole_file import replacing
 
 
 @dataclass
@@ -215,12 +216,8 @@ def load_state(path: Path) -> dict[str, Any]:
 
 def keep_state(path: Path, state: dict[str, Any]) -> None:
     """Keep it. Raises OSError."""
-    temporary = path.with_name(f"{path.name}.tmp")
-    with open(temporary, "w", encoding="utf-8") as stream:
-        json.dump(state, stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, path)
+    with replacing(path) as stream:
+        stream.write(json.dumps(state).encode())
 
 
 def state_folder() -> Path:

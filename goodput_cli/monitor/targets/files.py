@@ -20,7 +20,7 @@ class PrometheusFile:
 
     def publish(self, snapshot: Snapshot, final: bool) -> None:  # noqa: ARG002 - every update replaces the last one
         """See `Target`."""
-        from goodput_cli.report.whole_file import write_whole
+        from goodput_cli.whole_file import write_whole
 
         text = snapshot_text(snapshot) + health_text(self._health, snapshot.analysis.job.name)
         try:

@@ -29,6 +29,7 @@ from markupsafe import Markup
 
 from goodput_cli import __version__
 from goodput_cli.vocabulary.text import finite, safe, shorten
+from goodput_cli.whole_file import replacing
 
 
 def read(name: str) -> bytes | None:
@@ -52,13 +53,10 @@ def keep(name: str, data: bytes) -> None:
     file = _file(name)
     if file is None:
         return
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
+        with replacing(file, durable=False, mode=0o600) as stream:
             stream.write(sha256(data).hexdigest().encode() + b"\n" + data)
-        os.replace(temporary, file)
 
 
 def _file(name: str) -> Path | None:

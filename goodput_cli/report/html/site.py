@@ -27,8 +27,8 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
 from goodput_cli.report.html.fleet import fleet_page
 from goodput_cli.report.html.page import resource
-from goodput_cli.report.whole_file import write_whole
 from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe
+from goodput_cli.whole_file import write_whole
 
 INDEX, _RUNS, _MADE_OF = "index.html", "runs", "site.json"
 _KIND = "goodput fleet site"
