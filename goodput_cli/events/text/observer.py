@@ -414,7 +414,7 @@ class Observer:
         alike = _DIGITS.sub("0", one.text[:_ALIKE])
         key = (one.row, one.code, one.role, alike, one.job, self.epoch, *whose)
         known = self._folded.get(key)
-        if known is None:
+        if known is None or known.ordinary is not None:  # its process went on in between: it is said anew
             one.text = quoted(_STAMPED.sub("", one.text, count=1))
             if len(self._folded) > 4 * MOST:
                 self._folded.clear()

@@ -52,6 +52,8 @@ class _Watch:
     """What lines of the same process begin with; empty if nothing tells them from others."""
     at: int
     """The line of the block behind which they stand."""
+    count: int = 1
+    """How often it was said so far: what stands between two times shows nothing."""
     undecided: bool = True
     """Whether nobody knows yet if it ends its file."""
     looked: int = 0
@@ -141,6 +143,8 @@ class DocumentObserver:
         """Find what stands behind the roots, up to the next start."""
         going: list[_Watch] = []
         for watch in self._watches[-_MOST_WATCHED:]:
+            if watch.of.count != watch.count:
+                self._said_again(watch, block, first_line, consumed, stamps)
             begin = watch.at + 1
             stop = next((at for at in begins if at >= begin), len(block))
             self._next_lines(watch, block, first_line, range(begin, stop), consumed)
@@ -154,6 +158,21 @@ class DocumentObserver:
             else:
                 watch.of.ends |= watch.undecided
         self._watches = going
+
+    def _said_again(
+        self, watch: _Watch, block: Lines, first_line: int, consumed: set[int], stamps: _Stamps
+    ) -> None:
+        """Look behind the last of the lines that say the same. If the process went on before that line, that line is
+        what counts, with its times."""
+        one, at = watch.of, int(np.searchsorted(block.number, watch.of.last_line - first_line))
+        if watch.needle:
+            _same_process(watch, block, first_line, range(watch.at + 1, at), consumed)
+        if one.ordinary is not None:
+            one.line, one.stamp = one.last_line, Line.of(block.text(at), one.last_line).stamp
+            one.before, one.behind = stamps.before(at) or one.before, stamps.behind(at)
+            self._open += [one] if one.behind is None else []
+        watch.count, watch.at, watch.undecided, watch.looked = one.count, at, True, 0
+        one.ordinary = one.late = None
 
     def _next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
         """Whether anything ordinary follows at once; of a file of one process that shows that it went on."""
