@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.observations import quoted
+from goodput_cli.events.observations import ALLOCATED, quoted
 from goodput_cli.events.text.blocks import exception_in, raised
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.marks import TextPart
@@ -72,6 +72,40 @@ def _meaning(reason: str) -> tuple[str, Role, str]:
         if meaning is not None:
             return meaning.code, meaning.role, meaning.before_steps
     return UNKNOWN_CAUSE, "exit", ""
+
+
+_LIST = re.compile(r"([\w.-]+)(?:\[([\d,-]+)\])?([\w.-]*)(?:,|$)")
+_MOST_NODES = 65_536
+
+
+def nodes_in(text: str) -> tuple[str, ...]:
+    """The hosts of Slurm's NodeList: `node[01-03,7],big` -> node01, node02, node03, node7, big. What it does not list
+    in this form is none: a part of them would be worse than nothing."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        match = _LIST.match(text, at)
+        if match is None:
+            return ()
+        at = match.end()
+        for part in match[2].split(",") if match[2] else ("",):
+            low, _, high = part.partition("-")
+            last = int(high or low or 0)
+            if high and not int(low) <= last < int(low) + _MOST_NODES:
+                return ()
+            numbers = [str(one).zfill(len(low)) for one in range(int(low), last + 1)] if high else [low]
+            found += [f"{match[1]}{number}{match[3]}" for number in numbers]
+    return tuple(dict.fromkeys(found)) if len(found) <= _MOST_NODES else ()
+
+
+def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> Sighting | None:
+    """The hosts that an allocation of Slurm had: no evidence of a death, but of where it was."""
+    hosts = nodes_in(str(record.get("NodeList", "")))
+    if not hosts or started is None or hosts[0].lower() in ("none", "unknown"):
+        return None
+    one = Sighting(UNKNOWN_CAUSE, "context", "", ALLOCATED, "scheduler", line, "", started)
+    one.hosts, one.last_line = dict.fromkeys(hosts, line), line
+    return one
 
 
 def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> Sighting | None:

@@ -112,7 +112,9 @@ class Observed:
         return [one for one in self.rows if one.row not in FACTS]
 
 
-FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated"})
+ALLOCATED = "allocated"
+"""The row of what lists all hosts of an allocation."""
+FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated", ALLOCATED})
 """Rows that only tell where processes ran, or when they were told to end."""
 NO_OBSERVATIONS = Observed()
 

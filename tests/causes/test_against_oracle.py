@@ -99,49 +99,55 @@ def agents(log: Log, time: int, ended: list[tuple[int, int]]) -> None:
     log.write("=" * 60)
 
 
+def says(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, said: Counter[tuple[int, str]]) -> None:
+    """One thing that a process says behind the last step."""
+    if kind in ("raise", "caught"):
+        code = draw(st.sampled_from(sorted(RAISED)))
+        said[who, code] += 1
+        if said[who, code] > 2:  # of three that say the same, of which one was caught, the last one counts
+            return
+        raises(log, who, time, RAISED[code], draw(st.booleans()), code=code)
+        if kind == "caught":
+            log.write(f"[rank{who}]: going on", "ordinary", rank=who)
+    elif kind == "waiting":
+        log.write(f"[2026-03-01 {clock(time)}.000000] INFO still waiting", "ordinary", time=time)
+    elif kind == "lost":
+        raises(log, who, time, LOST, draw(st.booleans()), "echo", "peer_lost")
+    else:
+        log.write(
+            f"[rank{who}]:[E301 {clock(time)}.000000123 ProcessGroupNCCL.cpp:616] [Rank {who}] Watchdog caught "
+            "collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for "
+            "600060 milliseconds",
+            "echo", "collective_timeout", time=time + 1e-6, rank=who,
+        )  # fmt: skip
+
+
+def cancels(draw: st.DrawFn, log: Log, time: int) -> None:
+    """What Slurm says when it ends a step."""
+    why = draw(st.sampled_from([*WHY, ""]))
+    due = f" DUE TO {why}" if why else ""
+    log.write(
+        f"slurmstepd: error: *** STEP 8.0 ON node-01 CANCELLED AT 2026-03-01T{clock(time)}{due} ***",
+        "root" if why else "teardown", WHY.get(why, ""), time=time, whole=True, speaker="scheduler", text="cancelled",
+    )  # fmt: skip
+
+
 @st.composite
 def endings(draw: st.DrawFn) -> Log:
     """What is said behind the last step of the first life."""
     log = Log()
     for text in life(0, 10):
         log.write(text)
-    ranks = draw(st.integers(2, 6))
-    rank = st.integers(0, ranks - 1)
-    time = PROGRESS + 1
-    killed = False
-    said = Counter[tuple[int, str]]()
+    rank = st.integers(0, draw(st.integers(2, 6)) - 1)
+    time, cancelled, said = PROGRESS + 1, False, Counter[tuple[int, str]]()
     for _ in range(draw(st.integers(0, 6))):
         time += draw(st.sampled_from([0, 1, 3, 7, 20, 80, 120]))
         kind = draw(st.sampled_from(["raise", "raise", "raise", "caught", "waiting", "watchdog", "lost", "cancel"]))
-        who = draw(rank)
-        if kind in ("raise", "caught"):
-            code = draw(st.sampled_from(sorted(RAISED)))
-            said[who, code] += 1
-            if said[who, code] > 2:  # of three that say the same, of which one was caught, the last one counts
-                continue
-            raises(log, who, time, RAISED[code], draw(st.booleans()), code=code)
-            if kind == "caught":
-                log.write(f"[rank{who}]: going on", "ordinary", rank=who)
-        elif kind == "waiting":
-            log.write(f"[2026-03-01 {clock(time)}.000000] INFO still waiting", "ordinary", time=time)
-        elif kind == "watchdog" and not killed:
-            log.write(
-                f"[rank{who}]:[E301 {clock(time)}.000000123 ProcessGroupNCCL.cpp:616] [Rank {who}] Watchdog caught "
-                "collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, Timeout(ms)=600000) ran for "
-                "600060 milliseconds",
-                "echo", "collective_timeout", time=time + 1e-6, rank=who,
-            )  # fmt: skip
-        elif kind == "lost":
-            raises(log, who, time, LOST, draw(st.booleans()), "echo", "peer_lost")
-        elif kind == "cancel" and not killed:
-            killed = True
-            why = draw(st.sampled_from([*WHY, ""]))
-            due = f" DUE TO {why}" if why else ""
-            log.write(
-                f"slurmstepd: error: *** STEP 8.0 ON node-01 CANCELLED AT 2026-03-01T{clock(time)}{due} ***",
-                "root" if why else "teardown", WHY.get(why, ""), time=time, whole=True, speaker="scheduler",
-                text="cancelled", host="",
-            )  # fmt: skip
+        if kind == "cancel" and not cancelled:
+            cancelled = True
+            cancels(draw, log, time)
+        elif kind != "cancel" and not (cancelled and kind == "watchdog"):  # its line is a sign of life
+            says(draw, log, kind, draw(rank), time, said)
     time += draw(st.sampled_from([0, 2, 8, 90]))
     if draw(st.booleans()):
         log.write(
@@ -149,7 +155,7 @@ def endings(draw: st.DrawFn) -> Log:
             "closing signal SIGTERM", "teardown", time=time, speaker="launcher", text="closing signal",
         )  # fmt: skip
         time += draw(st.sampled_from([0, 2, 8]))
-    if not killed and draw(st.booleans()):
+    if not cancelled and draw(st.booleans()):
         failed = draw(st.lists(rank, min_size=1, max_size=3, unique=True))
         agents(log, time, [(one, draw(st.sampled_from(sorted(EXITS)))) for one in failed])
     return log
@@ -220,10 +226,11 @@ EVENT = {
     "kind": "Event", "reason": "Evicted", "message": "The node was low on resource: memory.",
     "lastTimestamp": "2026-03-01T10:10:50Z", "involvedObject": {"kind": "Pod", "name": "job-0-3"},
 }  # fmt: skip
+XID = "node-03 kernel: NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus.\n"
 HOSTS = {
     "dmesg-node-01.log": "2026-03-01T10:10:48,500000+00:00 Out of memory: Killed process 101 (python3) total-vm:5kB\n",
-    "kern.log": "2026-03-01T10:10:47+00:00 node-03 kernel: NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus.\n",
-    "before.log": "2026-03-01T08:10:47+00:00 node-03 kernel: NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus.\n",
+    "kern.log": f"2026-03-01T10:10:47+00:00 {XID}",
+    "before.log": f"2026-03-01T08:10:47+00:00 {XID}",
     "events.json": json.dumps({"kind": "List", "items": [EVENT]}) + "\n",
 }
 """Logs of hosts, one of them of long before, and of a cluster."""

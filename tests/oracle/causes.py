@@ -133,7 +133,7 @@ def _in_window(one: Said, ending: Ending) -> bool:
 
 
 def _is_teardown(one: Said, seen: list[Said]) -> bool:
-    """Said more than 5 s behind the first closing signal, or behind what the scheduler says, unless by the scheduler."""
+    """Said more than 5 s behind a closing signal or the scheduler's end, unless by the scheduler."""
     if one.role not in ("root", "exit") or (one.speaker == "scheduler" and one.role == "root"):
         return False
     ends = [
@@ -230,10 +230,9 @@ def _folded(candidates: list[Said], seen: list[Said]) -> list[Said]:
 
 def _is_named(one: Said, seen: list[Said]) -> bool:
     """Whether an agent names its process as the failure that it saw first."""
-    return any(
-        other.first and ((other.rank is not None and other.rank == one.rank) or (other.pid is not None and other.pid == one.pid))
-        for other in seen
-    )  # fmt: skip
+    first = [other for other in seen if other.first]
+    by_rank = any(other.rank is not None and other.rank == one.rank for other in first)
+    return by_rank or any(other.pid is not None and other.pid == one.pid for other in first)
 
 
 def _chosen(folded: list[Said], seen: list[Said]) -> Verdict:
@@ -254,7 +253,14 @@ def _precedes(one: Said, other: Said) -> bool:
 def _order(one: Said, seen: list[Said]) -> tuple[object, ...]:
     group = next(at for at, codes in enumerate(GROUPS.values()) if one.code in codes)
     placed = one.rank is not None or bool(one.host)
-    return group, not _is_named(one, seen), not placed, one.rank if one.rank is not None else 1 << 30, one.file, one.line
+    return (
+        group,
+        not _is_named(one, seen),
+        not placed,
+        one.rank if one.rank is not None else 1 << 30,
+        one.file,
+        one.line,
+    )
 
 
 def _is_said(one: Said, seen: list[Said]) -> bool:
@@ -271,5 +277,8 @@ def _has_exit(root: Said, seen: list[Said]) -> bool:
     """Whether a launcher or a scheduler says that the process of a root ended."""
     exits = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
     if root.rank is not None:
-        return any(one.rank == root.rank or (one.rank is None and one.file == root.file and one.line > root.line) for one in exits)
+        return any(
+            one.rank == root.rank or (one.rank is None and one.file == root.file and one.line > root.line)
+            for one in exits
+        )
     return any(one.file == root.file and one.line > root.line for one in exits)

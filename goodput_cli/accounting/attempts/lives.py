@@ -15,7 +15,7 @@ import numpy as np
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.why import TOLERANCE_NS, Life, Why, same_host, why_it_died
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.observations import Observation, Observed
+from goodput_cli.events.observations import ALLOCATED, Observation, Observed
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
@@ -39,6 +39,8 @@ class Causes:
     """Of hosts, where nobody says on which the job ran."""
     without_clock: tuple[Observation, ...] = ()
     """Of which nobody knows in which attempt they were."""
+    hosts: tuple[frozenset[str], ...] = ()
+    """All hosts of each attempt, where something lists them all; else empty."""
 
 
 def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Causes:
@@ -95,11 +97,11 @@ def _of_this_job(table: EventTable, observed: Observed) -> list[Observation]:
     single = len(table.jobs) <= 1
     name = table.jobs[int(table.job[0])] if len(table) and len(table.jobs) > int(table.job[0]) >= 0 else ""
     own_folders = {_folder(source) for source in own}
-    lines = _lines_of(table) if any(one.row == "sacct" for one in observed.rows) else set()
+    lines = _lines_of(table) if any(one.row in ("sacct", ALLOCATED) for one in observed.rows) else set()
     others = {source for source in table.observed.starts if source not in own}
     return [
         one for one in observed.rows
-        if (one.row != "sacct" or (one.source, one.line) in lines)
+        if (one.row not in ("sacct", ALLOCATED) or (one.source, one.line) in lines)
         and (not one.job or one.job == name or single)
         and (single or one.source in own or (_folder(one.source) in own_folders and one.source not in others))
     ]  # fmt: skip
@@ -169,7 +171,15 @@ class _Assigned:
         for at, rows in context.items():
             of_life[at] += rows
         why = tuple(why_it_died(life, of_life.get(at, ())) for at, life in enumerate(self.lives))
-        return Causes(why, tuple(strangers), tuple(nobody), tuple(one for one in lost if one.role == "root"))
+        rootless = tuple(one for one in lost if one.role == "root")
+        return Causes(why, tuple(strangers), tuple(nobody), rootless, self._listed_hosts())
+
+    def _listed_hosts(self) -> tuple[frozenset[str], ...]:
+        """All hosts of each life: those of the allocation that it began in."""
+        listed = sorted((one for one in self.rows if one.row == ALLOCATED and one.lo is not None), key=_lo)
+        begins = [_lo(one) - TOLERANCE_NS for one in listed]
+        places = [bisect_right(begins, life.begin) - 1 for life in self.lives]
+        return tuple(frozenset(listed[at].hosts) if at >= 0 else frozenset() for at in places)
 
     @cached_property
     def _begins(self) -> list[int]:
@@ -281,6 +291,10 @@ def _index_of(pod: str) -> int | None:
     """The index of a pod: the number behind its last dash."""
     last = pod.rpartition("-")[2]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 7 else None
+
+
+def _lo(one: Observation) -> int:
+    return one.lo if one.lo is not None else -_LATEST
 
 
 def _behind_by_line(one: Observation, life: Life) -> bool:

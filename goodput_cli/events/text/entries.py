@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.cluster import of_allocation
+from goodput_cli.events.cluster import nodes_of_allocation, of_allocation
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -243,6 +243,8 @@ def collect_allocations(records: Records, output: Output) -> None:
             continue
         try:
             marks += _marks(record, int(records.origin.line[at]))
+            hosts = nodes_of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "Start"))
+            seen += [hosts] if hosts is not None else []
             why = of_allocation(record, int(records.origin.line[at]), _time_allocations(record, "End"))
             seen += [why] if why is not None else []
         except StampError as error:

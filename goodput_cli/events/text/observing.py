@@ -159,9 +159,7 @@ class DocumentObserver:
                 watch.of.ends |= watch.undecided
         self._watches = going
 
-    def _said_again(
-        self, watch: _Watch, block: Lines, first_line: int, consumed: set[int], stamps: _Stamps
-    ) -> None:
+    def _said_again(self, watch: _Watch, block: Lines, first_line: int, consumed: set[int], stamps: _Stamps) -> None:
         """Look behind the last of the lines that say the same. If the process went on before that line, that line is
         what counts, with its times."""
         one, at = watch.of, int(np.searchsorted(block.number, watch.of.last_line - first_line))
