@@ -194,3 +194,48 @@ def test_samples_in_brackets_are_said_to_be_taken_for_steps(tmp_path: Path) -> N
     log = epochs(lambda e, i, s: f"{at(s)} Train Epoch: {e + 1} [{64 * i}/32000 ({i // 5}%)]\tLoss: 0.3")
     said = [one.message for one in read(tmp_path, log).diagnostics if one.code == "drafted_mapping"]
     assert any("counts no samples" in one for one in said)
+
+
+def test_a_number_of_evaluations_is_no_step(tmp_path: Path) -> None:
+    log = every(60, 3, lambda n, s: f"{at(s)} - INFO - ***** Running evaluation: batch_idx = {n} *****")
+    (tmp_path / "train.log").write_text(log, encoding="utf-8")
+    (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
+    assert "evaluation batch idx" in reason
+
+
+def test_saves_do_not_count_the_steps(tmp_path: Path) -> None:
+    """They stand behind the lines that do, and have numbers that rise too."""
+    log = epochs(
+        lambda e, i, s: f"{at(s)} - INFO - epoch: {e}, batch_id: {i}, AUC:0.91, loss:0.1, avg_batch_cost: 0.30000 sec",
+        lambda e, s: f"{at(s)} - INFO - Already save model in output_model_sign/{e}",
+    )
+    analysis = read(tmp_path, log)
+    assert analysis.job.kept_steps == 1450
+
+
+def test_a_bar_that_begins_anew_behind_its_end_was_not_restarted(tmp_path: Path) -> None:
+    """Five epochs that nothing numbers would be five attempts, four of them in vain."""
+    log = "".join(f"{at(3 * (50 * e + n))} | pass {n:2d}/50 | cost 0.{n}\n" for e in range(5) for n in range(1, 51))
+    (tmp_path / "train.log").write_text(log, encoding="utf-8")
+    (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
+    assert "comes to its end, 50, and begins anew" in reason
+
+
+def test_a_fall_of_the_step_is_said_under_the_answer(tmp_path: Path) -> None:
+    log = every(60, 3, lambda n, s: f"{at(s)} INFO step {n}/1000 loss 2.1")
+    log += every(60, 3, lambda n, s: f"{at(s + 400)} INFO step {n + 40}/1000 loss 2.1")
+    analysis = read(tmp_path, log)
+    assert analysis.job.attempts == 2
+    said = [one.message for one in analysis.diagnostics if one.code == "drafted_mapping"]
+    assert any("where `step` falls, which it does once, something was restarted" in one for one in said)
+
+
+def test_epochs_that_come_late_in_a_long_log(tmp_path: Path) -> None:
+    """Two of 1500 lines each: the second is no restart of the first."""
+    log = "".join(
+        f"INFO:__main__:Epoch {e} | Step {10 * n:4d}/15000 | Loss: 8.9 | Time: 0.5{n % 3}s\n"
+        for e in range(2)
+        for n in range(1500)
+    )
+    analysis = read(tmp_path, log)
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 29_990)

@@ -146,7 +146,7 @@ def _of_epoch(text: str) -> Stamp:
     return read_time(text, "epoch_ms" if len(text.partition(".")[0]) > 10 else "epoch_s")
 
 
-MOST = 500
+MOST = 5000
 """So many lines of a shape are looked at."""
 _SHAPES = 5000
 _TOKEN = re.compile(

@@ -18,7 +18,8 @@ from statistics import median
 from goodput_cli.events.mappings.declared import UNITS
 
 STEP = re.compile(
-    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?|batch idx)$"
+    r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|updates?|it|batch(?:es)?"
+    r"|batch idx|batch id)$"
 )
 EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
 NO_STEP = re.compile(
@@ -26,6 +27,7 @@ NO_STEP = re.compile(
     r"|port|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val|version|id|count|total|remaining"
     r"|epochs?|ep|hosts?|scale|acc\w*|top|f1|map|auc|bleu|wer|ppl|perplexity|score|reward|mfu|tflops|throughput|grad|norm)\b"
 )
+_OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\w*|inference)\b")
 DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
 """Words before a number that may be a time."""
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
@@ -80,8 +82,10 @@ def plain(text: str) -> str:
 
 def step_likeness(label: str) -> float:
     """How much the words before a number say that it counts steps."""
+    if _OF_EVALUATION.search(label):
+        return -4.0
     if STEP.search(label):
-        return 1.0 if re.search(r"\b(?:val|valid|eval|test|warmup|max|total|num)\b", label) else 3.0
+        return 1.0 if re.search(r"\b(?:warmup|max|total|num)\b", label) else 3.0
     return -4.0 if NO_STEP.search(label) else 0.0
 
 
@@ -225,6 +229,19 @@ class Candidate:
         return bool(strides) and median(strides) > 1 and bool(ahead) and all(one % min(ahead) == 0 for one in ahead)
 
     @property
+    def runs_to_its_end(self) -> int | None:
+        """The number at which the count ends, if it falls behind that mostly: it is of epochs that no line numbers, or
+        of runs of their own, and nothing was restarted."""
+        of = self.lines.columns[self.step].of
+        totals = None if of is None else self.lines.columns[of].whole()
+        if totals is None or self.epochs is not None or not self.falls:
+            return None
+        near = self.apart if self.apart > 1 else 1
+        falls = [at for at, (a, b) in enumerate(pairwise(self.done)) if b <= a]
+        ended = [at for at in falls if self.done[at] + self.index >= totals[at] - near + 1]
+        return totals[ended[-1]] if 2 * len(ended) > len(falls) else None
+
+    @property
     def apart(self) -> int:
         """How many steps lines mostly stand apart."""
         strides = [b - a for a, b in pairwise(self.done) if b > a]
@@ -286,6 +303,8 @@ def _candidate(
     likely += 1.0 if "global" in column.name else 3.0 if column.name.endswith("num updates") else 0.0
     constant = len(set(values)) < 2 and column.of is None
     if constant or rises < _RISING or len(set(done)) < min(_LEAST, lines.count) or likely < 0:
+        return None
+    if likely == 0 and lines.penalty:  # a number in lines about something else
         return None
     strides = Counter(b - a for a, b in pairwise(done) if b > a)
     regular = strides.most_common(1)[0][1] / max(1, len(done) - 1) if strides else 0.0

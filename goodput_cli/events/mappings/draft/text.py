@@ -475,6 +475,12 @@ def contradictions(chosen: Candidate, times: Sequence[int]) -> Iterable[str]:
             f"by `{_named(chosen, chosen.each or 0)}` a step takes over a day: that number is no time of one; say by "
             "hand what is, `each` with its unit"
         )
+    if chosen.runs_to_its_end is not None:
+        yield (
+            f"`{_named(chosen, chosen.step)}` comes to its end, {chosen.runs_to_its_end}, and begins anew: these are "
+            "epochs that no line numbers, or runs of their own, and nothing was restarted; say by hand which number is "
+            "that of the epoch, or cut the log into its runs"
+        )
     if chosen.may_be_of_all:
         yield (
             f"`{_named(chosen, chosen.each or 0)}` may be the time of one step, or of all {chosen.apart} since the "
@@ -522,9 +528,15 @@ def assumptions(chosen: Candidate) -> Iterable[str]:
             yield f"`{each}` is the mean time of one step, in {chosen.unit}{apart}"
     if chosen.elapsed is not None:
         yield f"`{_named(chosen, chosen.elapsed)}` never falls: read as time since the start, in {chosen.unit or 's'}"
+    if chosen.falls:
+        yield f"where `{name}` falls, which it does {_times(len(chosen.falls))}, something was restarted"
     if chosen.epochs is not None:
         steps = chosen.epochs.steps
         yield "steps begin anew with each epoch" + ("" if steps is None else f", which has {steps}")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def remarks(chosen: Candidate) -> Iterable[str]:
@@ -532,5 +544,4 @@ def remarks(chosen: Candidate) -> Iterable[str]:
     if chosen.epochs is not None and chosen.epochs.steps is not None:
         yield f"steps begin anew with each epoch; by the lines an epoch has {chosen.epochs.steps}"
     if chosen.falls:
-        times = "once" if len(chosen.falls) == 1 else f"{len(chosen.falls)} times"
-        yield f"the number of the step falls {times}: something was restarted"
+        yield f"the number of the step falls {_times(len(chosen.falls))}: something was restarted"
