@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,20 @@ def blocks(size: int, most: int = BLOCK) -> Iterator[tuple[int, int]]:
     """[start, stop) of the pieces in which a long column is worked on: what is made on the way stays in the
     processor's cache, and takes no memory to speak of."""
     return ((start, min(start + most, size)) for start in range(0, size, most))
+
+
+def percentiles(values: F64, asked: Sequence[float]) -> list[float]:
+    """Linear percentiles of at least one value, to the last bit those of `numpy.percentile`, which imports masked
+    arrays first: a twentieth of a small analysis. The values are moved about where they are."""
+    last = len(values) - 1
+    places = [share / 100 * last for share in asked]
+    below = [int(place) for place in places]
+    values.partition(sorted({end for row in below for end in (row, min(row + 1, last))}))
+    found = []
+    for place, row in zip(places, below, strict=True):
+        low, high, share = float(values[row]), float(values[min(row + 1, last)]), place - row
+        found.append(high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share)
+    return found
 
 
 class Patched(NDArrayOperatorsMixin):

@@ -14,7 +14,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag
-from html import escape
 from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
@@ -230,6 +229,8 @@ class Shown(ABC):
 
     def _repr_html_(self) -> str:
         """The same with more lines. No style, no script; text of the log is escaped."""
+        from html import escape  # with a table of all entities, for notebooks alone
+
         return f"<pre>{escape(self._text(_MOST_IN_A_NOTEBOOK))}</pre>"
 
     def to_frame(self) -> pd.DataFrame:

@@ -6,12 +6,14 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import islice
 from queue import SimpleQueue
 from threading import Event, Thread
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Result = TypeVar("Result")
 
@@ -113,6 +115,8 @@ class RequestThreads(Generic[Item, Outcome]):
         if self._started < self._count:
             Thread(target=self._run, daemon=True, name="goodput-reader").start()
             self._started += 1
+        from concurrent.futures import Future  # with logging behind it, for what few commands read
+
         future: Future[Outcome] = Future()
         self._jobs.put((item, future))
         return future

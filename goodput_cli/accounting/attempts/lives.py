@@ -14,6 +14,7 @@ import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.why import TOLERANCE_NS, Life, Why, same_host, why_it_died
+from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.observations import ALLOCATED, Observation, Observed
 from goodput_cli.events.schema import EventTable
@@ -93,7 +94,7 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Lif
 def _of_this_job(table: EventTable, observed: Observed) -> list[Observation]:
     """The observations that may be of this job: of its own files, and of files that are of no job, where no other job
     of the log is as near."""
-    own = {table.sources[code] for code in np.unique(table.source).tolist()}
+    own = {table.sources[code] for code in codes_in(table.source)}
     single = len(table.jobs) <= 1
     name = table.jobs[int(table.job[0])] if len(table) and len(table.jobs) > int(table.job[0]) >= 0 else ""
     own_folders = {_folder(source) for source in own}
@@ -273,7 +274,7 @@ class _Assigned:
 
     @cached_property
     def _own_sources(self) -> set[str]:
-        return {self.table.sources[code] for code in np.unique(self.table.source).tolist()}
+        return {self.table.sources[code] for code in codes_in(self.table.source)}
 
     def _names_job(self, one: Observation) -> bool:
         if len(self.table) == 0:

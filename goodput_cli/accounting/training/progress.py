@@ -34,7 +34,7 @@ from goodput_cli.accounting.training.last_steps import (
     with_last_steps,
 )
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, step_records, step_spans, usual_step_times_of
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64, Mask, percentiles
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import EventTable
 
@@ -128,7 +128,7 @@ def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Frac
         if chosen.any():
             net = claimed_time.net_between(spans.start[chosen], spans.end[chosen])
             rate = net / spans.steps[chosen]
-            return Fraction(float(np.percentile(rate, 10))) or None
+            return Fraction(percentiles(rate, (10,))[0]) or None
     return None
 
 

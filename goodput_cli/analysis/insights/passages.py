@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.accounting.columns import among
 from goodput_cli.analysis.disruptions.find import downtimes
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
 from goodput_cli.arrays import I64, Mask, Rows
@@ -177,8 +178,9 @@ def find_saves(timeline: Timeline) -> SavesOfAttempts:
     said = rows[table.kind[rows] == Kind.SAVED]
     begun = rows[(table.kind[rows] == Kind.SAVE) & (table.edge[rows] == Edge.INTERVAL)]
     unfinished = np.zeros(0, dtype=np.intp)
-    if len(said) and np.isin(table.step[begun], table.step[said]).any():
-        unfinished = begun[~np.isin(table.step[begun], table.step[said])]
+    complete = among(table.step[begun], np.sort(table.step[said]))
+    if complete.any():
+        unfinished = begun[~complete]
         rows = said
     until = np.append(attempts.begin[1:], _TOP)[attempts.of_row[rows]]
     cut = (table.edge[rows] == Edge.INTERVAL) & (table.end[rows] >= timeline.end) & (not timeline.ended)

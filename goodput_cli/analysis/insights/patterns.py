@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.advice.results import young
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.steps.slow_regimes import block_means, block_size, drifts
@@ -295,6 +294,8 @@ def save_policy(analysis: Analysis, failures: int) -> SavePolicy | None:
     apart = _seconds_apart(analysis, saves.interval_seconds, each, steps)
     if apart is None or apart <= 0:
         return None
+    from goodput_cli.analysis.advice.results import young  # only where saves and failures are known
+
     best = young(each, reliability.exposure_ns / 1e9 / failures)
     return SavePolicy(saves.count, each, apart, best, steps, failures)
 

@@ -18,7 +18,7 @@ from goodput_cli.analysis.results import Analysis, StepStatistics
 from goodput_cli.analysis.steps.slow_regimes import Regime, slow_regimes
 from goodput_cli.analysis.steps.timed import TimedSteps, step_times, timed_steps
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.arrays import F64, I64, blocks
+from goodput_cli.arrays import F64, I64, blocks, percentiles
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
@@ -62,7 +62,7 @@ def measured(analysis: Analysis) -> list[Measured]:
             continue
         step, value = metric.step[inside], metric.value[inside]
         named = step != NO_STEP
-        p10, p50, p90 = np.percentile(value, (10, 50, 90)).tolist()
+        p10, p50, p90 = percentiles(value.copy(), (10, 50, 90))
         every = max(1, -(-int(named.sum()) // SERIES))
         series = tuple(zip(step[named][::every].tolist(), value[named][::every].tolist(), strict=True))
         first, last = (int(step[named].min()), int(step[named].max())) if named.any() else (None, None)
@@ -184,13 +184,13 @@ def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
     if len(times) == 0:
         return StepStatistics(0, None, None, None, None, None)
     count, mean = len(times), float(times.mean())
-    percentiles = (float(value) for value in np.percentile(times, [50, 90, 99], overwrite_input=True))
+    p50, p90, p99 = percentiles(times, (50, 90, 99))
     middle = np.median(times, overwrite_input=True)
     np.subtract(times, middle, out=times)
     np.abs(times, out=times)
     limit = middle + 3 * np.median(times, overwrite_input=True)
     del times
-    return StepStatistics(count, _mean_upto(limit, step_times(timeline, start, end)), mean, *percentiles)
+    return StepStatistics(count, _mean_upto(limit, step_times(timeline, start, end)), mean, p50, p90, p99)
 
 
 def _mean_upto(limit: float, times: F64) -> float:
