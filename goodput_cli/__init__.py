@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from goodput_cli.errors import SourceError as SourceError
     from goodput_cli.errors import ThresholdNotMet as ThresholdNotMet
     from goodput_cli.errors import UsageError as UsageError
-    from goodput_cli.fleet.jobs import jobs as jobs
     from goodput_cli.fleet.report.report import FleetReport as FleetReport
     from goodput_cli.fleet.run import fleet_report as fleet_report
+    from goodput_cli.fleet.run import jobs as jobs
     from goodput_cli.sources.snapshot import Manifest as Manifest
 
 __version__ = "0.2.0"
@@ -47,7 +47,7 @@ _PLACES = {
     "analyze": "api.analyze",
     "advise": "api.analyze",
     "compare": "api.compare",
-    "jobs": "fleet.jobs",
+    "jobs": "fleet.run",
     "fleet_report": "fleet.run",
     "check": "api.check",
     "reconcile": "compat.api",

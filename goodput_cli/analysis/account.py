@@ -25,8 +25,7 @@ from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.goodput.thresholds import evaluate
-from goodput_cli.analysis.price import Price
-from goodput_cli.analysis.question import Question
+from goodput_cli.analysis.question import Price, Question
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling import Rolling, as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression

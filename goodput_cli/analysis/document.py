@@ -20,7 +20,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.document import Strip
     from goodput_cli.analysis.insights.kinds import Insight
-    from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.results import CategoryTime
     from goodput_cli.analysis.sheet import Sheet
 

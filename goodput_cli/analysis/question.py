@@ -1,4 +1,7 @@
-"""What is asked of one job, checked before any log is read. No NumPy here, as `--help` reads this."""
+"""What is asked of one job, checked before any log is read. No NumPy here, as `--help` reads this.
+
+What time costs in accelerator hours and money.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length
 from goodput_cli.vocabulary.text import did_you_mean
+from goodput_cli.vocabulary.units import NS_PER_HOUR
 from goodput_cli.vocabulary.when import AUTO, Span, When, load_zone, parse_span, parse_when
 
 Time = str | datetime | int | When
@@ -159,3 +163,33 @@ def make_question(**options: Any) -> Question:
     if question.every is not None and not question.window:
         raise UsageError("--every says how often the windows of --window end; name a --window too")
     return question
+
+
+@dataclass(frozen=True)
+class Price:
+    """What the job's accelerators cost."""
+
+    accelerators: float
+    """How many the job holds."""
+    per_hour: float | None = None
+    """Of one of them for an hour, in any currency; None where it is not known."""
+
+    def hours(self, ns: float) -> float:
+        """Accelerator hours in which the job held its accelerators for `ns`."""
+        return ns / NS_PER_HOUR * self.accelerators
+
+    def money(self, ns: float) -> float | None:
+        """The price of that; None where no price is known."""
+        return None if self.per_hour is None else self.hours(ns) * self.per_hour
+
+
+def price_of(accelerators: float | None, per_hour: float | None) -> Price | None:
+    """The price, None where nobody says how many accelerators the job holds. `UsageError`: a price of none."""
+    if per_hour is not None and accelerators is None:
+        raise UsageError("--price-per-hour needs --accelerators: how many are held")
+    return None if accelerators is None else Price(accelerators, per_hour)
+
+
+def hours_and_money(price: Price | None, ns: float) -> tuple[float | None, float | None]:
+    """Accelerator hours and their price, None as far as they are not known."""
+    return (None, None) if price is None else (price.hours(ns), price.money(ns))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.find import Reliability
     from goodput_cli.analysis.disruptions.rows import Disruptions
     from goodput_cli.analysis.insights.kinds import Insight
-    from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.rolling import Rolling
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.events.schema import EventTable, LogFormat

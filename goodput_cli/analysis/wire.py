@@ -2,6 +2,11 @@
 
 `wire_type` is the object of JSON as a `msgspec.Struct`: it is written, a saved answer is converted to it, and
 docs/schema.json is made of it. `wire` makes one of a result. Only what writes or reads JSON imports this module.
+
+Parts of answers that are no results: each is declared as a `msgspec.Struct`, as JSON has it.
+
+docs/schema.json (report/schema.py) takes the string under a field as its description. A result that is written as it is
+needs none of this: see `written.py`.
 """
 
 from __future__ import annotations
@@ -359,3 +364,30 @@ def _strings_of(definition: ast.ClassDef) -> Iterator[tuple[str, str]]:
             yield one.name, " ".join((ast.get_docstring(one) or "").split())
         elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and isinstance(below, ast.Expr):
             yield one.target.id, " ".join(ast.literal_eval(below.value).split())
+
+
+Count = Annotated[int, Meta(ge=0)]
+FromOne = Annotated[int, Meta(ge=1)]
+Amount = Annotated[float, Meta(ge=0)]
+"""Of time in seconds, or a number that is not below 0."""
+Instant = InstantWire
+Rows = Sequence[Row]
+"""Rows of a table, as `FilledTable.json` makes them of its columns."""
+
+
+def row_of(table: Table) -> Meta:
+    """What the schema says of a row of the table."""
+    return Meta(extra_json_schema=table.schema())
+
+
+class Part(Struct):
+    """An object inside an answer."""
+
+
+class Answer(Struct, kw_only=True):
+    """A whole answer. Each has a field `kind`, which says of what."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+
+    indented: ClassVar[bool] = False
+    """Whether objects and short lists are spread over several lines."""

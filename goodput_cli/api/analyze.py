@@ -40,7 +40,7 @@ def analyze(
     cannot answer it); all are GoodputError.
     """
     from goodput_cli.analysis.goodput.thresholds import read_threshold
-    from goodput_cli.analysis.price import price_of
+    from goodput_cli.analysis.question import price_of
 
     price = price_of(accelerators, price_per_hour)
     reading, question = split(options)
@@ -87,7 +87,7 @@ def advise(
     """
     from goodput_cli.analysis.advice.thresholds import parse_advice
     from goodput_cli.analysis.advice.what_if import parse_plan
-    from goodput_cli.analysis.price import price_of
+    from goodput_cli.analysis.question import price_of
 
     if options.get("start") is not None or options.get("end") is not None:
         raise UsageError("advice is about a whole job: leave start and end out, or name a run")

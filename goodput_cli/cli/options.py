@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import click
 
-from goodput_cli.analysis.price import price_of
-from goodput_cli.analysis.question import Question
+from goodput_cli.analysis.question import Question, price_of
 from goodput_cli.api.options import JOB, Reading
 from goodput_cli.cli.console import print_message
 from goodput_cli.cli.group import FILE, LazyGroup, complete_format

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from goodput_cli.analysis.answer import Part
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.wire import Part
 from goodput_cli.analysis.written import written
 from goodput_cli.compat.library import NAME
 from goodput_cli.compat.reconcile import Movement, Reconciliation

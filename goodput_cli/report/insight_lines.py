@@ -10,7 +10,7 @@ from rich.text import Text
 
 from goodput_cli.analysis.document import Losses
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.question import Price
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import duration, number, percent, plural, safe, shorten, wrapped

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from goodput_cli.analysis.advice.answer import AdviceAnswer
-from goodput_cli.analysis.answer import Instant
 from goodput_cli.analysis.check.check import CheckReport
 from goodput_cli.analysis.compare.answer import CompareAnswer
 from goodput_cli.analysis.disruptions.sheet import DisruptionsAnswer
@@ -21,7 +20,7 @@ from goodput_cli.analysis.jobs import JobList
 from goodput_cli.analysis.rolling import RollingAnswer
 from goodput_cli.analysis.steps.sheet import StepsAnswer
 from goodput_cli.analysis.timeline.sheet import TimelineAnswer
-from goodput_cli.analysis.wire import Wire, descriptions, wire_type
+from goodput_cli.analysis.wire import Instant, Wire, descriptions, wire_type
 from goodput_cli.compat.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
 from goodput_cli.fleet.report.report import FleetReport
 

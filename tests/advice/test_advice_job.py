@@ -21,7 +21,7 @@ from goodput_cli.analysis.advice.lives import record_of
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.what_if import parse_plan, scenario
-from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.question import Price
 from goodput_cli.errors import NotEnoughData, UsageError
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, unchanged_answers

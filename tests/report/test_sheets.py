@@ -13,8 +13,8 @@ import pytest
 from msgspec import UNSET, UnsetType
 from rich.cells import cell_len
 
-from goodput_cli.analysis.answer import Answer
 from goodput_cli.analysis.sheet import Audience, Column, Lazy, Sheet
+from goodput_cli.analysis.wire import Answer
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.json import json_text

@@ -31,7 +31,7 @@ from goodput_cli.analysis.advice.results import (
 )
 from goodput_cli.analysis.advice.thresholds import judge
 from goodput_cli.analysis.advice.what_if import WhatIf, replay_facts, scenario
-from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.sheet import Sheet, Shown
 from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic

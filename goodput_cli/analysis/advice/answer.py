@@ -18,8 +18,8 @@ from goodput_cli.analysis.advice.results import (
     SaveFacts,
     Scenario,
 )
-from goodput_cli.analysis.answer import Row, row_of
 from goodput_cli.analysis.answers import Diagnostics, MeasuredWindow, NamedJob, Thresholds, measured_window, named_job
+from goodput_cli.analysis.wire import Row, row_of
 from goodput_cli.analysis.written import written
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from goodput_cli.analysis.advice.record import FAILURES, RESTART, JobRecord, Kin
 from goodput_cli.analysis.advice.replay import AsRecorded, Changes, replay
 from goodput_cli.analysis.advice.results import How, Lever
 from goodput_cli.analysis.advice.thresholds import LEVERS
-from goodput_cli.analysis.price import Price, hours_and_money
+from goodput_cli.analysis.question import Price, hours_and_money
 from goodput_cli.vocabulary.categories import is_eval
 from goodput_cli.vocabulary.text import duration_of_seconds
 

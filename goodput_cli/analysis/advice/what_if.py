@@ -11,7 +11,7 @@ from goodput_cli.analysis.advice.levers import points_of
 from goodput_cli.analysis.advice.record import RESTART, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Changes, Every, Policy, Replayed, replay
 from goodput_cli.analysis.advice.results import How, ReplayFacts, Scenario
-from goodput_cli.analysis.price import Price, hours_and_money
+from goodput_cli.analysis.question import Price, hours_and_money
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import is_eval
 from goodput_cli.vocabulary.text import finite

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
-from goodput_cli.analysis.answer import Count, FromOne, Instant, Part
 from goodput_cli.analysis.answers import Diagnostics, ThresholdPart
 from goodput_cli.analysis.compare.phrases import UNITS, float_or_none, shares
 from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.results import Method
+from goodput_cli.analysis.wire import Count, FromOne, Instant, Part
 from goodput_cli.analysis.written import written
 from goodput_cli.vocabulary.text import iso
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from goodput_cli.accounting.attempts.why import Echo, Why
-from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks

@@ -11,7 +11,7 @@ from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.disruptions.find import Reliability
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
-from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, each

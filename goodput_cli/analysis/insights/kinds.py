@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from goodput_cli.analysis.price import Price
+from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.written import (
     Amount,
     Count,

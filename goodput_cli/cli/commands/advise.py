@@ -25,7 +25,7 @@ from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.record import Death
-    from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.question import Price
 
 _STEPS = Checked("steps", bounded(int, "is not a number of steps; write one from 1", least=1))
 

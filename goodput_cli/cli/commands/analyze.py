@@ -23,7 +23,7 @@ from goodput_cli.report.base import Page, load_renderer
 from goodput_cli.report.messages import reference_caution, threshold_lines
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.results import Analysis
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 

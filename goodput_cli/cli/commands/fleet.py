@@ -17,7 +17,7 @@ from goodput_cli.cli.session import DEFAULT_FORMAT, Session, open_session, start
 from goodput_cli.errors import ProblemsFound, UsageError
 from goodput_cli.fleet.passes.engine import Workers
 from goodput_cli.fleet.question import RUN, Grouping, Tables
-from goodput_cli.fleet.totals.thresholds import parse_fleet_fail_under, parse_fleet_threshold
+from goodput_cli.fleet.thresholds import parse_fleet_fail_under, parse_fleet_threshold
 from goodput_cli.report.base import load_fleet_renderer
 from goodput_cli.report.messages import threshold_lines
 
@@ -81,7 +81,7 @@ def fleet(
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
     from goodput_cli.fleet.report.sheet import fleet_sheet
-    from goodput_cli.fleet.totals.thresholds import evaluate_fleet
+    from goodput_cli.fleet.thresholds import evaluate_fleet
 
     with session.reading(then="adding up") as options:
         question = FleetQuestion(_with_groups_of(grouping, thresholds), *split(options), job_name)

@@ -46,7 +46,7 @@ def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
     """
     session = open_sheet_session(line)
     from goodput_cli.analysis.jobs import jobs_sheet
-    from goodput_cli.fleet.jobs import jobs as list_jobs
+    from goodput_cli.fleet.run import jobs as list_jobs
 
     with session.reading(then="") as options:
         job_list = list_jobs(session.sources, sort=sort, limit=limit, **options)

@@ -31,8 +31,8 @@ from goodput_cli.report.messages import threshold_lines
 
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions
+    from goodput_cli.monitor.run import TargetWorker
     from goodput_cli.monitor.targets.base import Address, Health
-    from goodput_cli.monitor.workers import TargetWorker
 
 
 def _target(text: str) -> Address:
@@ -144,8 +144,8 @@ def _open(
     targets: Sequence[Address], health: Health, interval: float, job_name: str | None, labels: dict[str, str]
 ) -> list[TargetWorker]:
     """Open all targets. Raises GoodputError, and UsageError, if one cannot be."""
+    from goodput_cli.monitor.run import TargetWorker
     from goodput_cli.monitor.targets.base import MonitorContext, open_target
-    from goodput_cli.monitor.workers import TargetWorker
 
     place = MonitorContext(health, interval, job_name, labels, print_safely)
     opened = [(address.shown, open_target(address, place)) for address in targets]

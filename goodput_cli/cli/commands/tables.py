@@ -23,7 +23,7 @@ from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.sheet import By
-    from goodput_cli.analysis.price import Price
+    from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.timeline.around import Around
 
 

@@ -15,7 +15,9 @@ from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.fleet.aggregate import Fleet, RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
+from goodput_cli.fleet.ratios import HOUR_NS, hours, percent, quantile, ratio
 from goodput_cli.fleet.report.change import Change, change_of, is_enough
 from goodput_cli.fleet.report.rows import (
     CATEGORY_TABLE,
@@ -34,9 +36,7 @@ from goodput_cli.fleet.report.rows import (
     WeekRow,
     category_name,
 )
-from goodput_cli.fleet.totals.aggregate import Fleet, RunRow, WorstDisruption, run_name
-from goodput_cli.fleet.totals.ratios import HOUR_NS, hours, percent, quantile, ratio
-from goodput_cli.fleet.totals.sums import LabelledCategory, Mpg, Sums, mpg_of
+from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, mpg_of
 from goodput_cli.vocabulary.categories import Category
 
 _LONG_RUN_NS = 24 * HOUR_NS

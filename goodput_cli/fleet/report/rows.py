@@ -11,7 +11,7 @@ from typing import Any
 
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
-from goodput_cli.fleet.totals.sums import LabelledCategory
+from goodput_cli.fleet.sums import LabelledCategory
 from goodput_cli.vocabulary.categories import brief_name
 
 _CHIP: dict[str, Any] = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from goodput_cli.analysis.document import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import Table
+from goodput_cli.fleet.ratios import hours, percent
 from goodput_cli.fleet.report.rows import (
     CATEGORY_TABLE,
     CHANGE_TABLE,
@@ -28,9 +29,8 @@ from goodput_cli.fleet.report.rows import (
     category_name,
     grouped,
 )
-from goodput_cli.fleet.totals.ratios import hours, percent
-from goodput_cli.fleet.totals.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums
-from goodput_cli.fleet.totals.thresholds import MEASURES, Totals
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Mpg, Sums
+from goodput_cli.fleet.thresholds import MEASURES, Totals
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import clock, exact, iso, plural, safe
 from goodput_cli.vocabulary.text import percent as percent_text

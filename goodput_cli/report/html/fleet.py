@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.fleet.ratios import HOUR_NS, hours, percent
 from goodput_cli.fleet.report.report import FleetReport, category_rows
 from goodput_cli.fleet.report.rows import CATEGORY_TABLE, RunLine, category_name
 from goodput_cli.fleet.report.sheet import (
@@ -28,8 +29,7 @@ from goodput_cli.fleet.report.sheet import (
     title,
     where_lost,
 )
-from goodput_cli.fleet.totals.ratios import HOUR_NS, hours, percent
-from goodput_cli.fleet.totals.sums import Sums
+from goodput_cli.fleet.sums import Sums
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.drawing import (
     INK,

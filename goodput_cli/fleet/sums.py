@@ -19,8 +19,8 @@ from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.written import Key, Percent
 from goodput_cli.arrays import I64
+from goodput_cli.fleet.ratios import ratio
 from goodput_cli.fleet.store.results import Spans
-from goodput_cli.fleet.totals.ratios import ratio
 from goodput_cli.vocabulary.categories import Category
 
 LabelledCategory = tuple[Category, str | None]

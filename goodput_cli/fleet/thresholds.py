@@ -11,13 +11,13 @@ from goodput_cli.analysis.goodput.thresholds import UNITS
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES, Measure
 from goodput_cli.analysis.threshold import Expression, Named, Subject, Threshold, judged, read, read_fail_under
 from goodput_cli.errors import UsageError
-from goodput_cli.fleet.totals.ratios import HOUR_NS, ratio
+from goodput_cli.fleet.ratios import HOUR_NS, ratio
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.report.report import FleetReport
-    from goodput_cli.fleet.totals.sums import Mpg, Sums
+    from goodput_cli.fleet.sums import Mpg, Sums
 
 
 @dataclass(frozen=True)
