@@ -193,6 +193,17 @@ class TestSteps:
         analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows))
         assert "rows_not_steps" in codes(analysis)
 
+    def test_rows_in_bursts_are_no_steps(self, tmp_path: Path) -> None:
+        """Four calls an epoch of 30 s: read as steps, all but the usual one of 1 ms would be stalls."""
+        times = [30 * (n // 4) + n % 4 / 1000 for n in range(1, 40)]
+        rows = [row(at(time), time, _step=n, loss=1.0) for n, time in enumerate(times)]
+        analysis = goodput_cli.analyze(
+            write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, exit_record(0, 280))
+        )
+        assert "rows_not_steps" in codes(analysis)
+        assert analysis.job.kept_steps == 0
+        assert all(one.category != "step_stall" for one in analysis.badput if one.ns)
+
     def test_a_second_call_at_a_step_and_a_last_evaluation_begin_no_attempt(self, tmp_path: Path) -> None:
         rows = [row(at(n + 1), n + 1.0, train__global_step=n + 1, train__loss=2.0) for n in range(9)]
         late = row(at(60), 60.0, train__global_step=9, eval__loss=2.0, train__epoch=1.0)

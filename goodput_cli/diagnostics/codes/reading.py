@@ -323,7 +323,7 @@ TEXT: dict[str, Code] = {
     ),
     "rows_not_steps": Code(
         "warning",
-        "Rows of a tracker that name no step of training: the calls that logged are counted instead.",
+        "Rows of a tracker that name no step of training: the calls that logged are counted instead, but in bursts.",
         "Where each tenth step is logged, a step here is ten of them; a call for an evaluation counts too.",
         "Log the step of training (`train/global_step`, `step=`); amounts of time are right all the same.",
     ),

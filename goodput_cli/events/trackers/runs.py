@@ -17,6 +17,7 @@ from goodput_cli.events.text.to_rows import meaning_of
 
 STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iteration", "iter", "step", "_step")
 """Counters of steps, the best first; the last one counts rows."""
+_LEAST_GAPS = 7
 ROWS = "_step"
 """Counts the calls that logged, where the program gave no step."""
 _NOT_STEPS = 10**9
@@ -172,7 +173,18 @@ def _numbers(run: Run) -> str:
     named = [name for name in (*STEP_KEYS, *distinct) if name in distinct]
     several = [name for name in named if len(distinct[name]) > 1]
     single = [name for name in named if distinct[name] != {0}]
-    return next(iter((*several, *single)), "")
+    found = next(iter((*several, *single)), "")
+    return "" if found == ROWS and _in_bursts([row.at.time for row in run.rows if ROWS in row.steps]) else found
+
+
+def _in_bursts(times: Sequence[int]) -> bool:
+    """Whether many rows were written right behind another one, and the next long after: several calls a step, and an
+    outage is no burst. times: of the rows in their order, ns."""
+    gaps = sorted(after - before for before, after in pairwise(times))
+    if len(gaps) < _LEAST_GAPS:
+        return False
+    half = len(gaps) // 2
+    return gaps[len(gaps) * 17 // 20] > 4 * (gaps[half] + gaps[-half - 1])
 
 
 def _is_index(numbers: Sequence[int]) -> bool:
@@ -311,7 +323,10 @@ def _note_steps(run: Run, notes: DiagnosticCollector) -> None:
     source, line = run.place.source, [max(run.place.line, 1)]
     job = notes.bounded("job", run.job)
     if not run.step_key:
-        if any(True for _ in run.rows):
+        if any(row.steps.get(ROWS) for row in run.rows):
+            message = f"rows of {job} name no step and come in bursts, several calls at once: steps are unknown"
+            notes.add("rows_not_steps", message, source, line)
+        elif any(True for _ in run.rows):
             notes.add("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", source, line)
         return
     if run.step_key == ROWS:
