@@ -114,6 +114,8 @@ def _folder_rows(name: str) -> Iterator[str]:
         yield f"| `{module.name}` | {_first_sentence(module)} |"
         return
     for path in sorted((PACKAGE / name).rglob("__init__.py")):
+        if "drop_in" in path.parent.parent.parts:
+            continue  # their folders are those of the libraries whose names they have
         yield f"| `{path.parent.relative_to(PACKAGE).as_posix()}/` | {_first_sentence(path)} |"
 
 
