@@ -15,6 +15,14 @@ from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.insights.kinds import About, Candidate
 from goodput_cli.analysis.insights.passages import DisruptionCosts, Older
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
+from goodput_cli.analysis.insights.repeats import (
+    HostRepeat,
+    deaths_by_host,
+    listed_name,
+    of_a_host,
+    repeating,
+    time_up_by_host,
+)
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import ENDED
@@ -78,6 +86,9 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     if np.count_nonzero(starts) >= _AGAIN:
         yield _starts_that_die(failures, starts)
         rest &= ~starts
+    for repeat, dead in _repeating_hosts(failures, rest):
+        yield _dies_on_one_host(failures, repeat, dead)
+        rest[dead] = False
     same = _same_step(failures, rest)
     if same is not None:
         yield _dies_in_one_step(failures, same)
@@ -224,6 +235,40 @@ def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
         "failing_starts", int(failures.lost[which].sum()), f"{words}, {_between(begin, end)}", begin, end, len(which),
         _ending_rows(failures, which[:_MOST_ROWS]), _about(failures, which), command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, int(which[0]))}", "--events"),
+    )  # fmt: skip
+
+
+def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat, Rows]]:
+    """Hosts on which more deaths are than chance explains, each with the attempts that died there."""
+    timeline = failures.analysis.timeline
+    time_up = time_up_by_host(timeline)
+    if time_up is None:
+        return []
+    why, found = timeline.causes.why, dict[int, str]()
+    for at in np.flatnonzero(failures.passages.unplanned).tolist():
+        name = listed_name(why[at].host, time_up) if of_a_host(why[at]) else None
+        if name is not None:
+            found[at] = name
+    deaths = deaths_by_host((int(timeline.sign_of_life[at]), host) for at, host in found.items())
+    of_host = [
+        (one, np.array([at for at, host in found.items() if host == one.host and rest[at]], dtype=np.intp))
+        for one in repeating(deaths, time_up)
+    ]
+    return [(one, dead) for one, dead in of_host if len(dead)]
+
+
+def _dies_on_one_host(failures: Failures, repeat: HostRepeat, dead: Rows) -> Candidate:
+    timeline = failures.analysis.timeline
+    down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
+    codes = sorted({timeline.causes.why[at].code for at in dead.tolist()})
+    text = (
+        f"{repeat.deaths} of {repeat.of} deaths were on {repeat.host}, one of {repeat.hosts} hosts "
+        f"({', '.join(codes)}; by chance p = {repeat.p:.2g}): {duration(down)} down, {duration(wasted)} lost"
+    )
+    return Candidate(
+        "repeat_host", down + wasted, text, int(timeline.sign_of_life[dead[0]]),
+        int(timeline.attempts.up[dead[-1] + 1]), len(dead), _ending_rows(failures, dead[:_MOST_ROWS]),
+        _about(failures, dead), options=("--by", "host"), advice=f"drain {repeat.host} and test it",
     )  # fmt: skip
 
 

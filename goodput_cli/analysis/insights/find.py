@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
 
 _OF_SHORT_JOBS = frozenset({
-    "several_runs", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage", "disruptions",
-    "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic", "undetermined", "unexplained",
-    "restores",
+    "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "failing_starts", "long_outage",
+    "disruptions", "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic", "undetermined",
+    "unexplained", "restores",
 })  # fmt: skip
 """What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
 

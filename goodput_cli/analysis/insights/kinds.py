@@ -77,6 +77,13 @@ KINDS = (
         "ours: three in a row are no accident, and a minute is less than any start-up takes",
     ),
     InsightKind(
+        "repeat_host", "deaths on the same host",
+        "Three deaths or more are of one host, for causes that a host can have, more than chance explains: less than "
+        "1 % by an exact binomial test with each host's share of the time up, over all hosts (Holm). Only where all "
+        "hosts of the job are listed (NodeList of sacct). What these deaths cost.",
+        "drain this host and test it", "disruptions", 0.5, "docs/causes.md",
+    ),
+    InsightKind(
         "same_step", "deaths in the same step",
         "Three attempts or more died in the same step, not at a save, and none for a reason that no step can have: "
         "what their deaths cost.",

@@ -15,6 +15,8 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.places import Mistake, Place
 from goodput_cli.events.mappings.times import ClockError, check_format
 from goodput_cli.events.text.marks import What
+from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST
+from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import load_zone
 
 Field = Literal["step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "job", "label"]
@@ -28,6 +30,7 @@ AMOUNTS = ("each", "took", "elapsed")
 _ACCOUNTED = (What.STEP, What.STEP_START, What.STEP_FINISHED, What.SAVED, What.START)
 _MOST_RULES = 1000
 _LONGEST_CONDITION = 200
+_NEEDS_RULES = f"a mapping needs `[[rule]]` tables, at most {_MOST_RULES} of them"
 
 Path = Annotated[str, Meta(min_length=1)]
 Paths = Annotated[
@@ -215,7 +218,11 @@ class Gives(_Table, frozen=True):
     elapsed: float | None = None
     time: Any = None
     label: str | None = None
-    rank: str | None = None
+    rank: str | int | None = None
+    cause: str | None = None
+    role: str | None = None
+    host: str | None = None
+    device: str | None = None
     edge: Literal["point", "begin", "end"] | None = None
     job: str | None = None
 
@@ -231,6 +238,26 @@ class DeclaredSample(_Table, frozen=True):
 
     line: Annotated[str, Meta(description="a sample needs the `line` that is read, a text, and what it `gives`")]
     gives: Gives = Gives()
+
+
+class DeclaredCause(_Table, frozen=True):
+    """One `[[cause]]`: a kind of line that says why a process died, as the shipped rows do (docs/causes.md)."""
+
+    code: Annotated[str, Meta(description="a cause needs a `code`, one of those in docs/causes.md")]
+    line: str | None = None
+    regex: str | None = None
+    role: Annotated[
+        Literal["root", "exit", "echo", "teardown", "context"],
+        Meta(description="`role` is root, exit, echo, teardown or context"),
+    ] = "root"
+
+    def __post_init__(self) -> None:
+        known = (*CAUSES, PEER_LOST)
+        if self.code not in known:
+            close = did_you_mean(self.code, known, f"the causes are {', '.join(known)}")
+            raise Mistake(f"unknown cause `{self.code}`; {close}", "code")
+        if (self.line is None) == (self.regex is None):
+            raise Mistake("a cause needs one of `line` and `regex`")
 
 
 class JobOf(_Table, frozen=True):
@@ -271,11 +298,14 @@ class Declared(_Table, frozen=True):
     rule: Annotated[
         tuple[DeclaredRule, ...],
         Meta(
-            min_length=1,
             max_length=_MOST_RULES,
-            description=f"a mapping needs `[[rule]]` tables, at most {_MOST_RULES} of them",
+            description=_NEEDS_RULES,
         ),
-    ]
+    ] = ()
+    cause: Annotated[
+        tuple[DeclaredCause, ...], Meta(description="rows of evidence are written as `[[cause]]` tables")
+    ] = ()
+    """What lines of its programs say about a death: asked before the shipped rows."""
     sample: Annotated[
         tuple[DeclaredSample, ...], Meta(description="samples are written as `[[sample]]` tables, each a line of a log")
     ] = ()
@@ -307,7 +337,9 @@ class Declared(_Table, frozen=True):
     """What whoever drafted it did not know: said under each answer."""
 
     def __post_init__(self) -> None:
-        if not any(rule.event in _ACCOUNTED for rule in self.rule):
+        if not self.rule and not self.cause:
+            raise Mistake(_NEEDS_RULES, "rule")
+        if self.rule and not any(rule.event in _ACCOUNTED for rule in self.rule):
             raise Mistake("no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for", "rule")
         try:
             load_zone(self.zone or "UTC")

@@ -12,8 +12,9 @@ from functools import cache
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
 from typing import Any, NamedTuple
 
-from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredRule, Time
+from goodput_cli.events.mappings.declared import AMOUNTS, FIELDS, DeclaredCause, DeclaredRule, Time
 from goodput_cli.events.mappings.places import Mistake
+from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.marks import What, linear
 from goodput_cli.vocabulary.text import did_you_mean
 
@@ -193,16 +194,41 @@ class Compiled(NamedTuple):
 def compiled(rule: DeclaredRule, time: Time) -> Compiled:
     """The pattern of a rule that has a `line` or `regex`. time: how its times are written. Raises Mistake."""
     way = "regex" if rule.line is None else "line"
-    if not rule.text.strip():
+    _, made, anchor = _checked(rule.text, way, anywhere=rule.slow or rule.of_records)
+    named = frozenset(made.groupindex)
+    if rule.event in (What.STEP, What.STEP_START) and "step" not in named | rule.keys.keys():
+        close = did_you_mean("step", sorted(named))
+        hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
+        raise Mistake(f"a `{rule.event}` rule needs a field `step`{hint}", way)
+    check_rule(rule, time, named | rule.keys.keys())
+    return Compiled(made, anchor)
+
+
+def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
+    """A user's row of evidence, as the shipped ones are. Raises Mistake."""
+    way = "regex" if cause.line is None else "line"
+    pattern, _, anchor = _checked(cause.line or cause.regex or "", way, anywhere=False)
+    if anchor in TOO_COMMON:
+        raise Mistake(f"`{anchor}` stands in too many healthy lines; write more of the line", way)
+    return CauseRow(name, (anchor,), pattern, "process", cause.code, cause.role)
+
+
+TOO_COMMON = ("Error", "error", "WARN", "WARNING", "Killed", "rank", "ERROR")
+
+
+def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, Any, str]:
+    """A pattern, compiled, with its longest literal. way: the key that it stands in. anywhere: whether it may be tried
+    on every line. Raises Mistake."""
+    if not text.strip():
         raise Mistake(f"`{way}` is empty", way)
     try:
-        pattern = as_pattern(rule.text) if way == "line" else rule.text
+        pattern = as_pattern(text) if way == "line" else text
         if len(pattern) > LONGEST:
             raise TemplateError(f"a pattern of {len(pattern)} characters; at most {LONGEST} are tried on lines")
         anchor = literal_of(pattern)
         if way == "regex" and endless_in_endless(pattern):
             raise TemplateError("a repeat of a repeat, such as (a+)+: write it with one")
-        if len(anchor) < LITERAL and not rule.slow and not rule.of_records:
+        if len(anchor) < LITERAL and not anywhere:
             raise TemplateError(
                 f"no text of {LITERAL} characters stands in every line of this rule, so that it would be tried on "
                 "every line; write more of the line, or `slow = true`"
@@ -217,13 +243,7 @@ def compiled(rule: DeclaredRule, time: Time) -> Compiled:
             raise TemplateError("the rule matches an empty line")
     except TemplateError as error:
         raise Mistake(str(error), way) from None
-    named = frozenset(made.groupindex)
-    if rule.event in (What.STEP, What.STEP_START) and "step" not in named | rule.keys.keys():
-        close = did_you_mean("step", sorted(named))
-        hint = f" ({close})" if close else ", such as {step:int}" if way == "line" else r", such as (?P<step>\d+)"
-        raise Mistake(f"a `{rule.event}` rule needs a field `step`{hint}", way)
-    check_rule(rule, time, named | rule.keys.keys())
-    return Compiled(made, anchor)
+    return pattern, made, anchor
 
 
 def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:

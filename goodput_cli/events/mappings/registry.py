@@ -26,7 +26,7 @@ from goodput_cli.events.mappings.patterns import TemplateError, job_pattern
 from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, made_of
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
 from goodput_cli.events.mappings.times import is_searched
-from goodput_cli.events.text.causes import shipped_rows
+from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.programs import launcher, megatron, mllog, progress_bars, runs
 from goodput_cli.events.text.scan import Ruleset
@@ -231,7 +231,13 @@ class Mappings:
             *(rule for one in self._ours(SHIPPED) for rule in one.lines),
             *progress_bars.RULES,
         )
-        return Ruleset((*(rule for one in self.named for rule in one.lines), *ours), shipped_rows())
+        return Ruleset((*(rule for one in self.named for rule in one.lines), *ours), self._evidence)
+
+    @cached_property
+    def _evidence(self) -> CauseRows:
+        """What lines say about deaths: a user's rows first."""
+        own = tuple(row for one in self.named for row in one.causes)
+        return CauseRows((*own, *shipped_rows().rows)) if own else shipped_rows()
 
     @property
     def first_formats(self) -> list[MappedRecords]:

@@ -18,8 +18,9 @@ from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.mappings.declared import Condition, Declared, DeclaredAt, DeclaredRule, Time, Wanted
 from goodput_cli.events.mappings.fields import meaning
-from goodput_cli.events.mappings.patterns import check_rule, compiled
+from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.places import Mistake, Place
+from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.marks import Mark, Pattern, Reading, Rule, Said, TextPart, What, readings
 from goodput_cli.events.text.stamps import Stamp, Zone, bare
 
@@ -171,6 +172,8 @@ class Mapped:
     place: Place
     lines: tuple[LineRule, ...]
     records: tuple[RecordRule, ...]
+    causes: tuple[CauseRow, ...] = ()
+    """What its lines say about deaths."""
 
     @property
     def name(self) -> str:
@@ -195,7 +198,13 @@ def made_of(mapping: DeclaredAt) -> Mapped:
                 lines.append(_line_rule(number, declared, rule))
         except Mistake as mistake:
             raise place.of("rule", number).error_of(mistake) from None
-    return Mapped(declared, place, tuple(lines), tuple(records))
+    causes: list[CauseRow] = []
+    for number, cause in enumerate(declared.cause):
+        try:
+            causes.append(cause_row(f"{declared.name}:{number + 1}", cause))
+        except Mistake as mistake:
+            raise place.of("cause", number).error_of(mistake) from None
+    return Mapped(declared, place, tuple(lines), tuple(records), tuple(causes))
 
 
 def _record_rule(number: int, declared: Declared, rule: DeclaredRule) -> RecordRule:

@@ -13,7 +13,9 @@ from goodput_cli.events.json_documents import BadLineError, parse
 from goodput_cli.events.mappings.declared import DeclaredRule, DeclaredSample
 from goodput_cli.events.mappings.fields import BadFieldError
 from goodput_cli.events.mappings.patterns import examples_of
+from goodput_cli.events.mappings.places import Place
 from goodput_cli.events.mappings.rules import LineRule, Mapped, RecordRule, needed_fields, record_readings
+from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.marks import Reading, Said, What, line_readings
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
 from goodput_cli.vocabulary.units import NS_PER_SECOND
@@ -68,6 +70,9 @@ def _check_sample(made: Mapped, number: int) -> None:
     """Raises SampleFailed where a sample is not read as it says, and UsageError for a rule that an earlier one
     shadows."""
     sample, place = made.declared.sample[number], made.place.of("sample", number, "line")
+    if sample.gives.cause is not None or not made.declared.rule:
+        _check_evidence(made, sample, place)
+        return
     read = read_line(made, sample.line)
     if read is None:
         raise place.error("sample failed: no rule reads this line", SampleFailed)
@@ -84,6 +89,20 @@ def _check_sample(made: Mapped, number: int) -> None:
         raise place.error(f"sample failed: {rule} ignores it", SampleFailed)
     told, found = _as_written(gives[wrong]), _as_written(values[wrong])
     raise place.error(f"sample failed: `{wrong}` is {told} in `gives`, and {rule} gives {found}", SampleFailed)
+
+
+def _check_evidence(made: Mapped, sample: DeclaredSample, place: Place) -> None:
+    """Raises SampleFailed where a sample of evidence is not read as it says."""
+    found = CauseRows((*made.causes, *shipped_rows().rows)).read(bare(sample.line).text)
+    if found is None:
+        raise place.error("sample failed: no row of evidence reads this line", SampleFailed)
+    values = {"cause": found.code, "role": found.role, **found.fields}
+    for key, wanted in sample.gives.values.items():
+        if str(values.get(key)) != str(wanted):
+            told, given = _as_written(wanted), _as_written(values.get(key))
+            raise place.error(
+                f"sample failed: `{key}` is {told} in `gives`, and the row `{found.row}` gives {given}", SampleFailed
+            )
 
 
 def check_shadows(made: Mapped) -> None:
