@@ -29,7 +29,7 @@ gives = { cause = "storage_error", rank = 7 }
 def died(folder: Path, mapping: str, said: str = SAID) -> Disruption:
     (folder / "acme.toml").write_text(mapping)
     (folder / "train.log").write_text("\n".join([*life(0, 10), said, *life(30, 160)]) + "\n")
-    (found,) = goodput_cli.analyze(str(folder / "train.log"), mapping=str(folder / "acme.toml")).disruptions
+    (found,) = goodput_cli.analyze(str(folder / "train.log"), mapping=(str(folder / "acme.toml"),)).disruptions
     return found
 
 
@@ -53,7 +53,7 @@ def test_a_line_may_be_written_as_a_template(tmp_path: Path) -> None:
 
 def test_explain_names_the_row(tmp_path: Path) -> None:
     died(tmp_path, OWN)
-    said = explain_line(f"{tmp_path / 'train.log'}:19", mapping=[str(tmp_path / "acme.toml")])
+    said = explain_line(f"{tmp_path / 'train.log'}:19", mapping=(str(tmp_path / "acme.toml"),))
     assert "evidence: row 'acme:1', code storage_error, role root, said by: process" in said
 
 
