@@ -6,14 +6,17 @@ computation time / time from the first to the last event.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.analysis.written import written, written_after
+from goodput_cli.compat.answer import OtherSide
 from goodput_cli.compat.rules import CALCULATOR, CALCULATOR_RULES
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.text import duration, exact, number, percent
@@ -23,30 +26,44 @@ _OWN_EVENT = 1
 """The calculator counts one event of its own: 27 for the documented run of 26 lines."""
 
 
+@written("checkpoint_reason", "what a rule adds to the difference")
+@dataclass(frozen=True)
+class CheckpointReason:
+    """What a rule adds to the difference."""
+
+    rule: str
+    amount: float
+    """in the unit of the row"""
+
+    @property
+    @written_after("rule")
+    def text(self) -> str:
+        return CALCULATOR_RULES[self.rule]
+
+
+@written("reconciled_row", "a row")
 @dataclass(frozen=True)
 class CheckpointRow:
     """One row of the calculator's table."""
 
     name: str
-    """The calculator's name of the row."""
+    """a row of the calculator's table"""
     unit: Unit
-    """Unit of every amount of the row."""
     here: float | None
-    """Our amount; None where the log has no such thing."""
     there: float | None
-    """The calculator's amount; None where the log has no such thing."""
-    why: tuple[tuple[str, float], ...] = ()
-    """The rules that make the difference, each with its amount; what they leave over is not explained."""
+    why: tuple[CheckpointReason, ...] = ()
 
     @property
+    @written_after("there")
     def difference(self) -> float | None:
-        """Theirs less ours."""
+        """there less here"""
         return None if self.here is None or self.there is None else self.there - self.here
 
     @property
+    @written_after("why")
     def not_explained(self) -> float | None:
-        """What the rules leave over."""
-        return None if self.difference is None else self.difference - sum(amount for _, amount in self.why)
+        """what the rules leave over"""
+        return None if self.difference is None else self.difference - sum(reason.amount for reason in self.why)
 
 
 @dataclass(frozen=True)
@@ -59,6 +76,24 @@ class CheckpointReconciliation:
     """The reference step time of both sides; None where there is none."""
     auto: bool
     """Whether the log itself gave it."""
+
+
+@written(
+    "reconcile_checkpoints_answer",
+    "goodput reconcile --format json, checkpoint logs: beside the resiliency calculator",
+    kind="checkpoint_reconciliation",
+)
+@dataclass(frozen=True, kw_only=True)
+class ReconcileCheckpointsAnswer:
+    """goodput reconcile --format json, checkpoint logs: beside the resiliency calculator"""
+
+    job: NamedJob
+    other_side: OtherSide
+    reference_step_time_seconds: float | None
+    """of both sides; null where there is none"""
+    reference_from_the_log: bool
+    """whether it was taken from the log itself"""
+    rows: Sequence[CheckpointRow]
 
 
 def reconcile_checkpoints(analysis: Analysis) -> CheckpointReconciliation:
@@ -90,7 +125,9 @@ def reconcile_checkpoints(analysis: Analysis) -> CheckpointReconciliation:
 def _row(
     name: str, unit: Unit, here: float | None, there: float | None, why: tuple[tuple[str, float], ...] = ()
 ) -> CheckpointRow:
-    return CheckpointRow(name, unit, here, there, tuple((rule, amount) for rule, amount in why if amount))
+    return CheckpointRow(
+        name, unit, here, there, tuple(CheckpointReason(rule, amount) for rule, amount in why if amount)
+    )
 
 
 def _amounts(analysis: Analysis) -> list[CheckpointRow]:
@@ -210,14 +247,19 @@ def _summary(reconciliation: CheckpointReconciliation) -> Iterator[str]:
 
 def _notes(reconciliation: CheckpointReconciliation) -> Iterator[str]:
     for row in reconciliation.rows:
-        for rule, amount in row.why:
-            yield f"{_TITLES[row.name]}: {_text(row, amount)}: {CALCULATOR_RULES[rule]}"
+        for reason in row.why:
+            yield f"{_TITLES[row.name]}: {_text(row, reason.amount)}: {reason.text}"
     for row in reconciliation.rows:
         if row.not_explained is not None and abs(row.not_explained) > 1e-6:
             yield f"{_TITLES[row.name]}: NOT EXPLAINED: {_text(row, row.not_explained)}"
 
 
-def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> object:
-    from goodput_cli.compat.answer import reconcile_checkpoints_answer  # msgspec: only for JSON
-
-    return reconcile_checkpoints_answer(analysis, reconciliation)
+def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> ReconcileCheckpointsAnswer:
+    """The calculator's table, both sides."""
+    return ReconcileCheckpointsAnswer(
+        job=named_job(analysis),
+        other_side=OtherSide(name=CALCULATOR, version=None, failed=None),
+        reference_step_time_seconds=reconciliation.reference_seconds,
+        reference_from_the_log=reconciliation.auto,
+        rows=reconciliation.rows,
+    )

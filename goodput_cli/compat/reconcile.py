@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import seen_at
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.written import After, Through, written, written_after
 from goodput_cli.arrays import I64
 from goodput_cli.compat.library import LibraryAnswer
 from goodput_cli.compat.library_account import OTHER, PRODUCTIVE, LibraryAccount, library_account
-from goodput_cli.compat.rules import name_rule, name_surplus
+from goodput_cli.compat.rules import RULES, name_rule, name_surplus
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category, CategoryKey
 
@@ -113,50 +115,71 @@ LOADING = OVERLAPPED
 _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
 
+@written("place", "where time stands")
+@dataclass(frozen=True)
+class Place:
+    """Where time stands on one side."""
+
+    category: str
+    """a category, or outside: no part of the job's time on that side"""
+    label: str | None
+    """of custom_badput_events"""
+
+
+def _place(key: CategoryKey) -> Place:
+    return Place(*key)
+
+
+@written("moved_time", "a movement; counted twice, it comes out of the library's own `other`")
 @dataclass(frozen=True)
 class Movement:
     """Time that stands under one category here and under another in the library, because of a rule."""
 
     rule: str
-    """The rule of the library that moves it: a key of `rules.RULES`."""
-    here: CategoryKey
-    """Category and label under which the time stands here."""
-    there: CategoryKey
-    """Category and label under which the library counts it."""
-    ns: int
-    """How much; negative where the library subtracts."""
-    beside: CategoryKey | None = None
-    """Of time that the library counts more than once, where it stands there already; None for other rules."""
+    """code of the rule (docs/compatibility.md)"""
+    here: Annotated[CategoryKey, Through(_place, Place)]
+    there: Annotated[CategoryKey, Through(_place, Place)]
+    ns: Annotated[int, After("beside")]
+    """time that stands under `here` here and under `there` there"""
+    beside: Annotated[CategoryKey | None, Through(_place, Place)] = None
+    """of time counted more than once: where it stands there already"""
+
+    @property
+    @written_after("rule")
+    def text(self) -> str:
+        """the rule in words"""
+        return RULES[self.rule].text
 
 
+@written("reconciled_category", "a category of either side")
 @dataclass(frozen=True)
 class ReconciledRow:
     """One category on both sides."""
 
     category: str
-    """Name of the category."""
     label: str | None
-    """Of `custom_badput_events`; None for every other category."""
     here_ns: int
-    """Our amount."""
-    here_percent: float
-    """Of our total."""
+    here_percent: float | None
+    """of the window without what is excluded"""
     there_ns: int | None
-    """The library's amount; None where it does not answer."""
+    """null where the library does not answer"""
     there_percent: float | None
-    """Of the library's total; None where it does not answer."""
+    """of the library's total"""
     not_explained_ns: int | None
-    """What the movements leave over of the difference; None where the library does not answer."""
+    """what the movements leave over of the difference"""
 
     @property
+    @written_after("there_percent")
     def difference_ns(self) -> int | None:
-        """Theirs less ours."""
+        """there less here"""
         return None if self.there_ns is None else self.there_ns - self.here_ns
 
     @property
+    @written_after("difference_ns")
     def difference_points(self) -> float | None:
-        """The same in percentage points."""
-        return None if self.there_percent is None else self.there_percent - self.here_percent
+        """the same in percentage points"""
+        here, there = self.here_percent, self.there_percent
+        return None if here is None or there is None else there - here
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
+from goodput_cli.compat.answer import reconcile_answer
 from goodput_cli.compat.library import NAME
 from goodput_cli.compat.reconcile import Movement, ReconciledRow, Reconciliation
 from goodput_cli.compat.rules import RULES, SURPLUS
@@ -42,7 +43,7 @@ def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet
         grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
         notes=tuple(_notes(reconciliation)),
         sections=(_why(reconciliation),) if _large(reconciliation) else (),
-        answer=lambda: _answer(analysis, reconciliation),
+        answer=lambda: reconcile_answer(analysis, reconciliation),
     )
 
 
@@ -127,9 +128,3 @@ def _notes(reconciliation: Reconciliation) -> Iterator[str]:
         yield "not explained: nothing" if small else f"NOT EXPLAINED: {duration(left)} (not_explained in JSON and CSV)"
     if reconciliation.disruptions_here > reconciliation.disruptions_there:
         yield "the library sees a disruption only where a step number comes again"
-
-
-def _answer(analysis: Analysis, reconciliation: Reconciliation) -> object:
-    from goodput_cli.compat.answer import reconcile_answer
-
-    return reconcile_answer(analysis, reconciliation)

@@ -21,7 +21,8 @@ from goodput_cli.analysis.rolling import RollingAnswer
 from goodput_cli.analysis.steps.sheet import StepsAnswer
 from goodput_cli.analysis.timeline.sheet import TimelineAnswer
 from goodput_cli.analysis.wire import Instant, Wire, descriptions, wire_type
-from goodput_cli.compat.answer import ReconcileAnswer, ReconcileCheckpointsAnswer
+from goodput_cli.compat.answer import ReconcileAnswer
+from goodput_cli.compat.checkpoints import ReconcileCheckpointsAnswer
 from goodput_cli.fleet.report.report import FleetReport
 
 Schema = dict[str, Any]

@@ -17,7 +17,7 @@ import pytest
 from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.cli.main import run
 from goodput_cli.compat import library as running
-from goodput_cli.compat.checkpoints import reconcile_checkpoints
+from goodput_cli.compat.checkpoints import CheckpointReason, reconcile_checkpoints
 from goodput_cli.compat.rules import CALCULATOR_RULES as CHECKPOINT_RULES
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from tests.accounting.test_properties import analyse
@@ -189,10 +189,10 @@ def test_steps_that_were_not_kept_are_what_the_calculator_counts_too_much() -> N
     assert analysis is not None
     rows = {row.name: row for row in reconcile_checkpoints(analysis).rows}
     assert (rows["kept_steps"].here, rows["kept_steps"].there) == (60, 100)
-    assert rows["kept_steps"].why == (("counted_but_not_kept", 40.0),)
-    assert rows["effective_computation_time"].why == (("counted_but_not_kept", 240.0),)
+    assert rows["kept_steps"].why == (CheckpointReason("counted_but_not_kept", 40.0),)
+    assert rows["effective_computation_time"].why == (CheckpointReason("counted_but_not_kept", 240.0),)
     assert all(abs(row.not_explained or 0) < 1e-9 for row in rows.values())
-    assert {rule for row in rows.values() for rule, _ in row.why} <= CHECKPOINT_RULES.keys()
+    assert {reason.rule for row in rows.values() for reason in row.why} <= CHECKPOINT_RULES.keys()
 
 
 def test_a_library_that_takes_too_long_is_ended(tmp_path: Path, capsys: Output) -> None:
