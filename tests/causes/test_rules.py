@@ -235,6 +235,13 @@ def test_hosts_that_nobody_names_are_not_believed(tmp_path: Path) -> None:
     assert verdict(job(tmp_path, kern_log=XID.format("10:50"))) == ("unknown", None)
 
 
+def test_a_kernel_line_in_the_job_s_own_output_is_of_no_host_by_the_name_of_the_file(tmp_path: Path) -> None:
+    """`train.log` is named after the job, `node-07.kern.log` after a host."""
+    xid = "[Sun Mar  1 10:10:50 2026] NVRM: Xid (PCI:0000:0b:00): 79, pid='<unknown>', GPU has fallen off the bus."
+    one = job(tmp_path, xid)
+    assert (one.cause, one.first_host, one.first_device) == ("gpu_fault", None, "0000:0b:00")
+
+
 @pytest.mark.parametrize("at", ["08:00", "29:59", "20:00"])
 def test_a_kernel_line_far_from_the_death_is_no_cause(tmp_path: Path, at: str) -> None:
     """Three minutes of steps behind it, or nineteen minutes after the agent said that workers had died."""

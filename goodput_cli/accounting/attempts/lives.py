@@ -23,9 +23,9 @@ from goodput_cli.vocabulary.units import NS_PER_SECOND
 _SHORT = 60 * NS_PER_SECOND
 _AFTER_DEATH = 120 * NS_PER_SECOND
 _LATEST = 1 << 62
-_WORDS_OF_FILES = re.compile(
-    r"^(?:dmesg|kern(?:el)?|messages|syslog|journal(?:ctl)?|xid|log|txt|out|gz|zst|json|\d{8})$"
-)
+_KERNEL_LOG = r"(?:dmesg|kern(?:el)?|messages|syslog|journal(?:ctl)?)"
+_WORDS_OF_FILES = re.compile(rf"^(?:{_KERNEL_LOG}|xid|log|txt|out|gz|zst|json|\d{{8}})$")
+_OF_A_KERNEL = re.compile(rf"(?<![a-z0-9]){_KERNEL_LOG}(?![a-z0-9])")
 
 
 @dataclass(frozen=True)
@@ -328,14 +328,15 @@ def _is_between(one: Observation, life: Life) -> bool:
 
 
 def _host_of_file(source: str, hosts: set[str]) -> str:
-    """The host that the name of a file says: one of some hosts, or what is left without words such as `dmesg`."""
+    """The host that the name of a file says: one of some hosts, or what is left of a kernel log's without words such as
+    `dmesg`; empty where it says none."""
     base = source.rpartition("/")[2].lower()
     for host in sorted(hosts, key=len, reverse=True):
         found = re.search(rf"(?:^|[^a-z0-9]){re.escape(host.lower())}(?=$|[^a-z0-9])", base)
         rest = base[: found.start()] + base[found.end() :] if found else ""
         if found and all(_WORDS_OF_FILES.match(word) for word in re.split(r"[^a-z0-9]+", rest) if word):
             return host
-    words = [word for word in re.split(r"[._]+", base) if word]
-    kept = [re.sub(r"^(?:dmesg|kern(?:el)?|messages|syslog|journal)-", "", word) for word in words]
-    kept = [word for word in kept if not _WORDS_OF_FILES.match(word)]
-    return ".".join(kept)
+    if not _OF_A_KERNEL.search(base):
+        return ""  # a job's own output is named after the job
+    words = [_OF_A_KERNEL.sub("", word).strip("-") for word in re.split(r"[._]+", base)]
+    return ".".join(word for word in words if word and not _WORDS_OF_FILES.match(word))

@@ -16,7 +16,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, Table, each
 from goodput_cli.analysis.written import Both, Nulls, Seconds, written
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, CauseGroup, group_of
+from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
 By = Literal["cause", "group", "host"]
@@ -124,15 +124,17 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
         rows=TABLES[by].of_rows(found).cells(columns),
         grouped_rows=tuple(TABLES[by].of_rows(shown).cells(columns)),
         answer=lambda: _answer(analysis),
-        notes=_notes(found),
+        notes=tuple(_notes(found)),
     )
 
 
-def _notes(found: Sequence[Line]) -> tuple[str, ...]:
-    if not any(why.certainty == "likely" for one in found for why in one.why):
-        return ()
+def _notes(found: Sequence[Line]) -> Iterator[str]:
+    yield "lost time: training that was undone, the downtime, and the start-up after it"
+    if any(why.code == KILLED for one in found for why in one.why):
+        yield f"{KILLED}: how it ended, and not why: no line says who sent the signal"
     likely = sum(why.certainty == "likely" for one in found for why in one.why)
-    return (f"{plural(likely, 'cause')} of these only likely; `goodput disruptions` shows which",)
+    if likely:
+        yield f"{plural(likely, 'cause')} of these only likely; `goodput disruptions` shows which"
 
 
 def _answer(analysis: Analysis) -> object:
@@ -234,7 +236,7 @@ def _cost_text(rows: Disruptions, price: Price) -> str:
 
 def _notes_sheet(analysis: Analysis, rows: Disruptions) -> Iterator[str]:
     if rows:
-        yield "steps lost: those that had to be trained again; wasted: the time they had taken"
+        yield "steps lost: those that had to be trained again; wasted: the time of these and of the step in flight"
         if (rows.column("steps_lost_is") == AT_LEAST).any():
             yield ">=: at least so many, because the last lines of a silent death may be missing"
         yield "regained: from the last sign of life until training was as far as before"
