@@ -25,7 +25,7 @@ from goodput_cli.accounting.rules import Rules
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.goodput.thresholds import evaluate
-from goodput_cli.analysis.question import Price, Question
+from goodput_cli.analysis.question import BASELINE, Price, Question
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.analysis.rolling import Rolling, as_known_at, default_window, rolling
 from goodput_cli.analysis.threshold import Expression
@@ -254,6 +254,8 @@ def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline
 
 def _rules(question: Question, anchors: Anchors) -> Rules:
     reference = question.reference_step_time
+    if reference == BASELINE:
+        raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; give seconds, or auto")
     return Rules(
         method=question.method,
         reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,

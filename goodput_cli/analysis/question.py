@@ -21,6 +21,8 @@ from goodput_cli.vocabulary.when import AUTO, Span, When, load_zone, parse_span,
 
 Time = str | datetime | int | When
 """An instant: as typed on the command line, a datetime, or ns since 1970 UTC."""
+BASELINE: Literal["baseline"] = "baseline"
+"""A reference step time that comparisons take of their baseline."""
 _read_seconds = bounded(Fraction, "is not a step time; write seconds such as 2.5, or auto", above=0, most=1e9, unit=1)
 
 
@@ -36,9 +38,10 @@ def _read_run(value: str | int) -> str:
     raise UsageError(f"{value!r} is not a run; runs are numbered from 1, or write last")
 
 
-def _read_step_time(value: str | float | Fraction) -> Fraction | Literal["auto"]:
+def _read_step_time(value: str | float | Fraction) -> Fraction | Literal["auto", "baseline"]:
     """Seconds, exactly as written: 0.1 is a tenth, not the nearest float."""
-    return "auto" if isinstance(value, str) and value.strip().lower() == "auto" else _read_seconds(value)
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return "auto" if word == "auto" else BASELINE if word == BASELINE else _read_seconds(value)
 
 
 def _read_ns(value: str | int) -> int:
@@ -75,11 +78,12 @@ class Question:
         read=_read_zone,
         settings={"show_default": True},
     )
-    reference_step_time: Fraction | Literal["auto"] | None = option(
+    reference_step_time: Fraction | Literal["auto", "baseline"] | None = option(
         None,
         HOW,
         "What a step should take: productive is kept steps times this.",
-        about='What a step should take, in seconds, exact; "auto" where the log is to give it (accounting §6).',
+        about='What a step should take, in seconds, exact; "auto" where the log is to give it (accounting §6), and of '
+        'comparisons "baseline" for the median step of that side.',
         accepts="str | float | Fraction | None",
         metavar="SECONDS|auto",
         read=_read_step_time,

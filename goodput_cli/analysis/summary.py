@@ -15,7 +15,7 @@ from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
-    from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
+    from goodput_cli.analysis.results import Analysis, Method, Saves, Size, StepStatistics, Window
 
 
 @dataclass(frozen=True)
@@ -247,6 +247,8 @@ class Summary:
     """Mean step times (s) of up to 64 stretches of the window; none where they are not known."""
     progress: Progress | None
     """When each kept step was done; None where none was, or a saved answer does not say it."""
+    size: Size
+    """How large the job is, as far as anybody says."""
     saves: Saves | None
     """Checkpoints that were saved."""
     at_risk_seconds: float | None
@@ -298,6 +300,7 @@ def summary_of(analysis: Analysis) -> Summary:
         steps=analysis.steps,
         step_blocks=Blocks(analysis),
         progress=progress_of(analysis),
+        size=size_of(analysis),
         saves=analysis.saves,
         at_risk_seconds=None if risk is None else risk.ns / 1e9,
         at_risk_steps=None if risk is None else risk.steps,
@@ -315,6 +318,40 @@ def progress_of(analysis: Analysis) -> LoggedProgress | None:
     if bounds is None or bounds[1] < bounds[0] or analysis.timeline.records is None:
         return None
     return LoggedProgress(analysis, bounds)
+
+
+_ACCELERATORS = ("accelerators", "num_devices", "num_gpus", "world_size")
+_SAMPLES = ("global_batch_size", "samples_per_step")
+
+
+def size_of(analysis: Analysis) -> Size:
+    """How large the job is, of what it recorded in the window."""
+    from goodput_cli.analysis.disruptions.find import ranks_of  # NumPy's work is for comparisons and JSON alone
+    from goodput_cli.analysis.results import Size
+    from goodput_cli.events.schema import Kind
+
+    timeline, table = analysis.timeline, analysis.timeline.table
+    ranks = int(ranks_of(timeline)[-1]) if len(timeline.attempts) else 0
+    counts = (table.details[code] for code in table.detail[table.kind == Kind.SLICES].tolist())
+    totals = [one[1] for one in counts if len(one) > 1 and isinstance(one[1], int) and one[1] > 0]
+    return Size(
+        _recorded_number(analysis, _ACCELERATORS), ranks or None, totals[-1] if totals else None,
+        _recorded_number(analysis, _SAMPLES),
+    )  # fmt: skip
+
+
+def _recorded_number(analysis: Analysis, names: Sequence[str]) -> float | None:
+    """The median of the first metric of these names that the window has; None without, or where it is not above 0."""
+    window = analysis.window
+    for name in names:
+        for metric in analysis.table.metrics:
+            if (metric.job, metric.name) == (analysis.job.name, name):
+                inside = sorted(
+                    metric.value[(metric.time >= window.start_ns) & (metric.time <= window.end_ns)].tolist()
+                )
+                if inside and inside[len(inside) // 2] > 0:
+                    return float(inside[len(inside) // 2])
+    return None
 
 
 def step_range_of(first: int | None, last: int | None) -> tuple[int, int] | None:

@@ -8,12 +8,13 @@ for pair in comparison.pairs:
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Unpack
 
+from goodput_cli.analysis.question import BASELINE
 from goodput_cli.api.options import SHARED, Reading, Source, addresses, split, takes
 from goodput_cli.errors import NotEnoughData, UsageError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
 
+_BOTH_LOGS = "--reference-step-time baseline needs logs on all sides"
 CLOUD_LOGGING = "cloud-logging://"
 _GIVE_EVERYTHING = ("file", "gs", "s3")
 """Places that hold what they hold, whatever job is wanted: read once for all sides."""
@@ -42,6 +44,8 @@ class PlannedSide:
     """Whether the job was named for this side, and not for all."""
     run_alone: bool
     """Whether the run was named for this side, and not for all."""
+    usual: bool = False
+    """Whether it is a further baseline."""
 
 
 @takes(SHARED)
@@ -50,7 +54,7 @@ def compare(
     *others: Source,
     job_name: str | Sequence[str] = (),
     run: int | str | Sequence[int | str] = (),
-    baseline: Source | None = None,
+    baseline: Source | Sequence[Source] | None = None,
     changes: Sequence[Expression | str] = (),
     **options: Unpack[SharedOptions],
 ) -> Comparison:
@@ -58,7 +62,8 @@ def compare(
 
     sources, others: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one for
     all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. baseline: one of the
-    sources, or one more (then the last in that order); the first source by default. changes: expressions such as
+    sources, or one more (then the last in that order); the first source by default. Three or more: a side differs where
+    it lies outside of what these differ by; the first is the one of all tables. changes: expressions such as
     "goodput:-2pp", judged for every pair. The others are those of `goodput_cli.analyze`; they hold for logs, a saved
     answer stays as it was made.
 
@@ -68,24 +73,35 @@ def compare(
     from goodput_cli.analysis.compare.thresholds import parse_change
 
     expressions = [parse_change(one) if isinstance(one, str) else one for one in changes]
+    baselines = [] if baseline is None else addresses(baseline)
     planned = plan_sides(
         addresses(sources) + addresses(others),
         [job_name] if isinstance(job_name, str) else job_name,
         [str(one) for one in ([run] if isinstance(run, int | str) else run)],
-        None if baseline is None else os.fspath(baseline),
+        baselines[0] if baselines else None,
+        baselines[1:],
     )
     reading, question = split(options)
     sides = _with_own_names(list(_Reader(question, reading).sides(planned)))
-    return compare_sides(sides[0], sides[1:], expressions)
+    usual = [side for side, plan in zip(sides, planned, strict=True) if plan.usual]
+    return compare_sides(
+        sides[0],
+        [side for side, plan in zip(sides[1:], planned[1:], strict=True) if not plan.usual],
+        expressions,
+        usual,
+    )
 
 
 def plan_sides(
-    sources: Sequence[str], job_names: Sequence[str], runs: Sequence[str], baseline: str | None
+    sources: Sequence[str],
+    job_names: Sequence[str],
+    runs: Sequence[str],
+    baseline: str | None,
+    baselines: Sequence[str] = (),
 ) -> list[PlannedSide]:
     """What each side is, the baseline first. `UsageError` where that cannot be told, or there is only one."""
     named = list(sources)
-    if baseline is not None and baseline not in named:
-        named.append(baseline)
+    named += [one for one in dict.fromkeys((baseline, *baselines)) if one is not None and one not in named]
     if not named and job_names:
         named = [CLOUD_LOGGING]
     count = max(len(named), len(job_names), len(runs))
@@ -106,9 +122,12 @@ def plan_sides(
             run=runs[at % len(runs)] if runs else None,
             job_alone=len(job_names) > 1,
             run_alone=len(runs) > 1,
+            usual=named[at % len(named)] in baselines and named[at % len(named)] != baseline,
         )
         for at in range(count)
     ]
+    if sum(not side.usual for side in sides) < (1 if baseline is None else 2):
+        raise UsageError("all sides are baselines: name a SOURCE that is none, which is compared with them")
     first = 0 if baseline is None else next(at for at, side in enumerate(sides) if side.source == baseline)
     return [sides[first], *sides[:first], *sides[first + 1 :]]
 
@@ -119,6 +138,7 @@ class _Reader:
     def __init__(self, question: Question, reading: Reading) -> None:
         self._question = question
         self._reading = reading
+        self._of_baseline = question.reference_step_time == BASELINE
 
     def sides(self, planned: Sequence[PlannedSide]) -> Iterator[Side]:
         """The sides in their order; names are those of the jobs."""
@@ -129,6 +149,8 @@ class _Reader:
             if key not in read:
                 read[key] = self._read(side)
             try:
+                if self._question.reference_step_time == BASELINE:
+                    self._question = self._with_reference(side, read[key])
                 yield self._side(side, read[key])
             except (UsageError, NotEnoughData) as error:
                 raise type(error)(f"{side.source}: {error}") from error
@@ -150,6 +172,18 @@ class _Reader:
             return summary_of_saved(answer, planned.source)
         return decode_batches([batches], self._question.timezone, context, diagnostics, how.hints.checked())
 
+    def _with_reference(self, planned: PlannedSide, read: Summary | EventLog) -> Question:
+        """The question with the median step of the baseline, which is the first side, as the reference of all."""
+        from goodput_cli.analysis.summary import Summary
+
+        without = _Reader(replace(self._question, reference_step_time=None), self._reading)
+        usual = None if isinstance(read, Summary) else without._side(planned, read).summary.steps.median_seconds
+        if isinstance(read, Summary):
+            raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
+        if usual is None:
+            raise NotEnoughData("shows no step times to take a reference from; give --reference-step-time in seconds")
+        return replace(self._question, reference_step_time=Fraction(repr(usual)))
+
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
         from goodput_cli.analysis.account import analyze_log
         from goodput_cli.analysis.compare.compare import Side
@@ -157,6 +191,8 @@ class _Reader:
 
         if isinstance(read, Summary):
             _check_saved(planned, read)
+            if self._of_baseline:
+                raise UsageError(f"a saved answer stays as it was made; {_BOTH_LOGS}")
             return Side(read.job, planned.source, True, None, read)
         analysis = analyze_log(read, replace(self._question, run=planned.run), planned.job_name)
         return Side(analysis.job.name, planned.source, False, planned.run, summary_of(analysis))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import goodput_cli
 from goodput_cli.analysis.compare.phrases import threshold_lines, verdict, work_lines
 from goodput_cli.analysis.compare.work import is_rare
 from goodput_cli.api.compare import compare
+from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page
 from tests.simulation.job import Job
 from tests.support.rendered import as_json
@@ -117,3 +119,53 @@ def test_a_saved_baseline_knows_the_same_steps(tmp_path: Path) -> None:
     assert of_log.work is not None
     assert of_saved.work.shared_steps == of_log.work.shared_steps == 600
     assert of_saved.work.percent == pytest.approx(of_log.work.percent, abs=0.2)
+
+
+def with_metrics(path: str, **numbers: float) -> str:
+    """The same log with metrics of its first step."""
+    text = Path(path).read_text()
+    began = next(json.loads(line)["step_start_time"] for line in text.splitlines() if "step_start_time" in line)
+    line = {"job_name": "sim", "goodput_event": "metrics", "goodput_time": began, "step": 0, **numbers}
+    other = Path(path).with_suffix(f".{'-'.join(f'{one:g}' for one in numbers.values())}.jsonl")
+    other.write_text(text + json.dumps(line) + "\n")
+    return str(other)
+
+
+def test_jobs_of_another_size_did_not_do_the_same_work(tmp_path: Path) -> None:
+    runs = run_of(tmp_path, 1), run_of(tmp_path, 2)
+    sized = [with_metrics(path, accelerators=many) for path, many in zip(runs, (8, 16), strict=True)]
+    comparison = compare(sized, changes=["work_time:+1%"])
+    (line,) = work_lines(comparison.pairs[0])
+    assert line.startswith("not the same work: 8 and 16 accelerators; ")
+    assert comparison.thresholds[0].met is None
+
+
+def test_with_samples_a_step_a_sample_of_an_accelerator_is_compared(tmp_path: Path) -> None:
+    """Twice the accelerators and twice the batch at the same pace: a sample of an accelerator takes as long."""
+    runs = run_of(tmp_path, 1), run_of(tmp_path, 2)
+    sizes = ({"accelerators": 8, "global_batch_size": 256}, {"accelerators": 16, "global_batch_size": 512})
+    (pair,) = compare([with_metrics(path, **size) for path, size in zip(runs, sizes, strict=True)]).pairs
+    assert pair.work is not None
+    assert (pair.work.unit, pair.work.is_clear) == ("accelerators", False)
+    assert pair.work.costs[0] == pytest.approx(pair.work.baseline_seconds * 8 / 256)
+
+
+def test_three_baselines_show_what_usually_differs(tmp_path: Path) -> None:
+    """Nights that differ by 3 %: one more of them is none, though 2 % and the range of two runs would say so."""
+    nights = [run_of(tmp_path, seed, slower=pace) for seed, pace in enumerate((0.97, 1.0, 1.03))]
+    (usual,) = compare([run_of(tmp_path, 7, slower=1.04)], baseline=nights).pairs
+    (slow,) = compare([run_of(tmp_path, 8, slower=1.3)], baseline=nights).pairs
+    assert usual.work is not None
+    assert slow.work is not None
+    assert (usual.work.is_clear, slow.work.is_clear) == (False, True)
+    assert "3 baselines" in next(work_lines(slow))
+
+
+def test_the_step_of_the_baseline_is_the_reference_of_all(tmp_path: Path) -> None:
+    """Steps that take a tenth longer lose that part of goodput, which nothing said before."""
+    before, after = run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.1)
+    comparison = compare([before, after], reference_step_time="baseline")
+    assert comparison.baseline.summary.reference_seconds == comparison.pairs[0].side.summary.reference_seconds
+    assert comparison.pairs[0].points < -6
+    with pytest.raises(UsageError, match="only `goodput compare` has a baseline"):
+        goodput_cli.analyze(before, reference_step_time="baseline")

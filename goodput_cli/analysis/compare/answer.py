@@ -101,6 +101,17 @@ class Work(Part):
     seconds: float
     """the same of this side"""
     change_percent: float
+    unit: Literal["step", "sample", "accelerators", "ranks", "slices"] | None
+    """what change_percent is of: a kept step; of jobs that differ in size a sample, or a sample of one of these; null:
+    not the same work, and nothing says how to compare it"""
+    differs: Sequence[str]
+    """what both say of their size, and say otherwise"""
+    baselines: int
+    """of how many baselines the mean is meant: 1 is the baseline alone"""
+    usual_percent: float | None
+    """with three baselines or more: how far from their mean one more run like them would lie, with 95 %"""
+    crashed_at: Sequence[int | None]
+    """the last kept step of the baseline and of this side, where it crashed and is compared up to there"""
     clear: bool
     """whether the change is more than noise: outside of the range that step times vary by within the runs, and 2 % or
     more"""
@@ -209,6 +220,11 @@ def _work(work: WorkTime | None) -> Work | None:
         baseline_seconds=work.baseline_seconds,
         seconds=work.seconds,
         change_percent=work.percent,
+        unit=work.unit,
+        differs=work.differs,
+        baselines=1 if work.usual is None else work.usual.count,
+        usual_percent=None if work.usual is None else work.usual.percent,
+        crashed_at=work.crashed_at,
         clear=work.is_clear,
         steps_percent=None if pace is None else pace.percent,
         steps_range_percent=None if pace is None else (pace.low, pace.high),

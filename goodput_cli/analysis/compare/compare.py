@@ -127,6 +127,8 @@ class Comparison(Answered):
     """Every other side against the baseline."""
     diagnostics: tuple[Diagnostic, ...]
     """Of the comparison, and of all sides."""
+    more_baselines: tuple[Side, ...] = ()
+    """Further baselines: with three in all, a side differs where it lies outside of what these differ by."""
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -144,17 +146,20 @@ class Comparison(Answered):
         return compare_sheet(self)
 
 
-def compare_sides(baseline: Side, others: Sequence[Side], expressions: Sequence[Expression] = ()) -> Comparison:
-    """Every other side against the baseline, and the expressions judged on each."""
-    pairs = tuple(_pair(baseline, side, expressions) for side in others)
-    of_sides = [diagnostic for side in (baseline, *others) for diagnostic in side.summary.diagnostics]
-    mixed = [diagnostic for side in others for diagnostic in _methods_differ(baseline, side)]
-    return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])))
+def compare_sides(
+    baseline: Side, others: Sequence[Side], expressions: Sequence[Expression] = (), baselines: Sequence[Side] = ()
+) -> Comparison:
+    """Every other side against the baseline, and the expressions judged on each. baselines: further ones, which show
+    what a run of this kind usually takes."""
+    pairs = tuple(_pair(baseline, side, expressions, baselines) for side in others)
+    of_sides = [diagnostic for side in (baseline, *baselines, *others) for diagnostic in side.summary.diagnostics]
+    mixed = [diagnostic for side in (*baselines, *others) for diagnostic in _methods_differ(baseline, side)]
+    return Comparison(baseline, pairs, tuple(dict.fromkeys([*mixed, *of_sides])), tuple(baselines))
 
 
-def _pair(baseline: Side, side: Side, expressions: Sequence[Expression]) -> Pair:
+def _pair(baseline: Side, side: Side, expressions: Sequence[Expression], baselines: Sequence[Side]) -> Pair:
     before, after = baseline.summary, side.summary
-    work = work_time(before, after)
+    work = work_time(before, after, [one.summary for one in baselines])
     contributions = sorted(_contributions(before, after), key=lambda row: _by_size(row, before, after))
     return Pair(
         baseline=baseline,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from goodput_cli.analysis.compare.work import LEAST_PERCENT as NOISE_PERCENT
-from goodput_cli.analysis.compare.work import Range, is_rare
+from goodput_cli.analysis.compare.work import Range, WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.measures import percent_of
 from goodput_cli.analysis.sheet import Card
@@ -86,6 +86,14 @@ def work_lines(pair: Pair) -> Iterator[str]:
     if work is None:
         return
     was, now = (duration_of_seconds(seconds) for seconds in (work.baseline_seconds, work.seconds))
+    if work.unit is None:
+        yield f"not the same work: {_sizes(work)}; a kept step took {now} all in, and {was} before"
+        yield from _crashes(pair)
+        return
+    if work.unit != "step" or work.usual is not None:
+        yield from _of_unit(pair, work)
+        yield from _crashes(pair)
+        return
     if not work.is_clear:
         of = f"the same {number(work.shared_steps)} steps" if work.shared_steps is not None else "the kept steps"
         yield f"no clear difference: one of {of} took {now} all in, and {was} before{_pace(work.pace)}"
@@ -99,6 +107,32 @@ def work_lines(pair: Pair) -> Iterator[str]:
         said = f"a kept step took {now} all in, and {was} before ({work.percent:+.1f} %)"
     yield said + (_pace(work.pace) or ", though nothing says how step times vary") + _losses_of_work(pair)
     yield from _crashes(pair)
+
+
+def _sizes(work: WorkTime) -> str:
+    """`8 and 16 accelerators`: the baseline's first."""
+    of_both = zip(work.differs, ((getattr(size, name) for size in work.sizes) for name in work.differs), strict=True)
+    return ", ".join(f"{' and '.join(f'{one:g}' for one in both)} {name.replace('_', ' ')}" for name, both in of_both)
+
+
+def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
+    """Of jobs that differ in size what a sample took; against several baselines what these differ by."""
+    was, now = (duration_of_seconds(seconds) for seconds in work.costs)
+    what, by = "a kept step took", ""
+    if work.unit != "step":
+        what, by = "a sample took", f"; {_sizes(work)}"
+        if work.unit not in (None, "sample"):
+            now = f"{now} of {'an' if work.unit.startswith('a') else 'a'} {work.unit.removesuffix('s')}"
+    if work.usual is None:
+        before = f"and {was} before"
+    else:
+        before = f"and {duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
+        by += f"; one more like them would differ by up to {work.usual.percent:.1f} %"
+    clear = f" ({work.percent:+.1f} %)" if work.is_clear else ""
+    said = "" if work.is_clear else "no clear difference: "
+    yield f"{said}{what} {now} all in, {before}{clear}{by}"
+    if work.is_clear and (losses := _losses_of_work(pair).removeprefix("; ")) and work.unit == "step":
+        yield f"the most of it: {losses}"
 
 
 def _crashes(pair: Pair) -> Iterator[str]:
@@ -212,7 +246,9 @@ def fact_is_better(pair: Pair, fact: Change) -> str:
     name = fact.measure.name
     if name.startswith(("disruptions", "failures")) and not _is_rare(pair, fact):
         return ""
-    if name == "work_time" and (pair.work is None or not pair.work.is_clear):
+    if name == "work_time" and (pair.work is None or not pair.work.is_clear or pair.work.unit != "step"):
+        return ""
+    if name.startswith("steps.") and pair.work is not None and pair.work.differs:
         return ""
     if name.startswith("steps.") and pair.work is not None and pair.work.pace is not None:
         moved = abs(float(fact.percent or 0))

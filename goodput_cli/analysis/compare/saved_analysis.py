@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, ValidationError, convert
 
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
-from goodput_cli.analysis.results import Saves, StepStatistics, Window
+from goodput_cli.analysis.results import Saves, Size, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Slices, Summary, failures_of, step_range_of
 from goodput_cli.analysis.wire import Amount, Count, wire_type
@@ -127,7 +127,8 @@ def _summary(answer: Any) -> Summary:
         longest_unproductive_seconds=_longest(reliability),
         steps=_steps(answer.steps),
         step_blocks=tuple(answer.step_blocks),
-        progress=_progress(answer),
+        progress=_progress(answer, window),
+        size=_size(answer.size),
         saves=_saves(answer.saves),
         at_risk_seconds=answer.at_risk.seconds,
         at_risk_steps=answer.at_risk.steps,
@@ -143,13 +144,21 @@ def _summary(answer: Any) -> Summary:
     )
 
 
-def _progress(answer: Any) -> SavedProgress | None:
+def _size(part: Any) -> Size:
+    """What is not a number above 0 is not known."""
+    numbers = (part.accelerators, part.ranks, part.slices, part.samples_per_step)
+    return Size(*(one if one is not None and 0 < one < _MOST_NS else None for one in numbers))
+
+
+def _progress(answer: Any, window: Window) -> SavedProgress | None:
     """None where the answer does not say it: older ones did not, and checkpoint logs have none."""
     points = tuple((int(step), float(seconds)) for step, seconds in answer.progress)
     if len(points) < 2:
         return None
     if points[0][1] != 0 or not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(points)):
         raise _Wrong("progress: steps and seconds do not rise from 0")
+    if not points[-1][1] * 1e9 <= window.ns + 1:
+        raise _Wrong("progress: goes beyond the window")
     return SavedProgress(points)
 
 

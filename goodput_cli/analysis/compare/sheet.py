@@ -8,7 +8,7 @@ What made the difference between two runs, as a picture shows it: points of good
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -29,10 +29,11 @@ from goodput_cli.analysis.compare.phrases import (
     verdict,
     work_lines,
 )
+from goodput_cli.analysis.document import Family, Published
 from goodput_cli.analysis.goodput.phrases import threshold_verdict
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
-from goodput_cli.vocabulary.text import duration
+from goodput_cli.vocabulary.text import duration, exact
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Change, Comparison, Contribution, Pair, Side
@@ -110,7 +111,56 @@ def compare_sheet(comparison: Comparison) -> Sheet:
         card=card(comparison),
         sections=tuple(part for pair in comparison.pairs for part in _parts(pair)),
         answer=lambda: _answer(comparison),
+        published=lambda: _published(comparison),
     )
+
+
+def _published(comparison: Comparison) -> Published:
+    """The gates, those of each side by its name where there are several, and what moved as metrics."""
+    several = len(comparison.pairs) > 1
+    thresholds = [
+        replace(one, expression=f"{one.expression} of {pair.side.name}") if several else one
+        for pair in comparison.pairs
+        for one in pair.thresholds
+    ]
+    said = [line for pair in comparison.pairs for line in _summary(pair)]
+    families = tuple(_families(comparison))
+    return Published(
+        job=comparison.baseline.summary.job,
+        end_ns=max(side.summary.window.end_ns for side in comparison.sides),
+        headline=f"against {comparison.baseline.name}",
+        said=tuple(said),
+        properties=tuple(_properties(comparison)),
+        thresholds=tuple(thresholds),
+        diagnostics=comparison.diagnostics,
+        families=families,
+    )
+
+
+def _properties(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """What is known of each side, by its place."""
+    yield "baseline.name", comparison.baseline.name
+    yield "baseline.goodput.percent", exact(float(comparison.baseline.percent))
+    for number, pair in enumerate(comparison.pairs, 1):
+        yield f"side.{number}.name", pair.side.name
+        yield f"side.{number}.goodput.percent", exact(float(pair.side.percent))
+        yield f"side.{number}.goodput.points", exact(float(pair.points))
+        if pair.work is not None and pair.work.unit is not None:
+            yield f"side.{number}.work_time.percent", exact(pair.work.percent)
+
+
+def _families(comparison: Comparison) -> Iterator[Family]:
+    """What moved, a sample a side; none of what is not known."""
+    points, work, clear = [], [], []
+    for pair in comparison.pairs:
+        labels = {"side": pair.side.name}
+        points.append((labels, exact(float(pair.points) / 100)))
+        if pair.work is not None and pair.work.unit is not None:
+            work.append((labels, exact(pair.work.percent / 100)))
+            clear.append((labels, str(int(pair.work.is_clear))))
+    yield Family("goodput_compare_goodput_change_ratio", "Goodput of the side less that of the baseline.", points)
+    yield Family("goodput_compare_work_time_change_ratio", "How much longer the same work took, of 1.", work)
+    yield Family("goodput_compare_work_time_clear", "Whether that is more than noise.", clear)
 
 
 def _summary(pair: Pair) -> Iterator[str]:

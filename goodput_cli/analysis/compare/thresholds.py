@@ -64,8 +64,11 @@ def compared_values(name: str, work: WorkTime | None) -> tuple[Fraction, Fractio
     """Time for the same work (s) on both sides, which two sides alone have; None for every other measure."""
     if name != "work_time" or work is None:
         return None
-    was, now = (Fraction(part.ns, 10**9) / Fraction(part.steps) for part in (work.baseline, work.side))
-    return was, now
+    if work.unit == "step" and work.usual is None:
+        was, now = (Fraction(part.ns, 10**9) / Fraction(part.steps) for part in (work.baseline, work.side))
+        return was, now
+    was, now = map(Fraction, work.costs)
+    return was if work.usual is None else Fraction(work.usual.mean), now
 
 
 def judge(expression: Expression, baseline: Summary, side: Summary, work: WorkTime | None = None) -> Threshold:
@@ -91,14 +94,17 @@ def judge(expression: Expression, baseline: Summary, side: Summary, work: WorkTi
 
 
 NOISE = "inside noise"
+OTHER_WORK = "the two did not do the same work"
 _OF_PACE = ("goodput", "productive", "training_slowdown", "steps.median", "steps.mean", "steps.ideal")
 
 
 def beside_noise(threshold: Threshold, expression: Expression, work: WorkTime | None) -> Threshold:
     """The same, with a remark where the difference is no more than noise. Only `work_time` passes then: gates on other
     measures say what they always said."""
-    if work is None or not threshold.met:
+    if work is None or (not threshold.met and work.unit is not None):
         return threshold
+    if expression.name == "work_time" and work.unit is None:
+        return replace(threshold, met=None, value=None, hint=OTHER_WORK)
     if expression.name == "work_time" and not work.is_clear:
         return replace(threshold, met=False, hint=NOISE)
     pace = work.pace

@@ -10,17 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import fmean, variance
+from typing import Literal
 
+from goodput_cli.analysis.results import Size
 from goodput_cli.analysis.summary import Summary, Work
 
 LEAST_PERCENT = 2.0
 """A smaller difference is not called one: two equal runs differ by as much from night to night."""
 _LEAST_BLOCKS = 6
 _ALL_SHARED = 0.9
+_LEAST_BASELINES = 3
+_LEAST_OF_SEVERAL = 0.5
+"""Percent: three baselines may be alike by chance."""
 _Z = 1.959964
+_T_95 = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+"""The 97.5 % quantile of Student's t, by degrees of freedom."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,25 @@ class Range:
 
 
 @dataclass(frozen=True)
+class Usual:
+    """What a kept step took on several baselines, in seconds, and where one more run of the same kind would lie with
+    95 %: what differs from night to night is in it."""
+
+    count: int
+    """How many baselines, three at least."""
+    mean: float
+    """Of them."""
+    percent: float
+    """How far from the mean, in percent of it."""
+
+
+_HARDWARE: tuple[Literal["accelerators", "ranks", "slices"], ...] = ("accelerators", "ranks", "slices")
+"""In the order in which a unit of hardware is taken."""
+SIZES = (*_HARDWARE, "samples_per_step")
+"""What a log may say of the size of a job."""
+
+
+@dataclass(frozen=True)
 class WorkTime:
     """What a kept step took on two sides, all in, and what is compared for that."""
 
@@ -55,6 +81,44 @@ class WorkTime:
     compared by all that it kept, since they share less than 90 % of the shorter run's."""
     crashed_at: tuple[int | None, int | None]
     """The last kept step of each side, where it crashed and is compared up to there."""
+    sizes: tuple[Size, Size]
+    """How large the two jobs are."""
+    usual: Usual | None = None
+    """What several baselines differ by; None where there are fewer than three."""
+
+    @property
+    def differs(self) -> tuple[str, ...]:
+        """What both say of the size of the job, and say otherwise: `samples_per_step`."""
+        return tuple(name for name in SIZES if None not in (pair := self._both(name)) and pair[0] != pair[1])
+
+    @property
+    def unit(self) -> Literal["step", "sample", "accelerators", "ranks", "slices"] | None:
+        """What is compared: `step`; where the jobs differ in size and say enough of it, `sample`, or `sample` of a
+        unit of hardware (`accelerators`). None where it is not the same work."""
+        if not self.differs:
+            return "step"
+        if None in self._both("samples_per_step"):
+            return None
+        if self.differs == ("samples_per_step",):
+            return "sample"
+        return next((name for name in _HARDWARE if None not in self._both(name)), None)
+
+    def _both(self, name: str) -> tuple[float | None, float | None]:
+        return getattr(self.sizes[0], name), getattr(self.sizes[1], name)
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """What one `unit` took on both sides, in seconds, or in seconds of one accelerator."""
+        seconds = (self.baseline_seconds, self.seconds)
+        if self.unit in (None, "step"):
+            return seconds
+        samples = self._both("samples_per_step")
+        hardware = (1.0, 1.0) if self.unit == "sample" else self._both(str(self.unit))
+        was, now = (
+            one * float(many or 1) / float(some or 1)
+            for one, many, some in zip(seconds, hardware, samples, strict=True)
+        )
+        return was, now
 
     @property
     def baseline_seconds(self) -> float:
@@ -68,13 +132,20 @@ class WorkTime:
 
     @property
     def percent(self) -> float:
-        """How much longer a kept step took than on the baseline."""
-        return 100 * (self.seconds / self.baseline_seconds - 1)
+        """How much longer a kept step took than on the baseline, or than on the mean of several; of jobs that differ in
+        size, a sample."""
+        was, now = self.costs
+        return 100 * (now / (was if self.usual is None else self.usual.mean) - 1)
 
     @property
     def is_clear(self) -> bool:
-        """Whether that is more than the noise of the step times, and enough to call it a difference."""
+        """Whether that is more than the noise of the step times, and enough to call it a difference; with several
+        baselines, whether it lies outside of what these differ by."""
+        if self.unit is None:
+            return False
         noise = 0.0 if self.pace is None else (self.pace.high - self.pace.low) / 2
+        if self.usual is not None:
+            return abs(self.percent) > max(self.usual.percent, noise, _LEAST_OF_SEVERAL)
         return abs(self.percent) >= LEAST_PERCENT and abs(self.percent) > noise
 
     @property
@@ -83,20 +154,37 @@ class WorkTime:
         return None if self.shared_steps is None else self.side.ns - self.baseline.ns
 
 
-def work_time(before: Summary, after: Summary) -> WorkTime | None:
-    """None where a side kept no steps."""
+def work_time(before: Summary, after: Summary, others: Sequence[Summary] = ()) -> WorkTime | None:
+    """None where a side kept no steps. others: further baselines."""
     if not before.kept_steps or not after.kept_steps:
         return None
+    work = _of_two(before, after)
+    usual = _usual([work, *(_of_two(one, after) for one in others if one.kept_steps)])
+    return work if usual is None else replace(work, usual=usual)
+
+
+def _usual(works: Sequence[WorkTime]) -> Usual | None:
+    """Of what one side is compared with on each baseline; None for fewer than three that did the same work."""
+    costs = [work.costs[0] for work in works if work.unit == works[0].unit is not None]
+    if len(costs) < _LEAST_BASELINES:
+        return None
+    mean, count = fmean(costs), len(costs)
+    half = _T_95.get(count - 1, _Z + 2.6 / (count - 1)) * math.sqrt(variance(costs) * (1 + 1 / count))
+    return Usual(count, mean, 100 * half / mean)
+
+
+def _of_two(before: Summary, after: Summary) -> WorkTime:
     pace = pace_change(before.step_blocks, after.step_blocks)
     shared = _shared(before, after)
     crashed = _crashed_at(before), _crashed_at(after)
+    sizes = before.size, after.size
     if shared is not None:
         parts = [one for one in _of_shared(before, after, shared) if one.ns > 0 and one.steps > 0]
         if len(parts) == 2:
-            return WorkTime(parts[0], parts[1], pace, round(parts[0].steps), crashed)
+            return WorkTime(parts[0], parts[1], pace, round(parts[0].steps), crashed, sizes)
     was, now = _all_kept(before), _all_kept(after)
     same = shared is not None and before.step_range == after.step_range
-    return WorkTime(was, now, pace, round(was.steps) if same else None, crashed)
+    return WorkTime(was, now, pace, round(was.steps) if same else None, crashed, sizes)
 
 
 def _crashed_at(side: Summary) -> int | None:

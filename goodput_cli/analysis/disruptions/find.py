@@ -108,7 +108,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
         return no_disruptions(table)
     losses, amounts, evidence = find_losses(timeline), passage_amounts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
-    ranks, died = _ranks(timeline), timeline.sign_of_life
+    ranks, died = ranks_of(timeline), timeline.sign_of_life
     dead = timeline.disruptions[inside]  # the attempt that ended
     next_, resumed = dead + 1, evidence.resumed[dead]
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
@@ -181,7 +181,7 @@ def _steps_lost(timeline: Timeline, losses: Losses, amounts: PassageAmounts) -> 
     return np.where(unseen, UNKNOWN, steps)
 
 
-def _ranks(timeline: Timeline) -> I64:
+def ranks_of(timeline: Timeline) -> I64:
     """How many ranks started in each attempt, those without a number counted by instance or pod; 0 where its start
     lines name none."""
     table, attempts = timeline.table, timeline.attempts

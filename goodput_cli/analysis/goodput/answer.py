@@ -19,11 +19,12 @@ from goodput_cli.analysis.results import (
     Method,
     Reference,
     Saves,
+    Size,
     StepStatistics,
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
-from goodput_cli.analysis.summary import Blocks, progress_of
+from goodput_cli.analysis.summary import Blocks, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
 from goodput_cli.analysis.written import Both, Nulls, OneOf, written
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
@@ -118,6 +119,8 @@ class AnalysisAnswer:
     progress: Sequence[tuple[int, float]] = ()
     """the step before the first kept one, and up to 64 kept ones at equal distances, the last among them, with the
     seconds of the window until each was done, without what is excluded: what comparisons take the same steps from"""
+    size: Annotated[Size | None, Nulls()]
+    """how large the job is, as far as the log says: comparisons tell by it whether two runs did the same work"""
     saves: Annotated[Saves | None, Nulls()]
     elastic: Annotated[Elastic | None, Nulls()]
     reliability: Annotated[Reliability | None, Nulls()]
@@ -149,6 +152,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         steps=analysis.steps,
         step_blocks=Blocks(analysis).values,
         progress=_progress(analysis),
+        size=size_of(analysis),
         saves=analysis.saves,
         elastic=analysis.elastic,
         reliability=analysis.reliability,

@@ -244,7 +244,8 @@ def threshold_reason(threshold: Threshold) -> str:
     """Why the verdict is what it is: `70.43 %, limit 90 %`."""
     if threshold.value is None:
         return f"the log holds nothing to judge it by{(threshold.hint and f'; {threshold.hint}') or ''}"
-    return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}"
+    hint = f"; {threshold.hint}" if threshold.hint else ""
+    return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
 
 
 def threshold_line(threshold: Threshold) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
       goodput compare run.jsonl -j llm-7b -j llm-7b-restarted
       goodput compare run.jsonl --run 1 --run 2
       goodput compare a.jsonl b.jsonl c.jsonl --baseline b.jsonl -o compare.md
+      goodput compare new.jsonl --baseline mon.jsonl --baseline tue.jsonl --baseline wed.jsonl
 
     \b
     A side is anything that analyze reads, or the JSON that `analyze -o FILE.json`
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
     each is judged for every side against the baseline. work_time is the window over the
     kept steps; a difference below 2 %, or inside the range that step times vary by within
     the runs, is none and passes work_time:+3%; other gates say so, and fail. What differs
-    from night to night is in no range of two runs.""",
+    from night to night is in no range of two runs: name three baselines or more, and a side
+    differs where it lies outside of what these differ by. --reference-step-time baseline
+    takes the median step of the baseline as the reference of all sides.""",
 )
 @shared_options(
     several={
@@ -47,7 +50,12 @@ if TYPE_CHECKING:
     }
 )
 @option(
-    "What", "--baseline", metavar="SOURCE", type=FILE, help="The side to hold the others against; default: the first."
+    "What",
+    "--baseline",
+    metavar="SOURCE",
+    type=FILE,
+    multiple=True,
+    help="The side to hold the others against; default: the first. Three or more show what usually differs.",
 )
 @threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a side.")
 def compare(
@@ -55,15 +63,15 @@ def compare(
     job_name: tuple[str, ...],
     run: tuple[str, ...],
     thresholds: tuple[Expression, ...],
-    baseline: str | None,
+    baseline: tuple[str, ...],
 ) -> int:
     """Show runs side by side, and what made the difference.
 
     The first SOURCE is the baseline. What the same work took comes first, then goodput's rise or fall, category by
     category, in points that add up.
     """
-    named = line.sources if baseline is None or baseline in line.sources else (*line.sources, baseline)
-    session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart",))
+    named = tuple(dict.fromkeys((*line.sources, *baseline)))
+    session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart", "published"))
     from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
     from goodput_cli.analysis.compare.sheet import compare_sheet
     from goodput_cli.api.compare import compare as compare_sides
@@ -71,7 +79,7 @@ def compare(
     with session.reading() as reading:
         options: SharedOptions = reading
         comparison = compare_sides(
-            session.sources, job_name=job_name, run=run, baseline=baseline, changes=thresholds, **options
+            session.sources, job_name=job_name, run=run, baseline=baseline or None, changes=thresholds, **options
         )
     return session.finish(
         compare_sheet(comparison),
