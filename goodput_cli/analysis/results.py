@@ -47,21 +47,6 @@ Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
 
 
-@written("size_part", nulls=True)
-@dataclass(frozen=True)
-class Size:
-    """How large the job is, as far as the log says: medians of metrics, else counts of its last attempt."""
-
-    accelerators: float | None = None
-    """from a metric `accelerators`, `num_devices`, `num_gpus` or `world_size`"""
-    ranks: int | None = None
-    """that started in the last attempt"""
-    slices: int | None = None
-    """of the job, as the last record of slices says"""
-    samples_per_step: float | None = None
-    """from a metric `global_batch_size` or `samples_per_step`"""
-
-
 @written("job_part", without=("kept_range", "log_formats"))
 @dataclass(frozen=True)
 class Job:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from goodput_cli.analysis.written import written
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.disruptions.rows import Disruption
-    from goodput_cli.analysis.results import Analysis, Method, Saves, Size, StepStatistics, Window
+    from goodput_cli.analysis.results import Analysis, Method, Saves, StepStatistics, Window
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,21 @@ class Blocks(Sequence[float]):
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@written("size_part", nulls=True)
+@dataclass(frozen=True)
+class Size:
+    """How large the job is, as far as the log says: medians of metrics, else counts of its last attempt."""
+
+    accelerators: float | None = None
+    """from a metric `accelerators`, `num_devices`, `num_gpus` or `world_size`"""
+    ranks: int | None = None
+    """that started in the last attempt"""
+    slices: int | None = None
+    """of the job, as the last record of slices says"""
+    samples_per_step: float | None = None
+    """from a metric `global_batch_size` or `samples_per_step`"""
 
 
 @dataclass(frozen=True)
@@ -327,7 +343,6 @@ _SAMPLES = ("global_batch_size", "samples_per_step")
 def size_of(analysis: Analysis) -> Size:
     """How large the job is, of what it recorded in the window."""
     from goodput_cli.analysis.disruptions.find import ranks_of  # NumPy's work is for comparisons and JSON alone
-    from goodput_cli.analysis.results import Size
     from goodput_cli.events.schema import Kind
 
     timeline, table = analysis.timeline, analysis.timeline.table

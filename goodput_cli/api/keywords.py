@@ -59,7 +59,8 @@ class SharedOptions(LogOptions, total=False):
     timezone: str
     """The zone of times that name none; "auto" for what the entries around them show, else UTC."""
     reference_step_time: str | float | Fraction | None
-    """What a step should take, in seconds, exact; "auto" where the log is to give it (accounting §6)."""
+    """What a step should take, in seconds, exact; "auto" where the log is to give it (accounting §6), and of
+    comparisons "baseline" for the median step of that side."""
     data_loading: DataLoading
     """'overlapped', or 'blocking': data loading inside a step claims its time."""
     async_saves: bool

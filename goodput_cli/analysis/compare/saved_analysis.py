@@ -13,9 +13,17 @@ from typing import Any, TypeVar
 from msgspec import Struct, ValidationError, convert
 
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer
-from goodput_cli.analysis.results import Saves, Size, StepStatistics, Window
+from goodput_cli.analysis.results import Saves, StepStatistics, Window
 from goodput_cli.analysis.sheet import SCHEMA_VERSION
-from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Slices, Summary, failures_of, step_range_of
+from goodput_cli.analysis.summary import (
+    DisruptionSummary,
+    SavedProgress,
+    Size,
+    Slices,
+    Summary,
+    failures_of,
+    step_range_of,
+)
 from goodput_cli.analysis.wire import Amount, Count, wire_type
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError

@@ -15,8 +15,7 @@ from fractions import Fraction
 from statistics import fmean, variance
 from typing import Literal
 
-from goodput_cli.analysis.results import Size
-from goodput_cli.analysis.summary import Summary, Work
+from goodput_cli.analysis.summary import Size, Summary, Work
 
 LEAST_PERCENT = 2.0
 """A smaller difference is not called one: two equal runs differ by as much from night to night."""

@@ -19,12 +19,11 @@ from goodput_cli.analysis.results import (
     Method,
     Reference,
     Saves,
-    Size,
     StepStatistics,
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
-from goodput_cli.analysis.summary import Blocks, progress_of, size_of
+from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
 from goodput_cli.analysis.written import Both, Nulls, OneOf, written
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category

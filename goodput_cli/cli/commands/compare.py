@@ -70,7 +70,7 @@ def compare(
     The first SOURCE is the baseline. What the same work took comes first, then goodput's rise or fall, category by
     category, in points that add up.
     """
-    named = tuple(dict.fromkeys((*line.sources, *baseline)))
+    named = (*line.sources, *(one for one in dict.fromkeys(baseline) if one not in line.sources))
     session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart", "published"))
     from goodput_cli.analysis.compare.phrases import auto_cautions, threshold_lines
     from goodput_cli.analysis.compare.sheet import compare_sheet
