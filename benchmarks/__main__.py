@@ -18,6 +18,7 @@ from benchmarks.setup import (
     FOLDER,
     calm_log,
     checkpoint_log,
+    dense_log,
     fleet,
     odd_log,
     peers_python,
@@ -47,7 +48,18 @@ def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
         yield Row("time / pyarrow.json.read_json", detail, ours.seconds / theirs.seconds, 1.3)
         yield from _beside_parsers(found, f"{lines} lines")
     yield Row("0.01 % malformed / clean", shown(found["bad"]), found["bad"].seconds / ours.seconds, 1.15)
-    yield Row("peak memory / file", f"{ours.peak_mb:.0f} MB of {size:.0f} MB", ours.peak_mb / size, 1.5)
+    if python:
+        cpu = found["polars"].processor
+        detail = against(f"{lines} lines", ours, found["polars"], "polars")
+        yield Row("processor time / polars.read_ndjson", detail, ours.processor / cpu, 0.9)
+    yield Row("peak memory / file", f"{ours.peak_mb:.0f} MB of {size:.0f} MB", ours.peak_mb / size, 1.4)
+
+
+def dense(repeat: int) -> Iterator[Row]:
+    """A log in which nearly each line is a step."""
+    path = dense_log(5_000_000)
+    found, file = compare({OURS: analyze(path)}, repeat)[OURS], path.stat().st_size / (1 << 20)
+    yield Row("peak memory / file, no loads", f"{found.peak_mb:.0f} MB of {file:.0f} MB", found.peak_mb / file, 1.5)
 
 
 def short_lines(python: str | None, repeat: int) -> Iterator[Row]:
@@ -131,9 +143,13 @@ def reports(lines: int, repeat: int) -> Iterator[Row]:
         name: [GOODPUT, "analyze", str(log), "-q", "--force", "-o", str(page)] for name, (log, _) in logs.items()
     }
     compare(commands, 1)
-    for name, result in compare(commands, repeat).items():
+    found = compare({**commands, "json": analyze(recorder_log(lines))}, repeat)
+    json_of_lines = found.pop("json")
+    for name, result in found.items():
         target = logs[name][1]
         yield Row(f"report of {name} / {target} s", shown(result), result.seconds / target, 1)
+    detail = f"{lines} lines: page {shown(result)}, JSON {shown(json_of_lines)}"
+    yield Row("page / JSON, processor time", detail, result.processor / json_of_lines.processor, 1.6)
 
 
 def text(megabytes: int, repeat: int) -> Iterator[Row]:
@@ -142,7 +158,8 @@ def text(megabytes: int, repeat: int) -> Iterator[Row]:
     search = ["sh", "-c", f"grep -cF -f {literals()} {log} | cat"]  # to nowhere, grep would stop at the first line
     found = compare({OURS: analyze(log), "grep": search}, repeat)
     ours, theirs = found[OURS], found["grep"]
-    yield Row("text / grep -cF", against(f"{megabytes} MiB", ours, theirs, "grep"), ours.seconds / theirs.seconds, 5)
+    detail = against(f"{megabytes} MiB", ours, theirs, "grep")
+    yield Row("text / grep -cF, processor time", detail, ours.processor / theirs.processor, 1.2)
 
 
 def monitoring(lines: int) -> Iterator[Row]:
@@ -212,6 +229,9 @@ def fleets(jobs: int, repeat: int) -> Iterator[Row]:
     detail = f"{work}: one process {shown(one)}, two workers {shown(two)}"
     yield Row("fleet, one process / two workers", detail, one.seconds / two.seconds, 1.5, more=True)
     yield Row("fleet / jobs, in the process", f"{work}: jobs {shown(listing)}", one.seconds / listing.seconds, 1.15)
+    for name, result in (("jobs", listing), ("fleet", one)):
+        each = 1000 * result.processor / jobs
+        yield Row(f"{name}: a log / 6 ms of a processor", f"{work}: {each:.1f} ms", each / 6, 1)
     yield Row("peak memory of jobs / 150 MB", f"{work}: {listing.peak_mb:.0f} MB", listing.peak_mb / 150, 1)
 
 
@@ -226,7 +246,7 @@ def rows(full: bool) -> Iterator[Row]:
         yield from reference_library(python, calm_log(1_000_000), "10^6 lines, calm", 15)
         if full:
             yield from reference_library(python, calm_log(3_000_000), "3 x 10^6 lines, calm", 50)
-            yield from reference_library(python, recorder_log(200_000), "2 x 10^5 lines", 15)
+            yield from reference_library(python, dense_log(200_000), "2 x 10^5 lines", 15)
     yield from windows(1_000_000, 5 if full else 3)
     yield from text(1024 if full else 256, 5 if full else 3)
     yield from insights(1_000_000, 5 if full else 3)
@@ -234,6 +254,7 @@ def rows(full: bool) -> Iterator[Row]:
     yield from monitoring(1_000_000)
     yield from fleets(2000 if full else 300, 3)
     yield from reading(python, 5_000_000, 5 if full else 3)
+    yield from dense(3)
     yield from short_lines(python, 5 if full else 3)
     if full:
         yield from memory(100_000_000)

@@ -16,16 +16,23 @@ from loggen.write import write_log
 
 FOLDER = Path(".benchmarks")
 PEERS = Path(__file__).parent / "peers"
+_DENSE = replace(_RECORDER, data_loading_every=0)
 _REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "polars", "pyarrow", "python-dateutil")
-_RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50)
+_RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50, data_loading_every=1)
 _CALM = Scenario(seed=7, disruption_every=20_000, eval_every=1000)
 _SHORT = replace(_CALM, job_name="j", disruption_every=0, save_every=0)
 _CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, save_every=100)
 
 
 def recorder_log(lines: int, bad_share: float = 0.0) -> Path:
-    """A step log with a disruption every 200 steps and an eval every 50: what is hard for those who look back."""
-    return _log(f"recorder-{lines}-{bad_share}", replace(_RECORDER, lines=lines, bad_share=bad_share))
+    """A step log as MaxText writes it: each step loads data, which is two lines; a save every 100 steps, an evaluation
+    every 50, and a disruption every 200: what is hard for those who look back."""
+    return _log(f"recorder-loads-{lines}-{bad_share}", replace(_RECORDER, lines=lines, bad_share=bad_share))
+
+
+def dense_log(lines: int) -> Path:
+    """The same without loads: nearly each line is a step."""
+    return _log(f"recorder-{lines}", replace(_DENSE, lines=lines))
 
 
 def calm_log(lines: int) -> Path:

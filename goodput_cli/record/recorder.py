@@ -92,10 +92,11 @@ class Phase:
 class Checkpoint:
     """A save or a restore: when it ends, one full line as Orbax logs it, and `done` if no exception came.
 
-    fields: makes the line. done: the event that says it is complete; None if that is said later.
+    step: may be filled in until it ends. fields: makes the line. done: the event that says it is complete; None if that
+    is said later.
     """
 
-    __slots__ = ("_at", "_begin_us", "_directory", "_done", "_fields", "_recorder", "_step", "_synchronous", "_until")
+    __slots__ = ("_at", "_begin_us", "_directory", "_done", "_fields", "_recorder", "_synchronous", "_until", "step")
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Checkpoint:
     ) -> None:
         self._recorder = recorder
         self._fields = fields
-        self._step = step
+        self.step = step
         self._directory = directory
         self._synchronous = synchronous
         self._done = done
@@ -128,7 +129,7 @@ class Checkpoint:
         attempt = self._recorder.attempt()
         if attempt is None or attempt.side:
             return
-        step = attempt.whole(self._step)
+        step = attempt.whole(self.step)
         if step is None:
             return
         end_us = max(self._begin_us, attempt.time_us(self._until))

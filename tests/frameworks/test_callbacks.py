@@ -36,11 +36,12 @@ class Model(L.LightningModule):
 
 data = DataLoader(TensorDataset(torch.randn(32, 4)), batch_size=4)
 trainer = L.Trainer(
-    max_epochs=2, accelerator="cpu", logger=False, enable_progress_bar=False, accumulate_grad_batches=2,
+    max_epochs=4 if "resume" in sys.argv else 2, accelerator="cpu", logger=False, enable_progress_bar=False,
+    accumulate_grad_batches=2,
     callbacks=[GoodputCallback(Recorder("j", "log.jsonl", heartbeat=0)), ModelCheckpoint("saved")],
     default_root_dir=".",
 )
-trainer.fit(Model(), data, data)
+trainer.fit(Model(), data, data, ckpt_path=sys.argv[2] if "resume" in sys.argv else None)
 """
 TRANSFORMERS = """
 import torch
@@ -52,7 +53,8 @@ model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=16,
 tokens = torch.arange(8) % 16
 data = [{"input_ids": tokens, "labels": tokens} for _ in range(16)]
 arguments = TrainingArguments(
-    output_dir="out", max_steps=6, per_device_train_batch_size=2, eval_strategy="steps", eval_steps=3, save_steps=3,
+    output_dir="out", max_steps=9 if "resume" in sys.argv else 6,
+    per_device_train_batch_size=2, eval_strategy="steps", eval_steps=3, save_steps=3,
     report_to=[], use_cpu=True, disable_tqdm=True, logging_strategy="no",
 )
 
@@ -64,7 +66,9 @@ class Hanging(Trainer):
         super().save_model(*args, **named)
 
 callback = GoodputCallback(Recorder("j", "log.jsonl", heartbeat=0))
-Hanging(model=model, args=arguments, train_dataset=data, eval_dataset=data, callbacks=[callback]).train()
+Hanging(model=model, args=arguments, train_dataset=data, eval_dataset=data, callbacks=[callback]).train(
+    resume_from_checkpoint="resume" in sys.argv
+)
 """
 EVAL = ["custom_badput_event_start_time", "custom_badput_event_end_time"]
 SAVE = ["save", "checkpoint_saved"]
@@ -101,3 +105,28 @@ def test_a_kill_inside_a_save(tmp_path: Path, program: str) -> None:
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     assert not {*SAVE, "job_end_time", "terminated"} & set(events(tmp_path / "log.jsonl"))
+
+
+def test_a_restore_of_lightning(tmp_path: Path) -> None:
+    run(tmp_path, LIGHTNING, packages=True)
+    (saved,) = (path.relative_to(tmp_path) for path in (tmp_path / "saved").iterdir())
+    first = len(events(tmp_path / "log.jsonl"))
+    run(tmp_path, LIGHTNING, "resume", str(saved), packages=True)
+    found = events(tmp_path / "log.jsonl")[first:]
+    assert found[:5] == ["attempt", "job_start_time", "training_prep_start_time", "restore", "checkpoint_loaded"]
+    restores = [line for line in lines(tmp_path / "log.jsonl") if line.get("event_type") == "restore"]
+    assert [(line["step"], line["directory"]) for line in restores] == [(8, str(saved))]
+    assert [one for one in found if one.startswith("step ")] == [f"step {step}" for step in range(8, 16)]
+
+
+def test_a_restore_of_transformers(tmp_path: Path) -> None:
+    run(tmp_path, TRANSFORMERS, packages=True)
+    first = len(events(tmp_path / "log.jsonl"))
+    run(tmp_path, TRANSFORMERS, "resume", packages=True)
+    found = events(tmp_path / "log.jsonl")[first:]
+    prepared = found[2 : found.index("training_prep_end_time")]
+    assert prepared[0] == "training_prep_start_time"
+    assert {*prepared[1:]} == {"restore", "checkpoint_loaded"}
+    restores = [line for line in lines(tmp_path / "log.jsonl") if line.get("event_type") == "restore"]
+    assert {line["step"] for line in restores} == {6}
+    assert [one for one in found if one.startswith("step ")] == [f"step {step}" for step in range(6, 9)]

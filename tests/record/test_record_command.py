@@ -194,7 +194,9 @@ class Trainer:
 
     def __init__(self) -> None:
         self.global_rank, self.world_size, self.global_step, self.sanity_checking = 0, 1, 0, False
-        self.strategy = SimpleNamespace(checkpoint_io=SimpleNamespace())
+        loaded = {"global_step": 7}
+        self.strategy = SimpleNamespace(checkpoint_io=SimpleNamespace(), load_checkpoint=lambda path: loaded)
+        self.resumed_from = ""
         self.saved: list[str] = []
 
     def save_checkpoint(self, filepath: str, weights_only: bool = False) -> None:
@@ -202,6 +204,8 @@ class Trainer:
 
     def fit(self, hooks: Any, batches: int) -> None:
         hooks.setup(self, None, "fit")
+        if self.resumed_from:
+            hooks.on_load_checkpoint(self, None, self.strategy.load_checkpoint(self.resumed_from))
         self.sanity_checking = True
         hooks.on_sanity_check_start(self, None)
         hooks.on_validation_start(self, None)
@@ -237,6 +241,46 @@ def test_lightnings_hooks(tmp_path: Path) -> None:
     ]
     assert trainer.saved == ["last.ckpt"]
     assert trainer.save_checkpoint.__name__ == "save_checkpoint"
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_restore_of_lightning_is_recorded(tmp_path: Path) -> None:
+    trainer = Trainer()
+    trainer.resumed_from = "saved/last.ckpt"
+    load = trainer.strategy.load_checkpoint
+    trainer.fit(callback("lightning", Recorder("j", tmp_path / "log.jsonl", heartbeat=0)), 2)
+    assert events(tmp_path / "log.jsonl")[2:5] == ["training_prep_start_time", "restore", "checkpoint_loaded"]
+    (restore,) = [line for line in lines(tmp_path / "log.jsonl") if line.get("event_type") == "restore"]
+    assert (restore["step"], restore["directory"]) == (7, "saved/last.ckpt")
+    assert trainer.strategy.load_checkpoint is load
+
+
+@pytest.mark.usefixtures("stand_ins")
+def test_a_restore_of_transformers_is_recorded(tmp_path: Path) -> None:
+    class Loader:
+        """Reads in the order of `Trainer`."""
+
+        def __init__(self, hooks: Any) -> None:
+            self.callback_handler = SimpleNamespace(callbacks=[hooks])
+
+        def _load_from_checkpoint(self, folder: str, model: object = None) -> str:
+            return folder
+
+        def _load_optimizer_and_scheduler(self, folder: str | None) -> None: ...
+
+    vars(sys.modules["transformers"])["Trainer"] = Loader
+    hooks = callback("transformers", Recorder("j", tmp_path / "log.jsonl", heartbeat=0))
+    args, control = SimpleNamespace(process_index=0, world_size=1, output_dir="out"), SimpleNamespace()
+    hooks.on_init_end(args, SimpleNamespace(global_step=0), control)
+    loader = Loader(hooks)
+    assert loader._load_from_checkpoint("out/checkpoint-500", model=None) == "out/checkpoint-500"
+    loader._load_optimizer_and_scheduler("out/checkpoint-500")
+    loader._load_optimizer_and_scheduler(None)
+    hooks.on_train_begin(args, SimpleNamespace(global_step=500), control)
+    both = ["restore", "checkpoint_loaded"]
+    assert events(tmp_path / "log.jsonl")[2:] == ["training_prep_start_time", *both, *both, "training_prep_end_time"]
+    restored = [line for line in lines(tmp_path / "log.jsonl") if line.get("event_type") == "restore"]
+    assert {(line["step"], line["directory"]) for line in restored} == {(500, "out/checkpoint-500")}
 
 
 @pytest.mark.usefixtures("stand_ins")

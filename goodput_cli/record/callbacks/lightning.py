@@ -21,7 +21,8 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
     """Records the run of `fit`, its steps, evaluations, saves and restores.
 
     A save is recorded around `trainer.save_checkpoint`: `on_save_checkpoint` comes before there is a file. With an
-    asynchronous `CheckpointIO` that is the part that blocks, and when the checkpoint is complete is not known.
+    asynchronous `CheckpointIO` that is the part that blocks, and when the checkpoint is complete is not known. A
+    restore is recorded around the strategy's `load_checkpoint`: what follows, up to the first step, is preparation.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -31,6 +32,8 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
         self._phase: Phase | None = None
         self._step: int | None = None
         self._save: Any = None
+        self._load: Any = None
+        self._loaded = False
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """The run and its preparation begin."""
@@ -41,7 +44,7 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
         self._run.__enter__()
         self._prep = self._recorder.phase("training_prep")
         self._prep.__enter__()
-        self._step = None
+        self._step, self._loaded = None, False
         self._wrap(trainer)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -73,8 +76,8 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
             self._end()
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """The state of a checkpoint is restored."""
-        if self._run is not None:
+        """The state of a checkpoint is restored: said here where reading it was not seen."""
+        if self._run is not None and not self._loaded:
             self._recorder.checkpoint_loaded(checkpoint.get("global_step", 0))
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
@@ -86,10 +89,13 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
         self._finish(None)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """The trainer gets its own `save_checkpoint` back."""
+        """The trainer gets its own `save_checkpoint` back, and the strategy its `load_checkpoint`."""
         if self._save is not None:
             trainer.save_checkpoint = self._save
             self._save = None
+        if self._load is not None:
+            trainer.strategy.load_checkpoint = self._load
+            self._load = None
 
     def _wrap(self, trainer: Any) -> None:
         save = self._save = trainer.save_checkpoint
@@ -100,6 +106,19 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
                 return save(filepath, *args, **named)
 
         trainer.save_checkpoint = recorded
+        load = self._load = getattr(trainer.strategy, "load_checkpoint", None)
+        if load is None:
+            return
+
+        def restored(checkpoint_path: Any, *args: Any, **named: Any) -> Any:
+            restore = self._recorder.checkpoint_restore(0, checkpoint_path)
+            with restore:
+                checkpoint = load(checkpoint_path, *args, **named)
+                restore.step = checkpoint.get("global_step", 0)
+            self._loaded = True
+            return checkpoint
+
+        trainer.strategy.load_checkpoint = restored
 
     def _begin(self, name: str) -> None:
         self._end()

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 try:
+    import transformers
     from transformers import TrainerCallback
 except ImportError:
     raise ImportError("goodput's callback for Transformers needs it: pip install transformers") from None
@@ -16,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # the framework's, typed where it is there
-    """Records the run from the trainer's making on: its preparation, steps, evaluations, saves and a restore.
+    """Records the run from the trainer's making on: its preparation, steps, evaluations, saves and restores.
 
     The trainer says when an evaluation and a save are over, and before that only that they will come: an evaluation
-    begins at the end of the step, a save after that or after the evaluation.
+    begins at the end of the step, a save after that or after the evaluation. Of a restore it says nothing: what the
+    trainer reads of a checkpoint (model, optimizer) is recorded around its methods that read.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -29,6 +32,7 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
         self._eval: Phase | None = None
         self._save: Checkpoint | None = None
         self._will_save = False
+        self._restored = False
 
     def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The trainer is made."""
@@ -39,7 +43,7 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The preparation ends."""
         self._begin(args)
-        if state.global_step:
+        if state.global_step and not self._restored:
             self._recorder.checkpoint_loaded(state.global_step)
         self._end_prep()
 
@@ -76,6 +80,12 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
         if run is not None:
             run.__exit__(None, None, None)
 
+    def restoring(self, checkpoint: Any) -> Checkpoint:
+        """Around what is read of a checkpoint, a folder that is named after its step."""
+        self._restored = True
+        step = str(checkpoint).rstrip("/\\").rpartition("-")[2]
+        return self._recorder.checkpoint_restore(int(step) if step.isdecimal() else 0, checkpoint)
+
     def _begin(self, args: Any) -> None:
         if self._run is None:
             self._recorder.assume_rank(args.process_index, args.world_size)
@@ -100,3 +110,29 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
         prep, self._prep = self._prep, None
         if prep is not None:
             prep.__exit__()
+
+
+_READING = ("_load_from_checkpoint", "_load_optimizer_and_scheduler")
+
+
+def _watch(trainer: Any) -> None:
+    """Record what trainers that have the callback read of a checkpoint. trainer: the class."""
+    for name in _READING:
+        method = getattr(trainer, name, None)
+        if method is not None and not hasattr(method, "__wrapped__"):
+            setattr(trainer, name, _recorded(method))
+
+
+def _recorded(method: Any) -> Any:
+    @wraps(method)
+    def recorded(self: Any, checkpoint: Any, *args: Any, **named: Any) -> Any:
+        callbacks = [one for one in self.callback_handler.callbacks if isinstance(one, GoodputCallback)]
+        if checkpoint is None or not callbacks:
+            return method(self, checkpoint, *args, **named)
+        with callbacks[0].restoring(checkpoint):
+            return method(self, checkpoint, *args, **named)
+
+    return recorded
+
+
+_watch(getattr(transformers, "Trainer", None))
