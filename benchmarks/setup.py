@@ -16,9 +16,9 @@ from loggen.write import write_log
 
 FOLDER = Path(".benchmarks")
 PEERS = Path(__file__).parent / "peers"
-_DENSE = replace(_RECORDER, data_loading_every=0)
 _REQUIREMENTS = ("ml-goodput-measurement==0.2.3", "orjson", "polars", "pyarrow", "python-dateutil")
 _RECORDER = Scenario(seed=7, disruption_every=200, eval_every=50, data_loading_every=1)
+_DENSE = replace(_RECORDER, data_loading_every=0)
 _CALM = Scenario(seed=7, disruption_every=20_000, eval_every=1000)
 _SHORT = replace(_CALM, job_name="j", disruption_every=0, save_every=0)
 _CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, save_every=100)
