@@ -195,7 +195,7 @@ class Trainer:
     def __init__(self) -> None:
         self.global_rank, self.world_size, self.global_step, self.sanity_checking = 0, 1, 0, False
         loaded = {"global_step": 7}
-        self.strategy = SimpleNamespace(checkpoint_io=SimpleNamespace(), load_checkpoint=lambda path: loaded)
+        self.strategy = SimpleNamespace(checkpoint_io=SimpleNamespace(), load_checkpoint=lambda _: loaded)
         self.resumed_from = ""
         self.saved: list[str] = []
 
