@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.advice.advise import Advice as Advice
-    from goodput_cli.analysis.check.check import CheckReport as CheckReport
+    from goodput_cli.analysis.check import CheckReport as CheckReport
     from goodput_cli.analysis.compare.compare import Comparison as Comparison
     from goodput_cli.analysis.jobs import JobList as JobList
     from goodput_cli.analysis.results import Analysis as Analysis
@@ -58,7 +58,7 @@ _PLACES = {
     "Comparison": "analysis.compare.compare",
     "JobList": "analysis.jobs",
     "FleetReport": "fleet.report.report",
-    "CheckReport": "analysis.check.check",
+    "CheckReport": "analysis.check",
     "Reconciliation": "compat.reconcile",
     "CheckpointReconciliation": "compat.checkpoints",
     "Manifest": "sources.snapshot",

@@ -38,7 +38,7 @@ from goodput_cli.vocabulary.units import NS_PER_DAY
 from goodput_cli.vocabulary.when import Anchors, load_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.check.check import Finding
+    from goodput_cli.analysis.check import Finding
     from goodput_cli.events.observations import Observation
 
 

@@ -18,7 +18,7 @@ from goodput_cli.accounting.columns import codes_in
 from goodput_cli.accounting.order import in_order
 from goodput_cli.analysis.account import account_for, by_job, pick_job
 from goodput_cli.analysis.answers import Diagnostics
-from goodput_cli.analysis.check.check import CheckReport, check_job, check_unaccountable, report
+from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.rolling import as_known_at

@@ -15,7 +15,7 @@ from goodput_cli.api.options import JOB, Source, split, takes
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.check.check import CheckReport
+    from goodput_cli.analysis.check import CheckReport
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.events.mappings.draft.draft import Suggestion
@@ -109,7 +109,7 @@ def mapping_report(
     """What each rule of each mapping reads of the sources: of the mappings that were typed, and of the others
     (`mapping` has all) if they read anything. stdin: what stands behind `-`, which is read to its end. Failing samples
     are in the report. Raises UsageError."""
-    from goodput_cli.analysis.check.check import mapping_sheet, refused_notes, unread_sheet
+    from goodput_cli.analysis.check import mapping_sheet, refused_notes, unread_sheet
     from goodput_cli.events.documents import says_something
     from goodput_cli.events.hints import Hints
     from goodput_cli.events.mappings.explained import lines_of, matches

@@ -1,15 +1,22 @@
-"""What `goodput reconcile --format json` answers: of a recorder log; of a checkpoint log, see `checkpoints`."""
+"""What `goodput reconcile --format json` answers: of a recorder log; of a checkpoint log, see `checkpoints`.
+
+`goodput reconcile` as a `Sheet`: both accounts side by side, and below them the rules that make the difference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.results import Analysis
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
 from goodput_cli.analysis.written import written
 from goodput_cli.compat.library import NAME
 from goodput_cli.compat.reconcile import Movement, ReconciledRow, Reconciliation
+from goodput_cli.compat.rules import RULES, SURPLUS
+from goodput_cli.vocabulary.categories import brief_name, full_name
+from goodput_cli.vocabulary.text import duration, percent, plural
 
 
 @written("other_side", "the system on the other side")
@@ -88,3 +95,120 @@ def reconcile_answer(analysis: Analysis, reconciliation: Reconciliation) -> Reco
         why=reconciliation.movements,
         not_explained_ns=reconciliation.not_explained_ns,
     )
+
+
+_ROUNDING_NS = 1_000_000
+"""The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to people."""
+_OUTSIDE = "outside"
+_NOBODY = "not counted"
+_ALSO = "+ "
+"""Time that stands there under another type already."""
+
+
+def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet:
+    """Every category of either side, then every movement, the largest first."""
+    return Sheet(
+        title=f"Goodput of {analysis.job.name}: here and by {NAME} {reconciliation.answer.version}",
+        summary=tuple(_summary(analysis, reconciliation)),
+        columns=(
+            Column("category", "text", Audience.TABLES),
+            Column("label", "text", Audience.TABLES),
+            Column("category", "text", Audience.PEOPLE, brief=brief_name),
+            Column("here", "duration"),
+            Column("library", "duration"),
+            Column("difference", "change"),
+            Column("points", "points", Audience.PEOPLE),
+            Column("points", "number", Audience.TABLES),
+            Column("here_percent", "percent", Audience.TABLES),
+            Column("library_percent", "percent", Audience.TABLES),
+            Column("not_explained", "duration", Audience.TABLES),
+        ),
+        rows=tuple(_cells(row) for row in reconciliation.rows),
+        grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
+        notes=tuple(_notes(reconciliation)),
+        sections=(_why(reconciliation),) if _large(reconciliation) else (),
+        answer=lambda: reconcile_answer(analysis, reconciliation),
+    )
+
+
+def _cells(row: ReconciledRow) -> tuple[Cell, ...]:
+    return (
+        row.category,
+        row.label,
+        full_name(row.category, row.label),
+        row.here_ns,
+        row.there_ns,
+        row.difference_ns,
+        row.difference_points,
+        row.difference_points,
+        row.here_percent,
+        row.there_percent,
+        row.not_explained_ns,
+    )
+
+
+def _shown(row: ReconciledRow) -> tuple[Cell, ...]:
+    cells = list(_cells(row))
+    if row.difference_ns is not None and abs(row.difference_ns) < _ROUNDING_NS:
+        cells[4:7] = [row.here_ns, 0, 0.0]
+    return tuple(cells)
+
+
+def _why(reconciliation: Reconciliation) -> Sheet:
+    """The movements, and what each rule says."""
+    large = _large(reconciliation)
+    return Sheet(
+        title="Why",
+        columns=(
+            Column("time", "duration"),
+            Column("here", "text", brief=brief_name),
+            Column("library", "text", brief=brief_name),
+            Column("rule", "text"),
+        ),
+        rows=tuple((one.ns, _from(one), _place(one.there), RULES[one.rule].title) for one in large),
+        notes=tuple(f"{RULES[code].title}: {RULES[code].text}" for code in dict.fromkeys(one.rule for one in large)),
+    )
+
+
+def _large(reconciliation: Reconciliation) -> list[Movement]:
+    return [one for one in reconciliation.movements if abs(one.ns) >= _ROUNDING_NS]
+
+
+def _from(one: Movement) -> str:
+    if one.beside is not None:
+        return f"{_ALSO}{_place(one.beside)}"
+    return _NOBODY if one.rule in SURPLUS else _place(one.here)
+
+
+def _place(key: tuple[str, str | None]) -> str:
+    return _NOBODY if key[0] == _OUTSIDE else full_name(*key)
+
+
+def _summary(analysis: Analysis, reconciliation: Reconciliation) -> Iterator[str]:
+    here, there = analysis.goodput.percent, reconciliation.answer.goodput_percent
+    if reconciliation.answer.failed is not None:
+        yield f"goodput {percent(here)} here; the library refuses to answer: {reconciliation.answer.failed}"
+    elif there is not None:
+        yield f"goodput {percent(here)} here, {percent(there)} there: {there - here:+.2f} points"
+    total = "" if reconciliation.there_total_ns is None else f", {duration(reconciliation.there_total_ns)} there"
+    yield f"total {duration(reconciliation.here_total_ns)} here{total}"
+    counted = (
+        reconciliation.disruptions_there
+        if reconciliation.answer.disruptions is None
+        else reconciliation.answer.disruptions
+    )
+    yield f"{plural(reconciliation.disruptions_here, 'disruption')} here, {counted} there"
+
+
+def _notes(reconciliation: Reconciliation) -> Iterator[str]:
+    here, there = reconciliation.overlapped
+    if here or there:
+        yield f"beside both: data loading inside steps, {duration(here)} here, {duration(there)} there"
+    left = reconciliation.not_explained_ns
+    if left is None:
+        yield "below: what the library's rules would make of this log"
+    else:
+        small = all(abs(row.not_explained_ns or 0) < _ROUNDING_NS for row in reconciliation.rows)
+        yield "not explained: nothing" if small else f"NOT EXPLAINED: {duration(left)} (not_explained in JSON and CSV)"
+    if reconciliation.disruptions_here > reconciliation.disruptions_there:
+        yield "the library sees a disruption only where a step number comes again"

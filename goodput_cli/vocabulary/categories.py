@@ -61,7 +61,7 @@ class CategoryRow:
     """To what part of an attempt's life it belongs."""
     evidence: tuple[str, ...] = ()
     """Kinds of events (names in `events.schema.Kind`) of which a log must hold one: without, the category is not
-    recorded. None: it needs no line of its own (`analysis/goodput/not_recorded.py` has the exceptions)."""
+    recorded. None: it needs no line of its own (`analysis/goodput/findings.py` has the exceptions)."""
     may_be_negative: bool = False
     """Whether it is a difference, and not time that was measured."""
     has_labels: bool = False

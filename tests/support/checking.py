@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from goodput_cli.analysis.check.check import CheckReport, Finding
+from goodput_cli.analysis.check import CheckReport, Finding
 from goodput_cli.analysis.jobs import check_log
 from goodput_cli.analysis.question import make_question
 from goodput_cli.events.read import read_events

@@ -61,7 +61,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     session = open_sheet_session(line)
     rejects_file = None if rejects is None else _rejects_file(line, rejects)
     from goodput_cli.analysis.account import no_events
-    from goodput_cli.analysis.check.check import check_sheet
+    from goodput_cli.analysis.check import check_sheet
     from goodput_cli.api.check import REJECTS
     from goodput_cli.api.check import check as check_logs
     from goodput_cli.report.csv import csv_text

@@ -44,10 +44,10 @@ def reconcile(line: CommandLine, timeout: int) -> int:
     """
     session = open_sheet_session(line)
     analysis = session.analyze()
+    from goodput_cli.compat.answer import reconcile_sheet
     from goodput_cli.compat.api import SLOW_EVENTS, is_checkpoint_log, reconcile_job
     from goodput_cli.compat.checkpoints import reconcile_checkpoints_sheet
     from goodput_cli.compat.reconcile import Reconciliation
-    from goodput_cli.compat.sheet import reconcile_sheet
 
     events = len(analysis.timeline.ordered.original)
     if events >= SLOW_EVENTS and not is_checkpoint_log(analysis) and not session.volume.quiet:

@@ -17,8 +17,8 @@ from typing import Annotated, Protocol
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.order import in_order
-from goodput_cli.analysis.check.coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.goodput.findings import findings
+from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.sheet import Answered, Audience, Cell, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, each, table_rows
 from goodput_cli.analysis.written import Count, written

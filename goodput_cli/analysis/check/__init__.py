@@ -1,1 +1,0 @@
-"""`goodput check`: what is wrong with event logs."""
