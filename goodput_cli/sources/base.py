@@ -241,6 +241,7 @@ _BUILT_IN = {
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
     "gs": "goodput_cli.sources.object_store.bucket:BucketSource",
     **dict.fromkeys(("sqlite", "postgresql", "mysql"), "goodput_cli.sources.databases:DatabaseSource"),
+    **dict.fromkeys(("mlflow+http", "mlflow+https"), "goodput_cli.sources.mlflow_server:TrackingServerSource"),
     "s3": "goodput_cli.sources.object_store.bucket:BucketSource",
 }
 _DATABASES = ("postgresql", "mysql")

@@ -1,0 +1,148 @@
+"""A tracking server of MLflow, by its REST interface: `mlflow+https://HOST[/PREFIX][?experiment=NAME]`.
+
+Runs and their metrics become the same lines of JSON as those of a database (`sources.databases`). It only asks; account
+or token are those of MLflow's own client: `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_TRACKING_USERNAME` and `…_PASSWORD`.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import orjson
+
+from goodput_cli.errors import SourceError, UsageError
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext
+from goodput_cli.sources.layouts import RUN_KEY
+
+_TIMEOUT_SECONDS = 60
+_MOST_BYTES = 1 << 28
+_PAGE = 1000
+_HISTORY = 25_000
+"""Rows in one answer; what servers allow."""
+_MOST_PAGES = 100_000
+_MACHINE = "system/"
+_RUN_FIELDS = {"run_name": "name", "status": "status", "start_time": "start_time", "end_time": "end_time",
+               "lifecycle_stage": "lifecycle_stage"}  # fmt: skip
+
+
+class TrackingServerSource:
+    """Reads `mlflow+http://…` and `mlflow+https://…`."""
+
+    def read(self, uri: str, context: ReadContext, /) -> Iterator[Batch]:
+        """See `Source.read`."""
+        return _batches(_Server(uri), context)
+
+
+class _Server:
+    """A server, and which of its experiments are meant."""
+
+    def __init__(self, uri: str) -> None:
+        parts = urlsplit(uri)
+        if not parts.hostname:
+            raise UsageError(f"{parts.scheme}://: name a host, such as mlflow+https://mlflow.example.com")
+        asked = parse_qs(parts.query)
+        if set(asked) - {"experiment"}:
+            raise UsageError(f"{parts.scheme}://{parts.hostname}: only ?experiment=NAME may stand behind the host")
+        self.experiments = asked.get("experiment", [])
+        place = parts.netloc.rpartition("@")[2] + parts.path.rstrip("/")
+        self.name = f"{parts.scheme}://{place}"
+        self._base = f"{parts.scheme.partition('+')[2]}://{place}/api/2.0/mlflow"
+        self._headers = {"Content-Type": "application/json", **_account(parts.username, parts.password)}
+
+    def pages(self, path: str, question: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
+        """What all pages of an answer hold under a key. A question without a body is asked with GET."""
+        token = ""
+        for _ in range(_MOST_PAGES):
+            answer = self._ask(path, {**question, **({"page_token": token} if token else {})})
+            rows = answer.get(key, [])
+            yield from (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+            following = answer.get("next_page_token")
+            if not isinstance(following, str) or not following or following == token:
+                return
+            token = following
+        raise SourceError(f"{self.name}: {path} has no end")
+
+    def _ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+        import urllib.error
+        import urllib.request
+
+        url = f"{self._base}/{path}"
+        data = orjson.dumps(question)
+        if path == "metrics/get-history":
+            url += "?" + "&".join(f"{name}={quote(str(value), safe='')}" for name, value in question.items())
+            data = None
+        request = urllib.request.Request(url, data=data, headers=self._headers)
+        try:
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+                text = answer.read(_MOST_BYTES + 1)
+        except urllib.error.HTTPError as error:
+            raise SourceError(f"{self.name}: {path}: HTTP {error.code} {error.reason}; {_ADVICE}") from error
+        except (OSError, ValueError) as error:
+            raise SourceError(f"{self.name}: no answer: {getattr(error, 'reason', error)}; {_ADVICE}") from error
+        try:
+            found = orjson.loads(text) if len(text) <= _MOST_BYTES else None
+        except orjson.JSONDecodeError:
+            found = None
+        if not isinstance(found, dict):
+            raise SourceError(f"{self.name}: {path}: the answer is no JSON object of MLflow; {_ADVICE}")
+        return found
+
+
+_ADVICE = "is it the address of MLflow's server, and is MLFLOW_TRACKING_TOKEN set where it asks for one?"
+
+
+def _account(name: str | None, password: str | None) -> dict[str, str]:
+    token = os.environ.get("MLFLOW_TRACKING_TOKEN")
+    name = name or os.environ.get("MLFLOW_TRACKING_USERNAME")
+    password = password or os.environ.get("MLFLOW_TRACKING_PASSWORD")
+    if name and password:
+        return {"Authorization": f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"}
+    return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def _batches(server: _Server, context: ReadContext) -> Iterator[RawBatch]:
+    """A batch a run: itself, then the rows of its metrics."""
+    first_line = 1
+    for run in _runs(server):
+        info = run.get("info", {})
+        run_id = str(info.get("run_id") or info.get("run_uuid") or "")
+        if not run_id:
+            continue
+        about = {ours: info[theirs] for theirs, ours in _RUN_FIELDS.items() if info.get(theirs) is not None}
+        lines = [orjson.dumps({RUN_KEY: run_id, **about})]
+        for name in _metrics(run):
+            question = {"run_id": run_id, "metric_key": name, "max_results": _HISTORY}
+            for row in server.pages("metrics/get-history", question, "metrics"):
+                values = {"timestamp": row.get("timestamp"), "step": row.get("step", 0)}  # 0 is left out by some
+                lines.append(orjson.dumps({RUN_KEY: run_id, "key": name, **values}))
+        data = b"\n".join(lines) + b"\n"
+        context.advance(len(data))
+        yield RawBatch(server.name, first_line, data)
+        first_line += len(lines)
+
+
+def _runs(server: _Server) -> Iterator[dict[str, Any]]:
+    found = [
+        (str(one.get("experiment_id", "")), str(one.get("name", "")))
+        for one in server.pages("experiments/search", {"max_results": _PAGE}, "experiments")
+    ]
+    missing = [name for name in server.experiments if name not in {known for _, known in found}]
+    if missing:
+        known = ", ".join(name for _, name in found[:8])
+        raise SourceError(f"{server.name}: no experiment is called {missing[0]}; there are: {known}")
+    ids = [number for number, name in found if not server.experiments or name in server.experiments]
+    for number in ids:  # one by one: servers limit how many may be asked for at once
+        yield from server.pages("runs/search", {"experiment_ids": [number], "max_results": _PAGE}, "runs")
+
+
+def _metrics(run: Mapping[str, Any]) -> list[str]:
+    """The metrics of a run; of those of the machine one, a sign of life."""
+    data = run.get("data", {})
+    listed = data.get("metrics", []) if isinstance(data, dict) else []
+    names = sorted({str(one["key"]) for one in listed if isinstance(one, dict) and one.get("key")})
+    machine = [name for name in names if name.startswith(_MACHINE)]
+    return [name for name in names if not name.startswith(_MACHINE)] + machine[:1]

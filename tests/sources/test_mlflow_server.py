@@ -1,0 +1,115 @@
+"""A tracking server of MLflow, as its REST interface answers: in pages, with experiments, with an account."""
+
+from __future__ import annotations
+
+import json
+import threading
+from base64 import b64decode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import goodput_cli
+from goodput_cli.errors import SourceError, UsageError
+
+BEGIN = 1_772_359_200_000
+ROWS = [{"key": "loss", "value": 1.0, "timestamp": BEGIN + 2000 * n, "step": n} for n in range(1, 31)]
+ROWS += [{"key": "loss", "value": 1.0, "timestamp": BEGIN + 100_000 + 2000 * n, "step": 20 + n} for n in range(1, 21)]
+ABOUT = {"run_id": "a1", "run_name": "kind-owl", "status": "FINISHED", "start_time": BEGIN, "end_time": BEGIN + 141_000,
+         "lifecycle_stage": "active"}  # fmt: skip
+
+
+class Server(BaseHTTPRequestHandler):
+    """Two experiments, one run, whose history comes in pages of 20 rows."""
+
+    asked: list[str]
+    answer: bytes | None = None
+
+    def do_GET(self) -> None:
+        question = parse_qs(urlsplit(self.path).query)
+        at = int(question.get("page_token", ["0"])[0])
+        rows = ROWS if question["metric_key"] == ["loss"] else []
+        more = {"next_page_token": str(at + 20)} if at + 20 < len(rows) else {}
+        self._say({"metrics": rows[at : at + 20], **more})
+
+    def do_POST(self) -> None:
+        question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.path.endswith("experiments/search"):
+            self._say({"experiments": [{"experiment_id": str(n), "name": f"llm-{n}"} for n in range(2)]})
+        elif question["experiment_ids"] == ["1"]:
+            self._say({"runs": [{"info": ABOUT, "data": {"metrics": [{"key": "loss"}, {"key": "system/cpu"}]}}]})
+        else:
+            self._say({})
+
+    def _say(self, answer: dict[str, Any]) -> None:
+        type(self).asked.append(self.headers.get("Authorization", ""))
+        data = json.dumps(answer).encode() if self.answer is None else self.answer
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def served(answer: bytes | None = None) -> Iterator[tuple[str, list[str]]]:
+    handler = type("Handler", (Server,), {"asked": [], "answer": answer})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"mlflow+http://127.0.0.1:{server.server_port}", handler.asked  # type: ignore[attr-defined]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_runs_are_read_to_the_last_page() -> None:
+    with served() as (uri, _):
+        analysis = goodput_cli.analyze(uri)
+    assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_steps) == ("a1", 2, 40)
+    assert analysis.job.ending == "clean"
+    (one,) = analysis.disruptions
+    assert one.steps_lost == 10
+
+
+def test_one_experiment_is_meant_by_its_name() -> None:
+    with served() as (uri, _):
+        assert goodput_cli.analyze(f"{uri}/?experiment=llm-1").job.name == "a1"
+        with pytest.raises(SourceError, match="no experiment is called x; there are: llm-0, llm-1"):
+            goodput_cli.analyze(f"{uri}?experiment=x")
+        with pytest.raises(UsageError, match="only .experiment=NAME"):
+            goodput_cli.analyze(f"{uri}?run=x")
+
+
+def test_the_account_is_that_of_mlflows_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
+    with served() as (uri, asked):
+        goodput_cli.analyze(uri)
+        assert set(asked) == {"Bearer t0ken"}
+        asked.clear()
+        analysis = goodput_cli.analyze(uri.replace("//", "//ann:pass@"))
+    assert {b64decode(one.removeprefix("Basic ")) for one in asked} == {b"ann:pass"}
+    assert "pass" not in repr(analysis.diagnostics)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"<html>sign in</html>", b"[]", b'{"experiments": 3}', b'{"experiments": [7, null]}']
+)
+def test_what_is_no_answer_of_mlflow_is_said(answer: bytes) -> None:
+    with served(answer) as (uri, _), pytest.raises(goodput_cli.GoodputError):
+        goodput_cli.analyze(uri)
+
+
+def test_no_server_at_all() -> None:
+    with served() as (uri, _):
+        pass
+    with pytest.raises(SourceError, match="no answer"):
+        goodput_cli.analyze(uri)
