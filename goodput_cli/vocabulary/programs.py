@@ -33,7 +33,12 @@ PROGRAMS = (
     Program("Hugging Face, Lightning, Keras", ("tensorboard",), "goodput runs/", "saves; up to 2 min before a kill"),
     Program("tqdm's bars in stdout", ("progress-bars",), "goodput train.log", "saves; mostly the time of day"),
     Program("Weights & Biases", ("wandb",), "goodput wandb/", "saves; what a killed process did last"),
-    Program("MLflow", ("mlflow",), "goodput mlruns/   (or mlflow.db)", "saves; when a resumed process began"),
+    Program(
+        "MLflow",
+        ("mlflow",),
+        "goodput mlruns/   (or mlflow.db, mlflow+https://HOST)",
+        "saves; when a resumed process began",
+    ),
     Program("Ray Train, Ray Tune", ("ray",), "goodput result.json", "saves; downtime before a restore"),
     Program("LLaMA-Factory", ("llama-factory",), "goodput trainer_log.jsonl", "the time of day; downtime"),
     Program("Ultralytics (YOLO)", ("ultralytics",), "goodput results.csv", "the time of day; downtime"),

@@ -85,7 +85,7 @@ def test_one_experiment_is_meant_by_its_name() -> None:
         assert goodput_cli.analyze(f"{uri}/?experiment=llm-1").job.name == "a1"
         with pytest.raises(SourceError, match="no experiment is called x; there are: llm-0, llm-1"):
             goodput_cli.analyze(f"{uri}?experiment=x")
-        with pytest.raises(UsageError, match="only .experiment=NAME"):
+        with pytest.raises(UsageError, match=r"only [?]experiment=NAME"):
             goodput_cli.analyze(f"{uri}?run=x")
 
 

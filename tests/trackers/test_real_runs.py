@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,6 +16,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli import Analysis
+from goodput_cli.errors import SourceError
 from goodput_cli.sources.databases import _read_server
 
 PROGRAM = Path(__file__).with_name("train.py")
@@ -53,6 +56,36 @@ def test_mlflow(tmp_path: Path, kind: str) -> None:
     assert (analysis.job.attempts, analysis.job.kept_steps) == (3, 40)
     assert [one.steps_lost for one in analysis.disruptions] == [5, 4]
     check_starts(analysis, notes, "up", 0.2)
+
+
+def test_a_tracking_server_gives_what_its_database_gives(tmp_path: Path) -> None:
+    trained(tmp_path, "mlflow-sqlite")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    store = f"sqlite:///{tmp_path}/mlflow.db"
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store, "--port", str(port)]
+    with open(tmp_path / "server.log", "w") as log, subprocess.Popen(
+        command, env={**os.environ, **QUIET}, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True
+    ) as server:  # fmt: skip
+        try:
+            asked = told(f"mlflow+http://127.0.0.1:{port}")
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+    stored = goodput_cli.analyze(str(tmp_path / "mlflow.db"))
+    assert (asked.job.attempts, asked.job.kept_steps) == (3, 40)
+    assert asked.window == stored.window
+    assert asked.badput == stored.badput
+
+
+def told(uri: str) -> Analysis:
+    """What a server says, as soon as it answers."""
+    for _ in range(60):
+        try:
+            return goodput_cli.analyze(uri)
+        except SourceError:
+            time.sleep(2)
+    return goodput_cli.analyze(uri)
 
 
 def test_a_server_gives_what_the_file_gives(tmp_path: Path) -> None:
