@@ -36,7 +36,7 @@ PROGRAMS = (
     Program(
         "MLflow",
         ("mlflow",),
-        "goodput mlruns/   (or mlflow.db, mlflow+https://HOST)",
+        "goodput mlruns/   (or mlflow.db, mlflow+https://…)",
         "saves; when a resumed process began",
     ),
     Program("Ray Train, Ray Tune", ("ray",), "goodput result.json", "saves; downtime before a restore"),
