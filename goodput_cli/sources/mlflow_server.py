@@ -71,7 +71,7 @@ class _Server:
         import urllib.request
 
         url = f"{self._base}/{path}"
-        data = orjson.dumps(question)
+        data: bytes | None = orjson.dumps(question)
         if path == "metrics/get-history":
             url += "?" + "&".join(f"{name}={quote(str(value), safe='')}" for name, value in question.items())
             data = None
