@@ -308,6 +308,7 @@ class RunAmounts:
         if piece.held is None:
             held = counted - sum(time.ns.get(key, 0) for key in NOT_HELD)
             sums.waiting += count * time.ns.get(QUEUED, 0)
+            sums.asked += QUEUED in time.ns
             sums.allocated += count * (held - min(held, self._partial(piece)))
         elif not piece.held:
             sums.assumed += count * (piece.end - piece.start)
@@ -368,6 +369,7 @@ def add_allocation(allocation: Allocation, calendar: Calendar, weekly: dict[int,
         if held or waited:
             weekly[number].allocated += held * count
             weekly[number].waiting += waited * count
+            weekly[number].asked += allocation.waiting_since is not None
 
 
 @dataclass

@@ -116,6 +116,9 @@ class Sums:
     """P: chip time of kept training in allocated time, slowdown included: a slow step is the program's loss."""
     waiting: int = 0
     """Chip time in the queue."""
+    asked: int = 0
+    """Pieces of runs and allocations of which it is known when they were asked for: without one nobody knows how long
+    anything waited."""
     at_risk: int = 0
     """Chip time of kept training after the last save."""
     ideal: Fraction = Fraction(0)
@@ -192,8 +195,9 @@ class Sums:
 
     @property
     def availability(self) -> Fraction | None:
-        """Share of the time since resources were asked for in which all of them were there."""
-        return ratio(self.allocated, self.allocated + self.waiting)
+        """Share of the time since resources were asked for in which all of them were there; None where nobody says when
+        that was."""
+        return ratio(self.allocated, self.allocated + self.waiting) if self.asked else None
 
     @property
     def mttf_ns(self) -> Fraction | None:

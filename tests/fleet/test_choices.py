@@ -72,6 +72,12 @@ def test_nothing_is_held_in_the_queue() -> None:
     assert (total["lost_hours"], total["held_lost_hours"], total["cost"]) == (48, 32, "64.00 USD")
 
 
+def test_availability_is_not_recorded_where_nobody_says_when_anything_was_asked_for() -> None:
+    """No line of a queue is no proof that nothing waited."""
+    put(Path("a.jsonl"), training("a", 10, 6))
+    assert fleet("a.jsonl", "--accelerators", "8")["mpg"]["availability_percent"] is None
+
+
 def with_allocations(*rows: str, more: Sequence[str] = ()) -> Any:
     Path("held.csv").write_text(text_of("job,start,end,accelerators,waiting_since", *rows))
     return fleet("a.jsonl", "--allocations", "held.csv", *more)
