@@ -36,6 +36,7 @@ _ABORTING = frozenset(
 )  # fmt: skip
 _OTHER_SIGNAL = re.compile(r"egmentation|[Bb]us error|llegal instruction|loating point|SIG(?:SEGV|BUS|FPE|ILL)")
 _SIGKILL = (-9, 137)
+_TORN = "stream writer"
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 _DIGITS = re.compile(r"\d+")
 
@@ -417,10 +418,12 @@ def _precedes(one: Observation, other: Observation) -> bool:
 
 
 def _order(one: Observation, named: Sequence[_Place]) -> tuple[object, ...]:
-    """By group, then the one that an agent saw first, then one with a place, the lowest rank, the file and the line."""
+    """By group, a torn file behind the others of it, then the one that an agent saw first, then one with a place, the
+    lowest rank, the file and the line."""
     placed = one.rank is not None or bool(one.host) or bool(one.device)
     rank = one.rank if one.rank is not None else _LATEST
-    return GROUPS.index(group_of(one.code)), not _is_named(one, named), not placed, rank, one.source, one.line
+    symptom = one.row == _TORN  # a full disk tears files as well
+    return GROUPS.index(group_of(one.code)), symptom, not _is_named(one, named), not placed, rank, one.source, one.line
 
 
 def _is_said(one: Observation, seen: Sequence[Observation]) -> bool:

@@ -35,7 +35,7 @@ _LOST = re.compile(
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
     r"Timed out (?:after \d+ seconds )?waiting|Socket Timeout|wait timeout after|DEADLINE_EXCEEDED: Barrier"
-    r"|collective operation timeout|Application timeout caused pair closure"
+    r"|collective operation timeout|Timeout waiting for key|Application timeout caused pair closure"
 )
 _OF_SERVICES = re.compile(r"^(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): ")
 _SERVICE_TYPES = ("XlaRuntimeError", "JaxRuntimeError")
