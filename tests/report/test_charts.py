@@ -26,12 +26,12 @@ ROOT = Path(__file__).parent.parent.parent
 NIGHT, AGAIN, CHECKPOINTS = (
     str(ROOT / "sample_logs" / f"{name}.jsonl") for name in ("llm-pretrain", "llm-pretrain-r2", "primer-50-percent")
 )
-COMMANDS = {  # and how many drawings: pages without scripts have each twice, once for a phone
+COMMANDS = {  # and how many drawings: pages without scripts have each twice, once for a phone, but for runs of fleets
     "analyze": (["analyze", NIGHT, "--window", "1h"], 3),
     "checkpoints": (["analyze", CHECKPOINTS], 2),
     "compare": (["compare", NIGHT, AGAIN], 2),
     "advise": (["advise", NIGHT], 2),
-    "fleet": (["fleet", NIGHT, AGAIN, "--workers", "1", "--accelerators", "8", "--by", "week"], 10),
+    "fleet": (["fleet", NIGHT, AGAIN, "--workers", "1", "--accelerators", "8", "--by", "week"], 9),
 }
 
 
