@@ -228,7 +228,7 @@ class Texts:
         tracked = {code: source.tracked for code, source in self._sources.items() if source.tracked}
         if not tracked:
             return []
-        from goodput_cli.events.trackers.found import runs_of  # few logs are of trackers
+        from goodput_cli.events.trackers.registry import runs_of  # few logs are of trackers
 
         return runs_of(tracked, names, hints.job_name, output)
 
@@ -383,7 +383,7 @@ def _same_runs(
     tracked: Sequence[Run], parts: Sequence[_Part], named: Sequence[str], notes: DiagnosticCollector
 ) -> list[str]:
     """The job of each part, where some are of the run that a tracker has too."""
-    from goodput_cli.events.trackers.found import same_runs  # few logs are of trackers
+    from goodput_cli.events.trackers.registry import same_runs  # few logs are of trackers
 
     by_job: defaultdict[str, list[Mark]] = defaultdict(list)
     for (_, marks), job in zip(parts, named, strict=True):
