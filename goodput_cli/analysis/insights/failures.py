@@ -13,16 +13,17 @@ from goodput_cli.accounting.attempts.why import Why
 from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.insights.kinds import About, Candidate
-from goodput_cli.analysis.insights.passages import DisruptionCosts, Older
-from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
-from goodput_cli.analysis.insights.repeats import (
+from goodput_cli.analysis.insights.passages import (
+    DisruptionCosts,
     HostRepeat,
+    Older,
     deaths_by_host,
     listed_name,
     of_a_host,
     repeating,
     time_up_by_host,
 )
+from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.vocabulary.categories import ENDED

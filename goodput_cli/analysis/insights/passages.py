@@ -1,14 +1,20 @@
-"""What disruptions took from a window, each second once: older checkpoints, other lost training, downtime."""
+"""What disruptions took from a window, each second once: older checkpoints, other lost training, downtime.
+
+Hosts on which a job dies again and again (docs/causes.md): counted, and held against chance with an exact test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.why import Why, same_host
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among
 from goodput_cli.analysis.disruptions.find import downtimes
@@ -16,9 +22,11 @@ from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_t
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.causes import group_of
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
+
 
 _DOWN = (Category.RECOVERY, Category.UNDETERMINED)
 _TOP = np.iinfo(np.int64).max
@@ -190,3 +198,92 @@ def find_saves(timeline: Timeline) -> SavesOfAttempts:
     return SavesOfAttempts(
         owner[order], table.step[rows][order], attempts.of_row[unfinished], table.step[unfinished].astype(np.int64)
     )
+
+
+LEAST = 3
+"""Fewer deaths on a host are no repetition."""
+LEVEL = 0.01
+"""A host repeats where chance would make it so in less than this share of all cases, over all hosts."""
+_GROUPS = frozenset({"hardware", "network"})
+_CODES = frozenset({"host_oom", "native_crash", "device_error", "not_finite", "storage_error", "killed"})
+_AGAIN_NS = 600 * 10**9
+
+
+@dataclass(frozen=True)
+class HostRepeat:
+    """A host, and how its deaths compare with chance."""
+
+    host: str
+    deaths: int
+    of: int
+    """All deaths that count."""
+    hosts: int
+    """All hosts with time up."""
+    p: float
+    """How likely chance makes it so, over all hosts (Holm)."""
+
+
+def of_a_host(why: Why) -> bool:
+    """Whether a death may be of its host: by its cause, on a host that a line names."""
+    return bool(why.host) and (group_of(why.code) in _GROUPS or why.code in _CODES)
+
+
+def tail(least: int, trials: int, share: float) -> float:
+    """P(X >= least) of a binomial distribution: every term of it, none estimated."""
+    some = range(max(least, 0), trials + 1)
+    return min(1.0, math.fsum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in some))
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """Probabilities of many questions, adjusted for their number (Holm 1979), in the order given."""
+    adjusted, highest = [1.0] * len(values), 0.0
+    for rank, at in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        highest = max(highest, min(1.0, (len(values) - rank) * values[at]))
+        adjusted[at] = highest
+    return adjusted
+
+
+def repeating(deaths: Mapping[str, int], time_up: Mapping[str, int]) -> list[HostRepeat]:
+    """The hosts that deaths repeat on more than chance explains. deaths: by host. time_up: of all hosts (ns or any
+    other unit), also of those without a death."""
+    total, count = sum(time_up.values()), sum(deaths.values())
+    if total <= 0 or count < LEAST or any(host not in time_up for host in deaths):
+        return []
+    names = [host for host, time in time_up.items() if time > 0]
+    alone = [tail(deaths.get(host, 0), count, time_up[host] / total) for host in names]
+    found = [
+        HostRepeat(host, deaths.get(host, 0), count, len(names), p)
+        for host, p in zip(names, holm(alone), strict=True)
+        if p < LEVEL and deaths.get(host, 0) >= LEAST
+    ]
+    return sorted(found, key=lambda one: (one.p, one.host))
+
+
+def deaths_by_host(when: Iterable[tuple[int, str]]) -> Counter[str]:
+    """How often each host was it. when: each death (ns) with its host; several within 10 minutes on one host are one
+    failure and many starts."""
+    last: dict[str, int] = {}
+    found: Counter[str] = Counter()
+    for at, host in sorted(when):
+        if host not in last or at - last[host] > _AGAIN_NS:
+            found[host] += 1
+        last[host] = at
+    return found
+
+
+def time_up_by_host(timeline: Timeline) -> Mapping[str, int] | None:
+    """Time up (ns) of each host; None where not all hosts of every attempt are listed."""
+    listed = timeline.causes.hosts
+    up = np.maximum(timeline.sign_of_life - timeline.attempts.up, 0).tolist()
+    if not listed or any(time and not hosts for time, hosts in zip(up, listed, strict=True)):
+        return None
+    found: Counter[str] = Counter()
+    for time, hosts in zip(up, listed, strict=True):
+        for host in hosts:
+            found[host] += time
+    return found
+
+
+def listed_name(host: str, listed: Iterable[str]) -> str | None:
+    """The name under which a host is listed: lines write it in full or in short."""
+    return next((name for name in listed if same_host(name, host)), None)
