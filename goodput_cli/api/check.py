@@ -12,7 +12,7 @@ from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Source, split, takes
-from goodput_cli.errors import UsageError
+from goodput_cli.errors import GoodputError, UsageError
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import CheckReport
@@ -100,7 +100,42 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
         raise UsageError(f"--explain {place}: {file} has no line {number}, or it is the header of a table")
     own = [one for one in before if one.source == line.source]
     behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
-    return "".join(f"{sentence}\n" for sentence in explain(line, mappings, own, behind))
+    said: list[str] = []
+    for sentence in explain(line, mappings, own, behind):
+        said.append(sentence)
+        if sentence.startswith("evidence: row"):
+            said.append(f"used for: {_used_for(file, line.number, mapping)}")
+    return "".join(f"{sentence}\n" for sentence in said)
+
+
+def _used_for(file: str, line: int, mapping: Sequence[str]) -> str:
+    """Which disruption of the job in a file a line of evidence was used for, and as what; else why it was not."""
+    from goodput_cli.api.analyze import analyze
+
+    try:
+        timeline = analyze(file, mapping=tuple(mapping)).timeline
+    except GoodputError:
+        return "nothing: this file alone does not tell of one job"
+    for attempt, why in enumerate(timeline.causes.why):
+        own = [one for one in why.used if line in (one.line, one.last_line, *(at for _, at in one.ranks))]
+        if not own:
+            continue
+        number = int((timeline.disruptions < attempt).sum()) + 1
+        ended = f"disruption {number}" if attempt in timeline.disruptions else f"the end of attempt {attempt + 1}"
+        if why.evidence is not None and why.evidence.row == own[0].row and why.evidence.code == why.code:
+            return f"{ended}, as its cause, {why.code} ({why.certainty})"
+        what = _AS.get(own[0].role, own[0].role)
+        return f"{ended}, as {what}; its cause is {why.code}"
+    return "nothing: it does not stand behind the last progress of an attempt, or what it is about is not of this job"
+
+
+_AS = {
+    "root": "another mechanism, survived, later or less believed",
+    "exit": "how a process ended",
+    "echo": "the word that somebody else is gone",
+    "teardown": "the word of a process that is being killed",
+    "context": "context",
+}
 
 
 def mapping_report(

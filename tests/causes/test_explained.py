@@ -69,3 +69,22 @@ def test_what_says_nothing_of_a_death_has_no_row_and_a_step_no_sentence(tmp_path
     log.write_text("hello\nif you see CUDA out of memory, use a smaller batch\n", encoding="utf-8")
     assert explained(log, 1)[-1] == explained(log, 2)[-1] == "evidence: no row"
     assert not any("evidence" in one for one in explained(OOM, line_of(OOM, "iteration      110")))
+
+
+@pytest.mark.parametrize(
+    ("log", "words", "used"),
+    [
+        (OOM, "CUDA out of memory", "disruption 1, as its cause, device_oom (likely)"),
+        (OOM, "[Rank 2] Watchdog", "disruption 1, as the word that somebody else is gone; its cause is device_oom"),
+        (
+            EXAMPLES / "06-caught" / "train.log",
+            "CUDA out of memory",
+            "nothing: it does not stand behind the last progress",
+        ),
+        (EXAMPLES / "05-time-limit" / "slurm-812.out", "DUE TO TIME LIMIT", "as its cause, time_limit (said)"),
+    ],
+    ids=["cause", "echo", "caught", "scheduler"],
+)
+def test_it_says_what_a_line_was_used_for(log: Path, words: str, used: str) -> None:
+    (said,) = (one for one in explained(log, line_of(log, words)) if one.startswith("used for: "))
+    assert used in said
