@@ -16,7 +16,7 @@ from goodput_cli.analysis.results import Analysis
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
-from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
+from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import clock, plural, safe, shorten, wrapped
 
 LINES = 24
@@ -75,6 +75,10 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
     yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
+    if phrases.has_ending(analysis) and analysis.job.ending == "crashed" and _last_cause(analysis):
+        why = analysis.timeline.causes.why[-1]
+        yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")
+        yield from (Text(line) for line in wrapped(f"what to do: {CAUSES[why.code].advice}", room))
 
 
 def _window(analysis: Analysis) -> str:

@@ -140,7 +140,7 @@ def test_saves_too_rare() -> None:
     about 100 s, and 255 s of training lie between saves."""
     seen = insights(lives_saved_twice([1200 * life for life in range(4)]), start(4800),
                     steps(200, 100, at=4800), end(5800))  # fmt: skip
-    assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 15 s apart"
+    assert seen["rare_saves"].text == "4 failures undid training: saves are 4 min 20 s apart"
     assert seen["rare_saves"].advice == "see whether to save more often"  # `advise` is not sure either
     assert "wasted" not in seen["disruptions"].text
 

@@ -192,15 +192,15 @@ def moved_lines(pair: Pair) -> Iterator[str]:
 
 
 def card(comparison: Comparison) -> Card:
-    """The comparison at a glance; of several sides the one whose goodput fell most. It is neither good news nor bad:
-    what the same work took, and how sure that is, is said before goodput."""
+    """The comparison at a glance, what the same work took first; of several sides the one whose goodput fell most. It
+    is neither good news nor bad: how sure it is stands beside it."""
     pair = min(comparison.pairs, key=lambda one: one.points)
     was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
     several = len(comparison.pairs) > 1
     worth = duration(abs(round(pair.worth_ns(pair.points))))
     worth = f"that is {worth} of its {duration(pair.side.summary.window.counted_ns)}"
     return Card(
-        figure=f"{points(float(pair.points))} points" if pair.points else "no change",
+        figure=_figure(pair),
         words=(
             *work_lines(pair),
             f"goodput of {side_name(pair.side)}: {was} to {now}{f', {worth}' if pair.points else ''}",
@@ -208,6 +208,21 @@ def card(comparison: Comparison) -> Card:
         facts=tuple(_card_facts(pair, len(comparison.pairs) if several else None)),
         covers=0 if several else len(tuple(work_lines(pair))) + 1,
     )
+
+
+def _figure(pair: Pair) -> str:
+    """What the same work took, where it is known; else points of goodput."""
+    work = pair.work
+    if work is None:
+        return f"{points(float(pair.points))} points" if pair.points else "no change"
+    if work.unit is None:
+        return "not the same work"
+    return f"{work.percent:+.1f} % time" if work.is_clear else "no clear difference"
+
+
+def goodput_line(pair: Pair) -> str:
+    """`goodput 70.43 % to 69.35 %`."""
+    return f"goodput {percent(float(pair.baseline.percent))} to {percent(float(pair.side.percent))}"
 
 
 def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:

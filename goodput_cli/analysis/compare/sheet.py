@@ -19,6 +19,7 @@ from goodput_cli.analysis.compare.phrases import (
     fact_is_better,
     fact_words,
     float_or_none,
+    goodput_line,
     length_line,
     limit_text,
     moved_lines,
@@ -59,7 +60,7 @@ def change_chart(pair: Pair) -> ChangeChart | None:
     largest = sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]
     return ChangeChart(
         words=f"What made the difference. {'; '.join(moved_lines(pair))}.",
-        title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", verdict(pair)),
+        title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", goodput_line(pair)),
         moved=tuple(largest),
     )
 

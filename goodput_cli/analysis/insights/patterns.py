@@ -256,6 +256,9 @@ class SavePolicy:
     """For how long one blocks."""
     apart: float
     """Training between two of them."""
+    interval: float
+    """From the beginning of one to that of the next, as reports have it; training between two where no attempt has
+    two."""
     best: float
     """Training between two of them, by the formula."""
     steps: int | None
@@ -297,7 +300,8 @@ def save_policy(analysis: Analysis, failures: int) -> SavePolicy | None:
     from goodput_cli.analysis.advice.results import young  # only where saves and failures are known
 
     best = young(each, reliability.exposure_ns / 1e9 / failures)
-    return SavePolicy(saves.count, each, apart, best, steps, failures)
+    interval = apart if saves.interval_seconds is None else saves.interval_seconds
+    return SavePolicy(saves.count, each, apart, interval, best, steps, failures)
 
 
 def _seconds_apart(analysis: Analysis, interval: float | None, cost: float, steps: int | None) -> float | None:
@@ -322,7 +326,7 @@ def _steps_apart(analysis: Analysis) -> int | None:
 def rare_saves(analysis: Analysis, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
     """wasted: training (ns) that so many failures took back."""
     window = analysis.window
-    text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.apart)} apart"
+    text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about,
                      advice=policy.advice if _is_sure(analysis) else None)  # fmt: skip
 
@@ -344,7 +348,7 @@ def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candida
     """What all saves took but `slow` (ns), which another insight has."""
     window = analysis.window
     ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id) - slow
-    each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.apart)
+    each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.interval)
     text = f"{plural(policy.count, 'save')} of {each}, {apart} apart"
     return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, policy.count,
                      about=About(categories=(Category.SAVE.id,)),
@@ -358,5 +362,5 @@ def lost_training(analysis: Analysis, policy: SavePolicy | None) -> str:
     if policy is None:
         return "see whether saving more often would pay"
     if policy.apart > _FAR * policy.best:
-        return f"see whether to save more often: saves are {duration_of_seconds(policy.apart)} apart"
+        return f"see whether to save more often: saves are {duration_of_seconds(policy.interval)} apart"
     return "saves are frequent enough; see what would gain most"

@@ -45,7 +45,7 @@ from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.report.insight_lines import amount_text, cost_text
 from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, Look, short_title, title
 from goodput_cli.vocabulary.option import declared
-from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period, plural, seconds_text
+from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period, plural
 
 _MOST_PLACES = 20
 _MOST_SOURCES = 20
@@ -322,7 +322,7 @@ def _bar(
         name,
         title or name,
         None if category is None else category.look,
-        seconds_text(ns),
+        f"{ns / 1e9:.1f}",
         duration(ns),
         share,
         max(left, 0) * scale,
