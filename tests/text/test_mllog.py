@@ -285,3 +285,9 @@ def test_one_record_is_not_judged(tmp_path: Path) -> None:
     assert analysis.few_records == 1
     page = " ".join(first_screen(analysis, Page()).split())
     assert "cannot be judged: one record of steps stands for all of it" in page
+
+
+def test_a_setting_that_was_written_days_before_is_no_begin(tmp_path: Path) -> None:
+    whole = run(tmp_path, *HEAD, *REST)
+    early = run(tmp_path, line(-190_000, "gradient_accumulation_steps", value=1), *HEAD, *REST)
+    assert seconds(early) == seconds(whole)

@@ -29,10 +29,14 @@ _COUNTS = (
 )  # fmt: skip
 _ENDED_EPOCH = "ended_epoch"
 """The number of an epoch that has ended, of a program that may number them from 0."""
+_BEGINS = ("cache_clear", "init_start", "run_start", "block_start", "epoch_start")
+"""Marks of which the first is where a run begins."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
 _MOST_EPOCHS = 10_000
 """A counter of epochs is below it; what is not counts samples or tokens."""
 _SOON = 5 * NS_PER_SECOND
+_LONG_BEFORE = 3600 * NS_PER_SECOND
+"""A setting that was written so long before a run was not written by it."""
 
 Count = Callable[[Mark], float | None]
 """How many steps are done by a mark; None: it does not say."""
@@ -171,7 +175,7 @@ def _runs(ordered: Sequence[Mark]) -> list[list[Mark]]:
     stopped = False
     for mark in ordered:
         key = _said(mark).name
-        if stopped and key in ("run_start", "init_start", "cache_clear"):
+        if stopped and key in _BEGINS[:3]:
             runs.append([])
             stopped = False
         if not stopped or key == "run_stop":  # each rank says that it stopped
@@ -184,7 +188,9 @@ def _run(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
     """What the marks of one run mean. Its first line is no start: where training begins is written, so that no part of
     a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
     records = list(_records(ordered, job))
-    yield _made(ordered[0], What.ALIVE if records else What.START, job)
+    begin = next((mark for mark in ordered if _said(mark).name in _BEGINS), ordered[0])
+    first = next(mark for mark in ordered if mark.time >= begin.time - _LONG_BEFORE)
+    yield _made(first, What.ALIVE if records else What.START, job)
     yield from _phase(ordered, "init", What.PREP, job)
     yield from _phase(ordered, "eval", What.EVAL, job)
     yield from records
