@@ -9,14 +9,14 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from goodput_cli.accounting.rules import HOW, WHEN, Method
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length
 from goodput_cli.vocabulary.text import did_you_mean
-from goodput_cli.vocabulary.units import NS_PER_HOUR
+from goodput_cli.vocabulary.units import NS_PER_HOUR, NS_PER_SECOND
 from goodput_cli.vocabulary.when import AUTO, Span, When, load_zone, parse_span, parse_when
 
 Time = str | datetime | int | When
@@ -197,3 +197,49 @@ def price_of(accelerators: float | None, per_hour: float | None) -> Price | None
 def hours_and_money(price: Price | None, ns: float) -> tuple[float | None, float | None]:
     """Accelerator hours and their price, None as far as they are not known."""
     return (None, None) if price is None else (price.hours(ns), price.money(ns))
+
+
+ADVICE = "Advice"
+"""The heading in `--help`."""
+Death = Literal["earliest", "middle", "latest"]
+"""When a life ended whose end no line shows: between its last sign of life and the next start."""
+_read_steps = bounded(int, "is not a number of steps; write one from 1", least=1)
+
+
+def _seconds(value: str | float) -> float:
+    """Seconds, also from a length of time as it is typed."""
+    return read_length(value) / NS_PER_SECOND if isinstance(value, str) else float(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviceQuestion:
+    """What is asked of advice on a job, and what a person knows of the job that no line says. Times in s."""
+
+    what_if: tuple[str, ...] = option(
+        (), ADVICE, "The same job with a change, replayed.", metavar="NAME=VALUE", accepts="Sequence[str]", read=str,
+        about='Changes `NAME=VALUE` of one scenario, such as "save-every=100".',
+    )  # fmt: skip
+    save_seconds: float | None = option(
+        None, ADVICE, "What a save blocks, where no line says it.", metavar="LENGTH", read=_seconds
+    )
+    interval_now: int | None = option(
+        None, ADVICE, "Steps between two saves.  [default: the log's]", metavar="STEPS", read=_read_steps,
+        about="Steps between two saves today; None for what the log says.",
+    )  # fmt: skip
+    mtbf: float | None = option(
+        None, ADVICE, "Training between two failures, as known elsewhere.", metavar="LENGTH", read=_seconds,
+        about="Seconds of training between two failures, as the cluster is known for.",
+    )  # fmt: skip
+    death: Death = option(
+        "middle", ADVICE, "The moment of a death that no line shows.", choices=get_args(Death),
+        accepts='Literal["earliest", "middle", "latest"]', settings={"show_default": True},
+    )  # fmt: skip
+    spare_seconds: float = option(
+        60.0, ADVICE, "How soon a spare takes over.", metavar="LENGTH", read=_seconds,
+        settings={"default": "60s", "show_default": True},
+    )  # fmt: skip
+
+    @property
+    def save_ns(self) -> int | None:
+        """What a save blocks, ns."""
+        return None if self.save_seconds is None else round(self.save_seconds * NS_PER_SECOND)

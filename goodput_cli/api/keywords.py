@@ -99,6 +99,23 @@ class AnalyzeOptions(JobOptions, total=False):
     """From the end of one rolling window to the next: "30m", or ns; None for the length of the shortest."""
 
 
+class AdviseOptions(JobOptions, total=False):
+    """The same, of advice on the whole job."""
+
+    what_if: Sequence[str]
+    """Changes `NAME=VALUE` of one scenario, such as "save-every=100"."""
+    save_seconds: float | None
+    """What a save blocks, where no line says it."""
+    interval_now: int | None
+    """Steps between two saves today; None for what the log says."""
+    mtbf: float | None
+    """Seconds of training between two failures, as the cluster is known for."""
+    death: Literal["earliest", "middle", "latest"]
+    """The moment of a death that no line shows."""
+    spare_seconds: float
+    """How soon a spare takes over."""
+
+
 class FleetOptions(SharedOptions, total=False):
     """How to read, how to account, and how to add up."""
 

@@ -10,7 +10,7 @@ from io import IOBase
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from goodput_cli.accounting.rules import HOW
-from goodput_cli.analysis.question import Question, make_question
+from goodput_cli.analysis.question import AdviceQuestion, Question, make_question
 from goodput_cli.errors import UsageError
 from goodput_cli.events.hints import WHAT, Hints
 from goodput_cli.vocabulary.option import DAY, Keywords, argument, bounded, declared, option
@@ -179,6 +179,15 @@ JOB = Keywords.of(
     "JobOptions", "The same, of one job and one of its runs.", Reading, Question, base=SHARED, only=("job_name", "run")
 )
 ANALYZE = Keywords.of("AnalyzeOptions", "The same, with rolling windows.", Question, base=JOB, only=("window", "every"))
+
+ADVISE = Keywords.of("AdviseOptions", "The same, of advice on the whole job.", AdviceQuestion, base=JOB)
+
+
+def split_advice(options: Mapping[str, Any]) -> tuple[AdviceQuestion, dict[str, Any]]:
+    """What is asked of advice, and the options that are about the job. Raises UsageError."""
+    of_job = dict(options)
+    typed = [(one, of_job.pop(one.keyword)) for one in declared(AdviceQuestion) if one.keyword in of_job]
+    return AdviceQuestion(**{one.name: one.value(value) for one, value in typed if value is not None}), of_job
 
 
 def takes(keywords: Keywords) -> Callable[[Function], Function]:

@@ -36,7 +36,7 @@ from goodput_cli.sources.base import Progress
 from goodput_cli.vocabulary.when import Span, When
 '''
 QUOTE, DOUBLE = "'", '"'
-ALL = (options.LOG, options.FETCH, options.SHARED, options.JOB, options.ANALYZE, FLEET)
+ALL = (options.LOG, options.FETCH, options.SHARED, options.JOB, options.ANALYZE, options.ADVISE, FLEET)
 
 
 def class_of(keywords: Keywords) -> Iterator[str]:

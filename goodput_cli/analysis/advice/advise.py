@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice
 from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
 from goodput_cli.analysis.advice.lives import record_of
-from goodput_cli.analysis.advice.record import FAILURES, Death, JobRecord, Kind
+from goodput_cli.analysis.advice.record import FAILURES, JobRecord, Kind
 from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
 from goodput_cli.analysis.advice.results import (
     CurvePoint,
@@ -30,11 +30,12 @@ from goodput_cli.analysis.advice.results import (
     Scenario,
 )
 from goodput_cli.analysis.advice.thresholds import judge
-from goodput_cli.analysis.advice.what_if import WhatIf, replay_facts, scenario
-from goodput_cli.analysis.question import Price
+from goodput_cli.analysis.advice.what_if import WhatIf, parse_plan, replay_facts, scenario
+from goodput_cli.analysis.question import AdviceQuestion, Death, Price
 from goodput_cli.analysis.sheet import Sheet, Shown
 from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
@@ -88,6 +89,12 @@ class Options:
     spare_ns: int = _SPARE_NS
     price: Price | None = None
     plan: WhatIf | None = None
+
+
+def told(question: AdviceQuestion, price: Price | None) -> Options:
+    """What a person says about the job. Raises UsageError for a change that cannot be."""
+    spare_ns = round(question.spare_seconds * NS_PER_SECOND)
+    return Options(question.mtbf, spare_ns, price, parse_plan(question.what_if) if question.what_if else None)
 
 
 def advise(record: JobRecord, options: Options = Options(), others: Mapping[Death, JobRecord] | None = None) -> Advice:

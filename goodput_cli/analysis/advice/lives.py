@@ -15,7 +15,6 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.amounts import JobTimeline, Span, amounts_of
 from goodput_cli.analysis.advice.record import (
-    Death,
     Ending,
     JobRecord,
     Kind,
@@ -29,6 +28,7 @@ from goodput_cli.analysis.advice.record import (
 )
 from goodput_cli.analysis.advice.replay import AsRecorded, Run
 from goodput_cli.analysis.advice.training import JobTraining, SaveLog
+from goodput_cli.analysis.question import Death
 from goodput_cli.arrays import I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.vocabulary.categories import Category

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
+from goodput_cli.analysis.question import Death
 from goodput_cli.arrays import I64
 
 
@@ -123,9 +123,6 @@ def median_share(count: I64, amount: I64, skip_first: bool) -> int | None:
     middle = [int(value[order[np.searchsorted(behind, place, "right")]]) for place in ((total - 1) // 2, total // 2)]
     half, odd = divmod(sum(middle), 2)
     return half + (odd & half & 1)
-
-
-Death = Literal["earliest", "middle", "latest"]
 
 
 class Kind(StrEnum):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from goodput_cli.analysis.advice.record import Death
+from goodput_cli.analysis.question import Death
 from goodput_cli.analysis.sheet import Audience
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 
