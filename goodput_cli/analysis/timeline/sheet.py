@@ -60,7 +60,7 @@ def timeline_sheet(
             len(rows) + (0 if events is None else len(events)), lambda: _exact_rows(columns, timeline, rows, events)
         ),
         grouped_rows=tuple(_lines_only(cells) if one_source else cells for cells in shown),
-        notes=tuple(_notes(table, filtered=filtered)),
+        notes=(*_notes(table, filtered=filtered), *_why(timeline, window)),
         answer=lambda: _answer(analysis, rows, window, events),
     )
 
@@ -75,6 +75,15 @@ def _notes(table: EventTable, *, filtered: bool) -> Iterator[str]:
         yield "segments were left out by --category or --min-duration"
     if len(table.sources) == 1:
         yield f"evidence: lines of {table.sources[0]}"
+
+
+def _why(timeline: Timeline, window: tuple[int, int]) -> Iterator[str]:
+    """Why attempts died in a window, where lines say so (docs/causes.md)."""
+    for number, attempt in enumerate(timeline.disruptions.tolist(), 1):
+        why = timeline.causes.why[attempt]
+        if why.certainty is not None and window[0] <= timeline.sign_of_life[attempt] < window[1]:
+            doubt = "?" if why.certainty == "likely" else ""
+            yield f"disruption {number}: {why.code}{doubt}" + (f" ({why.where})" if why.where else "")
 
 
 def _exact_rows(
