@@ -74,7 +74,7 @@ def _meaning(reason: str) -> tuple[str, Role, str]:
     return UNKNOWN_CAUSE, "exit", ""
 
 
-_LIST = re.compile(r"([\w.-]+)(?:\[([\d,-]+)\])?([\w.-]*)(?:,|$)")
+_LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
 _MOST_NODES = 65_536
 
 
@@ -94,7 +94,7 @@ def nodes_in(text: str) -> tuple[str, ...]:
             if high and not int(low) <= last < int(low) + _MOST_NODES:
                 return ()
             numbers = [str(one).zfill(len(low)) for one in range(int(low), last + 1)] if high else [low]
-            found += [f"{match[1]}{number}{match[3]}" for number in numbers]
+            found += [f"{match[1]}{number}{match[3] or ''}" for number in numbers]
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST_NODES else ()
 
 

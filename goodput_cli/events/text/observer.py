@@ -27,7 +27,7 @@ _ALIKE = 300
 _CHAIN = 6
 """The line that chains two tracebacks stands within so many lines of the first."""
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
-_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.*?pid=(?P<pid>\d+)")
+_RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d+)")
 _SIGNAL = re.compile(r"signal (\d{1,3})\b")
 _ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")

@@ -108,13 +108,13 @@ RULES = (
         NAME,
         "elapsed time per iteration (",
         pattern(
-            r"iteration\s+(?P<step>\S+?)/\s*(?P<total>\S+) \|.*?elapsed time per iteration \((?P<unit>ms|s)\):"
+            r"iteration\s+(?P<step>\S+?)/\s*(?P<total>\S+) \|.{0,1000}?elapsed time per iteration \((?P<unit>ms|s)\):"
             r"\s*(?P<each>[^\s|/]+)(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
         ),
         _iteration,
         "iteration",
     ),
-    Rule(NAME, "] datetime: ", pattern(rf"\[(?P<what>[^\]]+)\] datetime: (?P<time>{_TIME})"), _moment, "datetime"),
+    Rule(NAME, "] datetime: ", pattern(rf"\[(?P<what>[^\[\]]+)\] datetime: (?P<time>{_TIME})"), _moment, "datetime"),
     Rule(NAME, "time to initialize megatron", pattern(r"time to initialize megatron \(seconds\):\s*(?P<took>\S+)"),
          _initialised, "initialize"),
     Rule(NAME, "saving checkpoint at", pattern(r"(?<!successfully )saving checkpoint at iteration\s+(?P<step>\S+) to"),
@@ -126,7 +126,7 @@ RULES = (
          pattern(r"scheduled an async checkpoint save at iteration\s+(?P<step>[^\s,]+)"),
          _saved("scheduled"), "scheduled"),
     Rule(NAME, "successfully loaded checkpoint",
-         pattern(r"successfully loaded checkpoint from .*? at iteration\s+(?P<step>\d+)"), _loaded, "loaded"),
+         pattern(r"successfully loaded checkpoint from .{0,1000}? at iteration\s+(?P<step>\d+)"), _loaded, "loaded"),
     Rule(NAME, "could not find the metadata file", pattern("could not find the metadata file"),
          lambda _: Said(NAME, What.IGNORE, name="fresh"), "fresh"),
     *(
