@@ -238,7 +238,7 @@ def _lonely(time: I64) -> tuple[int, int]:
         if gap + 1 < size - few and time[gap + 1] - time[gap] > _FAR * rest:
             first = max(first, gap + 1)
     for gap in gaps[gaps >= size - 1 - few].tolist():
-        if gap > first and time[gap + 1] - time[gap] > _FAR * (time[gap] - time[first]):
+        if gap > first and int(time[gap + 1] - time[gap]) > _FAR * int(time[gap] - time[first]):
             last = min(last, gap)
     return int(time[first]), int(time[last])
 

@@ -146,7 +146,7 @@ class Curve:
     def lengths(self, lost: F64, gaps: float | F64) -> F64:
         """T (s; infinite where the job never ends). lost: sums of R, [..., intervals]. gaps: G, [...]."""
         one = self.exposure
-        share = self._training / np.maximum(self.periods, 1e-300)
+        share = self._training / np.maximum(self.periods, 1e-9)
         kept = share * (1 - lost / one.budgets) - one.extra / one.budgets
         with np.errstate(divide="ignore", invalid="ignore"):
             length = one.fixed + one.work / kept * (1 + np.asarray(gaps)[..., None] / one.budgets)

@@ -168,14 +168,21 @@ def _gap_between(before: Mark, behind: Mark) -> tuple[int, int] | None:
     return begin, end
 
 
+_BEYOND_ALL = 2**62
+"""A time or a step that is none."""
+
+
 def metrics_of(job: str, marks: Sequence[Mark]) -> list[Metric]:
     """The metrics in marks of a job, each in order of time; what was written twice counts once."""
     found: defaultdict[str, dict[tuple[int, int, float], None]] = defaultdict(dict)
     units: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for mark in marks:
         one = said(mark)
+        if abs(mark.time) >= _BEYOND_ALL:
+            continue
+        step = NO_STEP if one.step is None or abs(one.step) >= _BEYOND_ALL else one.step
         for name, value in one.metrics.items():
-            found[name][mark.time, NO_STEP if one.step is None else one.step, value] = None
+            found[name][mark.time, step, value] = None
             units[name][str(dict(one.detail).get("unit", ""))] += 1
     return [
         Metric(job, name, units[name].most_common(1)[0][0], *_columns(sorted(rows)))

@@ -108,8 +108,9 @@ RULES = (
         NAME,
         "elapsed time per iteration (",
         pattern(
-            r"iteration\s+(?P<step>\S+?)/\s*(?P<total>\S+) \|.{0,1000}?elapsed time per iteration \((?P<unit>ms|s)\):"
-            r"\s*(?P<each>[^\s|/]+)(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
+            r"iteration\s+(?P<step>[^\s/]+)/\s*(?P<total>\S+) \|.{0,1000}?elapsed time per iteration "
+            r"\((?P<unit>ms|s)\):\s*(?P<each>[^\s|/]+)"
+            r"(?:.*?(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<throughput>[\d.]+))?"
         ),
         _iteration,
         "iteration",
