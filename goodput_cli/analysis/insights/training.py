@@ -65,8 +65,8 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
         hung, advice = "took", _NOW_AND_THEN
     several = int(hangs.upto[worst] - hangs.number[worst])
     text = f"step {step} {hung} {took}; a usual one takes {usual}"
-    if several > 0:
-        text = f"steps {step} to {step + several} took {took}; as many usually take {usual}"
+    if several > 0 and advice != _NOW_AND_THEN:
+        text = f"one of steps {step} to {step + several} hung: they took {took}; as many usually take {usual}"
     if count > 1 and advice != _NOW_AND_THEN:
         text = f"{count} steps hung, step {step} for {took}"
     elif count > 1:
