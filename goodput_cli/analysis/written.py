@@ -73,6 +73,7 @@ class OneOf:
     """Texts of which the field is one."""
 
     choices: Sequence[str]
+    """All that it may be."""
 
 
 @dataclass(frozen=True)

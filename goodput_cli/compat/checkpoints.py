@@ -32,6 +32,7 @@ class CheckpointReason:
     """What a rule adds to the difference."""
 
     rule: str
+    """code of the rule (docs/compatibility.md)"""
     amount: float
     """in the unit of the row"""
 
@@ -49,9 +50,13 @@ class CheckpointRow:
     name: str
     """a row of the calculator's table"""
     unit: Unit
+    """of the numbers"""
     here: float | None
+    """by goodput"""
     there: float | None
+    """by the calculator"""
     why: tuple[CheckpointReason, ...] = ()
+    """rules that make the difference"""
 
     @property
     @written_after("there")

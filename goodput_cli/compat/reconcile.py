@@ -138,7 +138,9 @@ class Movement:
     rule: str
     """code of the rule (docs/compatibility.md)"""
     here: Annotated[CategoryKey, Through(_place, Place)]
+    """category here"""
     there: Annotated[CategoryKey, Through(_place, Place)]
+    """category in the library"""
     ns: Annotated[int, After("beside")]
     """time that stands under `here` here and under `there` there"""
     beside: Annotated[CategoryKey | None, Through(_place, Place)] = None
@@ -157,8 +159,11 @@ class ReconciledRow:
     """One category on both sides."""
 
     category: str
+    """its name here"""
     label: str | None
+    """of custom events"""
     here_ns: int
+    """time here"""
     here_percent: float | None
     """of the window without what is excluded"""
     there_ns: int | None

@@ -240,6 +240,7 @@ class Mpg:
     mpg: Annotated[Fraction | None, Percent()]
     """scheduling x runtime x program, over the same runs"""
     scheduling_runtime: Annotated[Fraction | None, Percent()]
+    """scheduling x runtime"""
     runtime_program: Annotated[Fraction | None, Percent()]
     """over the runs with program goodput"""
 

@@ -277,16 +277,19 @@ class Insight:
     measured against a usual step is rounded once."""
 
     code: Annotated[str, OneOf(list(BY_CODE))]
+    """which kind it is"""
     text: str
     """what happened"""
     advice: str
     """what to do"""
     ns: Count
+    """what it cost"""
     in_goodput_ns: Annotated[int, Seconds(least=0), Key("ns_in_goodput")]
     """of seconds: what counts as goodput all the same, since it is training that was kept, though slow"""
     percent: Amount
     """of the window without exclusions"""
     start_ns: Instant
+    """when it began"""
     end_ns: Instant
     """from when to when it happened"""
     count: Count

@@ -34,9 +34,11 @@ class Change:
     before: str
     """the earlier week"""
     week: str
+    """the later week"""
     by_time: bool
     """whether every run counts by its time alone"""
     points: float
+    """goodput of the later week less that of the earlier"""
     rows: Annotated[tuple[ChangeRow, ...], CHANGE_TABLE]
     """categories, then runs; the points of each kind add up"""
 

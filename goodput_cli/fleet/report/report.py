@@ -261,7 +261,9 @@ class Coverage:
     """Over what the totals are."""
 
     documents: Count
+    """found"""
     unreadable: Annotated[Count, Key("unreadable_documents")]
+    """documents that could not be read"""
     runs: Count
     """analysed, and in the window"""
     not_analysed: Count
@@ -275,6 +277,7 @@ class Coverage:
     lost_sight_of: Count
     """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
     unlogged: Annotated[Count, Key("allocations_without_logs")]
+    """allocations that fit no run"""
     unlogged_chip_ns: Annotated[int, Through(hours, float), Key("allocations_without_logs_hours")]
     """their accelerator hours"""
     assumed_chip_ns: ChipTime
@@ -297,6 +300,7 @@ class FleetMpg(Mpg):
     waiting: Annotated[ChipTime, Key("waiting_chip_ns")]
     """accelerators x ns, as decimal text"""
     allocated_from: Literal["logs", "allocations"]
+    """what says how much was allocated"""
 
 
 @written("fleet_groups", "the groups of one --by", without=("rows", "sums", "mpgs", "limit"))
@@ -305,6 +309,7 @@ class GroupTable:
     """The groups of one --by."""
 
     dims: Annotated[tuple[str, ...], Key("by")]
+    """what the runs are grouped by"""
     rows: tuple[GroupRow, ...]
     """One row a group, sorted."""
     sums: tuple[Sums, ...]
@@ -334,7 +339,9 @@ class FleetReport(Answered):
     complete: bool
     """whether every document could be read and every run analysed"""
     window: FleetWindow
+    """from when to when"""
     coverage: Coverage
+    """what is in the totals, and what is not"""
     grouping: Grouping
     """How runs were grouped, and what was asked of them."""
     sums: Sums
@@ -342,13 +349,17 @@ class FleetReport(Answered):
     total: Annotated[GroupRow, GROUP_TABLE, Key("totals")]
     """of all runs, as a group without values"""
     mpg: FleetMpg
+    """ML productivity goodput and its factors"""
     categories: Annotated[tuple[CategoryRow, ...], CATEGORY_TABLE]
     """productive first, then what took most; exclusions last"""
     weeks: Annotated[tuple[WeekRow, ...], WEEK_TABLE]
+    """in order, those without a run too"""
     week_sums: tuple[Sums, ...]
     """Amounts of each week."""
     change: Change | None
+    """what moved goodput from one week to the next"""
     sizes: Annotated[tuple[SizeRow, ...], SIZE_TABLE]
+    """by accelerators that a run held at most"""
     size_sums: dict[str, Sums]
     """Amounts of each size."""
     groups: tuple[GroupTable, ...]
@@ -358,9 +369,11 @@ class FleetReport(Answered):
     runs: Annotated[tuple[RunLine, ...], RUN_TABLE]
     """by job and number"""
     not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
+    """what is in no total, and why"""
     method: dict[str, str]
     """options that count, as they are typed"""
     diagnostics: Diagnostics
+    """what looks wrong in the logs"""
 
     def sheet(self) -> Sheet:
         from goodput_cli.fleet.report.sheet import fleet_sheet
