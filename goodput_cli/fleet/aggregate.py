@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
 from heapq import nsmallest
@@ -272,6 +272,15 @@ class RunAmounts:
             for one in self.disruptions if one.ended != "scale_up"
         ]  # fmt: skip
 
+    def lost_by_cause(self, failed: Sequence[RunDisruption]) -> Iterator[tuple[str, CauseAmounts]]:
+        """What failures of each cause lost."""
+        by_cause: dict[str, CauseAmounts] = defaultdict(CauseAmounts)
+        for one in failed:
+            chip = one.lost_ns * (accelerators_at(self._pieces, one.at_ns) or 0)
+            by_cause[one.cause].add(CauseAmounts(1, 1, one.lost_ns, chip))
+        for cause, amounts in by_cause.items():
+            yield cause, replace(amounts, runs=1)
+
     @property
     def _known(self) -> bool:
         return self.most is not None
@@ -373,6 +382,24 @@ def add_allocation(allocation: Allocation, calendar: Calendar, weekly: dict[int,
 
 
 @dataclass
+class CauseAmounts:
+    """Failures of one cause."""
+
+    failures: int = 0
+    runs: int = 0
+    """Runs that had some."""
+    lost: int = 0
+    """What they lost (ns): wasted + downtime + restart."""
+    lost_chip: int = 0
+    """The same in chip time, where the number of accelerators is known."""
+
+    def add(self, other: CauseAmounts) -> None:
+        """Add the failures of another run."""
+        for one in fields(CauseAmounts):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+@dataclass
 class Unlogged:
     """Allocations that no run fits."""
 
@@ -403,6 +430,8 @@ class Fleet:
     worst: list[WorstDisruption] = field(default_factory=list)
     unlogged: Unlogged = field(default_factory=Unlogged)
     noticed: Noticed = field(default_factory=Noticed)
+    causes: dict[str, CauseAmounts] = field(default_factory=lambda: defaultdict(CauseAmounts))
+    """By cause, the failures."""
     recent: dict[int, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
     """Of the latest weeks, by run: chip time and time that was lost."""
 
@@ -437,6 +466,8 @@ class Fleet:
                 self._add_recent(number, run_name(result), sums)
         failed = [one for one in run.disruptions if one.ended in self.grouping.failing]
         counted = sum(one.ended != "scale_up" for one in run.disruptions)
+        for cause, lost in run.lost_by_cause(failed):
+            self.causes[cause].add(lost)
         self.runs.append(
             RunRow(
                 without_spans(result), run.labels, run.most, run.size, counted, len(failed), whole.time.total(),

@@ -12,15 +12,17 @@ from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.fleet.aggregate import Fleet, RunRow, WorstDisruption, run_name
+from goodput_cli.fleet.aggregate import CauseAmounts, Fleet, RunRow, WorstDisruption, run_name
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
 from goodput_cli.fleet.ratios import HOUR_NS, hours, percent, quantile, ratio
 from goodput_cli.fleet.report.change import Change, change_of, is_enough
 from goodput_cli.fleet.report.rows import (
     CATEGORY_TABLE,
+    CAUSE_TABLE,
     DISRUPTION_TABLE,
     GROUP_TABLE,
     NOT_ANALYSED_TABLE,
@@ -28,6 +30,7 @@ from goodput_cli.fleet.report.rows import (
     SIZE_TABLE,
     WEEK_TABLE,
     CategoryRow,
+    CauseRow,
     DisruptionRow,
     GroupRow,
     NotAnalysed,
@@ -38,6 +41,7 @@ from goodput_cli.fleet.report.rows import (
 )
 from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, mpg_of
 from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 
 _LONG_RUN_NS = 24 * HOUR_NS
 _NODE_DAYS = 1000 * 24 * HOUR_NS
@@ -189,6 +193,26 @@ def _size_row(name: str, sums: Sums) -> SizeRow:
     )
 
 
+def cause_rows(fleet: Fleet) -> list[CauseRow]:
+    """Failures by cause, the most frequent first, and last those of which nobody says why; none where no line of any
+    run says why."""
+    if not fleet.causes.keys() - {UNKNOWN_CAUSE}:
+        return []
+    ordered = sorted(fleet.causes.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -one[1].failures, one[0]))
+    return [_cause_row(cause, amounts, fleet.total) for cause, amounts in ordered]
+
+
+def _cause_row(cause: str, amounts: CauseAmounts, total: Sums) -> CauseRow:
+    days = hours(total.chip_up) / 24
+    # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
+    known = days > 0 and total.known == total.runs
+    low, high = (1000 * bound / days for bound in poisson_interval(amounts.failures)) if known else (None, None)
+    return CauseRow(
+        cause, group_of(cause), amounts.failures, amounts.runs, 1000 * amounts.failures / days if known else None,
+        low, high, amounts.lost, hours(amounts.lost_chip) if known else None,
+    )  # fmt: skip
+
+
 def disruption_row(one: WorstDisruption) -> DisruptionRow:
     """A disruption with its cost."""
     known = one.accelerators is not None
@@ -197,9 +221,9 @@ def disruption_row(one: WorstDisruption) -> DisruptionRow:
         money = f"{_decimals(one.price * Fraction(one.cost, HOUR_NS))} {one.currency or ''}".strip()
     what = one.disruption
     return DisruptionRow(
-        one.job, one.run, what.number, what.at_ns, what.ended, one.accelerators, what.lost_ns, what.wasted_ns,
-        what.downtime_ns, what.restart_ns, str(one.cost) if known else None, hours(one.cost) if known else None,
-        money, what.evidence,
+        one.job, one.run, what.number, what.at_ns, what.ended, what.cause, one.accelerators, what.lost_ns,
+        what.wasted_ns, what.downtime_ns, what.restart_ns, str(one.cost) if known else None,
+        hours(one.cost) if known else None, money, what.evidence,
     )  # fmt: skip
 
 
@@ -364,6 +388,8 @@ class FleetReport(Answered):
     """Amounts of each size."""
     groups: tuple[GroupTable, ...]
     """one a --by"""
+    causes: Annotated[tuple[CauseRow, ...], CAUSE_TABLE]
+    """failures by cause; empty where no line says why"""
     disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
     """the most expensive first"""
     runs: Annotated[tuple[RunLine, ...], RUN_TABLE]
@@ -425,6 +451,7 @@ def report_of(
         sizes=tuple(size_rows(fleet)),
         size_sums=dict(fleet.by_size),
         groups=tuple(_group_table(fleet, dims) for dims in fleet.groups),
+        causes=tuple(cause_rows(fleet)),
         disruptions=tuple(map(disruption_row, fleet.worst)),
         runs=tuple(map(run_line, fleet.runs)),
         not_analysed=not_analysed,

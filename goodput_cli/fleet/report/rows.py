@@ -162,6 +162,24 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
+class CauseRow:
+    """Failures of one cause."""
+
+    cause: str = column("text", "why they died (docs/causes.md); unknown: nobody says", heading="why")
+    group: str = column("text", "the group of the cause", heading="group")
+    failures: int = column("count", "disruptions that count as failures", heading="failures")
+    runs: int = column("count", "runs that had one", heading="runs")
+    per_1000_accelerator_days: float | None = column(
+        "number", "failures in a thousand accelerator days up; null without known accelerators",
+        heading="/1000 acc. days",
+    )  # fmt: skip
+    per_1000_low: float | None = column("number", "lower end of its 95 % interval (Garwood)", heading="95 % from")
+    per_1000_high: float | None = column("number", "upper end of its 95 % interval", heading="95 % to")
+    lost_ns: int = column("duration", "wasted + downtime + restart, in job time", heading="lost")
+    accelerator_hours: float | None = column("number", "the same x accelerators", heading="accelerator h")
+
+
+@dataclass(frozen=True)
 class DisruptionRow:
     """One of the worst disruptions."""
 
@@ -170,6 +188,7 @@ class DisruptionRow:
     number: int = column("count", "which disruption of that, from 1", heading="no.")
     at_ns: int = column("instant", "its last sign of life", name="last_sign_of_life", heading="down since")
     ended: str = column("text", "how the attempt ended", heading="ended")
+    cause: str = column("text", "why (docs/causes.md); unknown: nobody says", heading="why", spare=True)
     accelerators: int | None = column("count", "that were held then; null where nobody knows", heading="accelerators")
     lost_ns: int = column("duration", "wasted + downtime + restart", heading="lost")
     wasted_ns: int = column("duration", "training that was taken back")
@@ -281,9 +300,13 @@ SIZE_TABLE = _table(
     SizeRow, "fleet_size", "a size class",
     "size", "runs", "ETTR", "failures", "MTTF", "95 % from", "95 % to", "up", "goodput", "/1000 node-days",
 )  # fmt: skip
+CAUSE_TABLE = _table(
+    CauseRow, "fleet_cause", "failures of one cause",
+    "why", "failures", "runs", "/1000 acc. days", "95 % from", "95 % to", "accelerator h", "lost", "group",
+)  # fmt: skip
 DISRUPTION_TABLE = _table(
     DisruptionRow, "fleet_disruption", "one of the worst disruptions",
-    "job", "run", "no.", "down since", "ended", "lost", "accelerator h", "accelerators", "evidence",
+    "job", "run", "no.", "down since", "ended", "why", "lost", "accelerator h", "accelerators", "evidence",
 )  # fmt: skip
 RUN_TABLE = _table(
     RunLine, "fleet_run", "a run",

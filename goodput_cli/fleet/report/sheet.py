@@ -15,6 +15,7 @@ from goodput_cli.analysis.table import Table
 from goodput_cli.fleet.ratios import hours, percent
 from goodput_cli.fleet.report.rows import (
     CATEGORY_TABLE,
+    CAUSE_TABLE,
     CHANGE_TABLE,
     DISRUPTION_TABLE,
     GROUP_TABLE,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 NOT_RECORDED = "not recorded"
 CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
-DISRUPTIONS, LEFT_OUT = "Worst disruptions", "Not analysed"
+CAUSES, DISRUPTIONS, LEFT_OUT = "Why they died", "Worst disruptions", "Not analysed"
 CHANGES = "What changed since the week before"
 """Titles of sections."""
 _MOST_REASONS, _FEW = 10, 3
@@ -212,6 +213,9 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
         yield rows_sheet(CHANGES, CHANGE_TABLE, report.change.rows, (changed(report.change),))
     ends = ", ".join(report.grouping.failing)
     yield rows_sheet(SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
+    if report.causes:
+        words = "failures a thousand accelerator days up, with their 95 % interval; unknown: no line says why"
+        yield rows_sheet(CAUSES, CAUSE_TABLE, report.causes, (words,))
     if report.disruptions:
         yield rows_sheet(DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
     if report.not_analysed:

@@ -77,6 +77,8 @@ class RunDisruption:
     lost_ns: int
     evidence: str | None
     """The line that says how it ended, or the last one of its life."""
+    cause: str
+    """Why (docs/causes.md); `unknown` where nobody says."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +258,8 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     named = [ENDED[code] for code in ended[dead].tolist()]
     values = (one.tolist() for one in columns)
     evidence = (None if place is None else well_formed(place) for place in table.places(rows))
-    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, evidence))
+    why = (timeline.causes.why[attempt].code for attempt in dead.tolist())
+    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, evidence, why))
 
 
 @dataclass(frozen=True)

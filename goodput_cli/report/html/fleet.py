@@ -14,6 +14,7 @@ from goodput_cli.fleet.report.report import FleetReport, category_rows
 from goodput_cli.fleet.report.rows import CATEGORY_TABLE, RunLine, category_name
 from goodput_cli.fleet.report.sheet import (
     CATEGORIES,
+    CAUSES,
     CHANGES,
     DISRUPTIONS,
     LEFT_OUT,
@@ -358,7 +359,7 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
     failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
     sizes = _figures(("failures", failures_chart(report), failures))
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
-    for name in (DISRUPTIONS, LEFT_OUT):
+    for name in (CAUSES, DISRUPTIONS, LEFT_OUT):
         if name in sections:
             yield _Part(name, (), _table(sections[name]))
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
