@@ -44,7 +44,7 @@ test-trackers: $(TRACKERS)/.installed ## Run Weights & Biases and MLflow, with k
 	$(TRACKERS)/bin/python -m pytest tests/trackers
 
 screenshots: $(INSTALLED_BROWSER) ## Make the pictures of the documents anew, with the same browser
-	$(BIN)/python tests/browser/screenshots.py
+	$(BIN)/python -m tests.browser.screenshots
 
 docs: $(INSTALLED_DOCS) ## Build the documents as a site, build/docs: links are checked
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,10 +11,13 @@ import goodput_cli
 from goodput_cli.analysis.results import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
+from loggen.scenario import Scenario
+from loggen.write import write_log
 from tests.browser.tabs import ROOT, launched, opened
 
 IMAGES = ROOT / "docs" / "images"
 LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"
+_RUNS = 64
 LARGEST = 300_000
 """Bytes a picture may have: people clone them."""
 
@@ -29,6 +33,7 @@ def main() -> None:
         _phone(browser, report)
         _comparison(browser, Path(folder))
         _picture(browser, _written(analysis, Path(folder), "svg"))
+        _site(browser, Path(folder))
     for image in sorted(IMAGES.glob("*.png")):
         size = image.stat().st_size
         print(f"{image.relative_to(ROOT)}  {size} bytes")
@@ -83,6 +88,23 @@ def _comparison(browser: Any, folder: Path) -> None:
     with opened(browser, file, dark=True, drawn=False) as tab:
         tab.page.set_viewport_size({"width": 1280, "height": 1150})
         tab.page.screenshot(path=IMAGES / "compare.png")
+
+
+def _site(browser: Any, folder: Path) -> None:
+    """The first page of a fleet's site: eight weeks, every run of its own."""
+    logs = folder / "logs"
+    logs.mkdir()
+    for number in range(_RUNS):
+        start = datetime(2026, 1, 5, tzinfo=UTC) + timedelta(days=56 * number / _RUNS)
+        pace = 150 + 37 * (number % 7)
+        scenario = Scenario(seed=number, lines=1500, job_name=f"llm-{number:02d}", start=start, disruption_every=pace)
+        with (logs / f"llm-{number:02d}.jsonl").open("wb") as stream:
+            write_log(scenario, stream)
+    accelerators = ["--accelerators", "256", "--price-per-hour", "2.5"]
+    assert run(["fleet", str(logs), *accelerators, "--workers", "1", "-q", "-o", f"{folder}/site/"]) == 0
+    with opened(browser, folder / "site" / "index.html", drawn=False) as tab:
+        tab.page.set_viewport_size({"width": 1280, "height": 1150})
+        tab.page.screenshot(path=IMAGES / "site.png")
 
 
 def _picture(browser: Any, picture: Path) -> None:
