@@ -229,6 +229,22 @@ def is_sorted(values: NDArray[Any]) -> bool:
     return bool(np.all(values[1:] >= values[:-1]))
 
 
+def largest_within(values: NDArray[Any], start: Rows, stop: Rows) -> NDArray[Any]:
+    """The largest of values[start:stop], each time in a part of its own, which is not empty. As much work as the column
+    is long, times the logarithm of the longest part, however the parts overlap."""
+    result = values[start]
+    if len(start) == 0:
+        return result
+    doublings = np.frexp(stop - start)[1] - 1
+    largest = values
+    for doubling in range(int(doublings.max()) + 1):  # largest[i] is that of values[i : i + width]
+        width = 1 << doubling
+        here = doublings == doubling
+        result[here] = np.maximum(largest[start[here]], largest[stop[here] - width])
+        largest = np.maximum(largest[:-width], largest[width:])
+    return result
+
+
 def without(rows: Rows, left_out: Rows, size: int) -> Rows:
     """The rows (positions below `size`) that are not among `left_out`, in their order."""
     if len(left_out) == 0:

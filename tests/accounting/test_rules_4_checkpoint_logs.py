@@ -80,6 +80,17 @@ def test_a_step_finished_inside_a_save_shows_that_saves_are_asynchronous() -> No
     assert story.found("async_saves_detected") == 1
 
 
+def test_also_inside_the_save_of_a_step_that_was_passed_before() -> None:
+    """Step 5 was finished after 10, so it is no progress; but 15 was finished before its save was done."""
+    log = told(finished(10, 4), finished(5, 5), saved(10, 10), finished(15, 15), saved(5, 15), saved(15, 15))
+    story = account(log, reference=1)
+    assert story.seconds == ledger(productive=5, slowdown=6)
+    assert story.found("async_saves_detected") == 1
+    # 10, a higher step too, was finished before 5 was: nothing is finished inside a save.
+    story = account(finished(10, 4), finished(5, 5), saved(5, 7), saved(10, 10), finished(15, 15), reference=1)
+    assert story.seconds == ledger(productive=5, save=6)
+
+
 @pytest.mark.usefixtures("asynchronous_saves")
 def test_a_line_of_a_save_may_say_that_saves_are_asynchronous() -> None:
     """No step was finished while a save was under way, and the other save does not say so: it is a property of the

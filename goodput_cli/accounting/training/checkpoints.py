@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.columns import is_sorted, places, rows_of, run_heads, union
+from goodput_cli.accounting.columns import is_sorted, largest_within, places, rows_of, run_heads, union
 from goodput_cli.accounting.training.spans import TrainingSpans
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import ASYNCHRONOUS, NO_STEP, EventTable, Kind
@@ -215,8 +215,8 @@ def _with_saves(
     """Blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in between.
     A higher step finished inside any save shows that saves are asynchronous, and the line of one may say so."""
     high = np.flatnonzero(new)
+    asynchronous = async_saves or _finished_inside(records) or _says_so(table, records)
     finished, saved = _first_saves(records, finishes)
-    asynchronous = async_saves or _finished_inside(records, finished, saved) or _says_so(table, records)
     leaves_row = records.row[high]
     blocking = np.zeros((0, 2), dtype=np.intp)
     if not asynchronous and len(finished):
@@ -249,10 +249,27 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
     return finished[has_save], first_saved[match[has_save]]
 
 
-def _finished_inside(records: _Records, finished: NDArray[np.intp], saved: NDArray[np.intp]) -> bool:
-    """Whether a higher step was finished between a step's end and its first save."""
-    highest = np.maximum.accumulate(np.where(records.finished, records.level, -1))
-    return bool(np.any(highest[saved] > highest[finished]))
+def _finished_inside(records: _Records) -> bool:
+    """Whether a higher step was finished between a step's first finish and its first save, in any save of the job:
+    also of a step that the attempt had passed before."""
+    finished, saved = _first_saves(records, _first_finishes(records))
+    level = np.where(records.finished, records.level, -1)
+    highest = np.maximum.accumulate(level)
+    if np.any(highest[saved] > highest[finished]):
+        return True
+    passed = level[finished] < highest[finished]
+    finished, saved = finished[passed], saved[passed]
+    return bool(np.any(largest_within(level, finished, saved) > level[finished]))
+
+
+def _first_finishes(records: _Records) -> NDArray[np.intp]:
+    """Positions of the first finish of each step in each attempt, in order."""
+    finished = np.flatnonzero(records.finished)
+    level = records.level[finished]
+    if is_sorted(level):
+        return finished[run_heads(level)]
+    order = np.argsort(level, kind="stable")
+    return np.sort(finished[order[run_heads(level[order])]])
 
 
 def _says_so(table: EventTable, records: _Records) -> bool:
