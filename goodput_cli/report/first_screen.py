@@ -26,6 +26,8 @@ _MOST_CAUSES = 4
 _MOST = 5
 _LEAST_STRIP = 2
 """The strip, and a line of its legend."""
+_DOUBTS = ("same_steps_in_files",)
+"""What stands beside the share of goodput: it may be that of another job, or of none."""
 _ENDS = {
     "clean": "ended clean", "terminated": "terminated", "crashed": "crashed at the end", "not_logged": "no end logged",
 }  # fmt: skip
@@ -75,6 +77,8 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
     yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
+    for doubt in (one.message for one in analysis.diagnostics if one.code in _DOUBTS):
+        yield from (Text(line, style="yellow") for line in wrapped(f"but: {safe(doubt)}", room))
     if phrases.has_ending(analysis) and analysis.job.ending == "crashed" and _last_cause(analysis):
         why = analysis.timeline.causes.why[-1]
         yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")

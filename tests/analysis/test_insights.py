@@ -104,6 +104,14 @@ def test_the_first_twenty_lines_answer_three_questions() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_how_often_to_save_is_what_advise_says() -> None:
+    """Young's formula is within half and twice of the best: an insight that has the interval changed takes advise's."""
+    (found,) = (one for one in goodput_cli.analyze(NIGHT).insights if one.code == "rare_saves")
+    interval = goodput_cli.advise(NIGHT).interval
+    assert interval.verdict == "change"
+    assert found.advice == f"save about every {interval.every_steps} steps"
+
+
 def test_commands_are_those_that_were_named(tmp_path: Path) -> None:
     log = tmp_path / "it's a log.jsonl"
     log.write_text(Path(NIGHT).read_text())

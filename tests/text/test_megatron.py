@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from goodput_cli.report.base import Page
+from goodput_cli.report.first_screen import first_screen
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
 
 FIRST = """\
@@ -300,3 +302,30 @@ def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None
     (hang,) = analysed(written(tmp_path, a_out=log)).insights
     assert (hang.code, hang.seconds, hang.about.steps) == ("hang", 1200, (11,))
     assert hang.text == "one of steps 11 to 20 hung: they took 20 min 40 s; as many usually take 40.0 s"
+
+
+def test_files_with_unlike_names_that_record_the_same_steps_are_a_question(tmp_path: Path) -> None:
+    """Copies of a job that were started together look as the processes of one job do: the answer says what it took."""
+    folder = written(tmp_path / "copies", big_out=FIRST, small_out=FIRST.replace("exitcode: 1", "exitcode: -9"))
+    analysis = analysed(folder)
+    (doubt,) = (one for one in analysis.diagnostics if one.code == "same_steps_in_files")
+    assert (doubt.severity, doubt.count) == ("warning", 2)
+    assert "big.out, small.out; they are read as one job" in doubt.message
+    assert doubt.message in " ".join(first_screen(analysis, Page()).split())
+    assert "same_steps_in_files" not in codes(analysed(folder, job_name="mine"))
+    assert "same_steps_in_files" not in codes(analysed(folder / "big.out"))
+
+
+@pytest.mark.parametrize("names", [("rank_0_out", "rank_1_out"), ("slurm__812_out", "slurm__812_err")])
+def test_files_of_ranks_that_record_the_same_steps_are_none(tmp_path: Path, names: tuple[str, str]) -> None:
+    assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "job", **dict.fromkeys(names, FIRST))))
+
+
+def test_files_that_name_their_job_are_none(tmp_path: Path) -> None:
+    named = FIRST.replace("time to init", "  save ....... /ckpt/llm\ntime to init")
+    assert analysed(written(tmp_path / "named", a_out=named)).job.name == "llm"
+    assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "job", big_out=named, small_out=named)))
+
+
+def test_lives_of_one_job_one_after_another_are_none(tmp_path: Path) -> None:
+    assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "lives", first_out=FIRST, again_out=SECOND)))

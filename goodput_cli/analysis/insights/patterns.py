@@ -276,15 +276,6 @@ class SavePolicy:
         """The same for too near."""
         return self.failures >= _LEAST_FAILURES and _FAR * self.apart < self.best
 
-    @property
-    def advice(self) -> str:
-        """`save about every 50 steps`: to about one digit, since the formula is not surer."""
-        best = None if self.steps is None else self.steps * self.best / self.apart
-        if best is None or best < 1:
-            return f"save about every {duration_of_seconds(self.best)}"
-        digits = 2 if f"{best:e}".startswith("1") else 1
-        return f"save about every {number(int(float(f'{best:.{digits}g}')))} steps"
-
 
 def save_policy(analysis: Analysis, failures: int) -> SavePolicy | None:
     """failures: how many ended training. None where there is none, or where the log does not show how far apart saves
@@ -328,11 +319,12 @@ def rare_saves(analysis: Analysis, policy: SavePolicy, wasted: int, failures: in
     window = analysis.window
     text = f"{plural(failures, 'failure')} undid training: saves are {duration_of_seconds(policy.interval)} apart"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about,
-                     advice=policy.advice if _is_sure(analysis) else None)  # fmt: skip
+                     advice=_advised(analysis))  # fmt: skip
 
 
-def _is_sure(analysis: Analysis) -> bool:
-    """Whether `advise` would have the interval changed: no insight names one that it would not."""
+def _advised(analysis: Analysis) -> str | None:
+    """`save about every 50 steps`, the interval of `advise`; None where that would not have it changed, or cannot say:
+    no insight is surer."""
     from goodput_cli.analysis.advice.curve import exposure_of  # only where saves are too rare
     from goodput_cli.analysis.advice.interval import interval_advice
     from goodput_cli.analysis.advice.lives import record_of
@@ -340,8 +332,11 @@ def _is_sure(analysis: Analysis) -> bool:
     try:
         record = record_of(analysis.timeline, analysis.job.name)
     except GoodputError:
-        return False
-    return interval_advice(record, exposure_of(record, None)).advice.verdict == "change"
+        return None
+    advice = interval_advice(record, exposure_of(record, None)).advice
+    if advice.verdict != "change" or advice.every_steps is None:
+        return None
+    return "save at every step" if advice.every_steps == 1 else f"save about every {number(advice.every_steps)} steps"
 
 
 def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candidate:
@@ -352,7 +347,7 @@ def frequent_saves(analysis: Analysis, policy: SavePolicy, slow: int) -> Candida
     text = f"{plural(policy.count, 'save')} of {each}, {apart} apart"
     return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, policy.count,
                      about=About(categories=(Category.SAVE.id,)),
-                     advice=policy.advice if _is_sure(analysis) else None)  # fmt: skip
+                     advice=_advised(analysis))  # fmt: skip
 
 
 def lost_training(analysis: Analysis, policy: SavePolicy | None) -> str:

@@ -194,6 +194,15 @@ TEXT: dict[str, Code] = {
         "They are different jobs, each named by its file.",
         "Name the files of one job alone, or put each job's files into a folder of its own.",
     ),
+    "same_steps_in_files": Code(
+        "warning",
+        "Files of one folder whose names differ in more than numbers record the same steps at the same times, and no "
+        "text names the job.",
+        "They are read as one job, of which each process prints: each step counts once, and the deaths of all files "
+        "are those of one job. If they are copies of a job that were started together, the answer is of none of them.",
+        "If each is a job of its own, name one file alone (goodput analyze FILE), or give each a folder of its own. If "
+        "they are processes of one job, nothing: --job-name says so.",
+    ),
     "assumed_year": Code(
         "info",
         "Stamps without a year: they get that of the nearest stamp with one, else of the file's last change.",

@@ -173,10 +173,25 @@ def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, co
         shown = notes.bounded("several_jobs_in_folder", folder)
         message = f"files of {shown} overlap and disagree about steps: they are different jobs, named by their files"
         notes.add("several_jobs_in_folder", message, codes[at], [1])
+    for same in named.alike:
+        shown = notes.bounded("same_steps_in_files", _listed([names[at].rpartition("/")[2] for at in same]))
+        message = (
+            f"{len(same)} files record the same steps at the same times: {shown}; they are read as one job, whose "
+            "processes all print. If each is a job of its own, name one of them alone"
+        )
+        for at in same:
+            notes.add("same_steps_in_files", message, codes[at], [1])
+
+
+def _listed(names: Sequence[str]) -> str:
+    few = ", ".join(names[:_NAMED])
+    return few + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 _Part = tuple[int, list[Mark]]
 """A source, and what it says of one allocation."""
+_NAMED = 3
+"""So many files are named."""
 _FEW = 3
 """Fewer records of steps say little."""
 _STARTED_LATE = ("nemo2",)

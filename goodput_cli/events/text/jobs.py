@@ -23,6 +23,8 @@ from goodput_cli.vocabulary.units import NS_PER_SECOND
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND
 _ENDINGS = (".gz", ".zst")
+_FEW = 3
+"""Fewer steps are at the same times by chance."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,9 @@ class Named:
     """Names that were made of the names of files and folders."""
     disagreeing: tuple[str, ...]
     """Folders whose files are of different jobs: they overlap, and their steps disagree."""
+    alike: tuple[tuple[int, ...], ...] = ()
+    """Files of one job that may be of several: their names are unlike, and they record the same steps at the same
+    times, as the processes of one job do, and as copies of one job that were started together."""
 
 
 def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
@@ -61,6 +66,7 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
     jobs = [""] * len(files)
     assumed: list[str] = []
     disagreeing: list[str] = []
+    alike: list[tuple[int, ...]] = []
     for folder, rows in folders.items():
         rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
         some = [files[at] for at in rows]
@@ -71,11 +77,13 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
                                       strict=True):  # fmt: skip
             for at in group:
                 jobs[rows[at]] = name
+            same = _alike([some[at] for at in group])
+            alike += [tuple(rows[group[at]] for at in same)] if same else []
             if not own:
                 assumed.append(name)
     if job_name is not None and job_name not in jobs and not disagreeing:
         return Named((job_name,) * len(files), (), ())
-    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing))
+    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing), tuple(alike))
 
 
 def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> list[list[int]]:
@@ -176,6 +184,30 @@ def _agree(one: TextFile, other: TextFile) -> bool:
     if not all(inside):
         return True
     return max(min(inside[0]), min(inside[1])) <= min(max(inside[0]), max(inside[1]))
+
+
+def _alike(files: Sequence[TextFile]) -> list[int]:
+    """Which files of a job record most of their steps at the same times as the one of them that has most, though their
+    names differ in more than numbers, and no text says what the job is. `rank-0.log` and `rank-1.log` are no question.
+    """
+    longest: dict[str, int] = {}
+    for at, file in enumerate(files):
+        if len(file.steps) < _FEW or file.own_job or file.allocation or is_event_file(file.name):
+            continue
+        stem = stem_of_text(file.name)
+        if stem not in longest or len(file.steps) > len(files[longest[stem]].steps):
+            longest[stem] = at
+    if len(longest) < 2:
+        return []
+    most = files[max(longest.values(), key=lambda at: len(files[at].steps))]
+    same = [at for at in longest.values() if _together(files[at], most)]
+    return sorted(same) if len(same) > 1 else []
+
+
+def _together(one: TextFile, other: TextFile) -> bool:
+    """Whether most steps of one are at the same times in another."""
+    near = sum(abs(time - other.steps[step]) <= _OVERLAP for step, time in one.steps.items() if step in other.steps)
+    return 2 * near > len(one.steps)
 
 
 @dataclass(frozen=True)
