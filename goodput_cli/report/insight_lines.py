@@ -26,7 +26,7 @@ _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
 _LOST = "LOST     "
-_WHERE_TO_LOOK = (("timeline", "when it was", ""), ("disruptions", "what each disruption cost", ""))
+_WHERE_TO_LOOK = (("timeline", "see when it was", ""), ("disruptions", "see what each disruption cost", ""))
 _PLANNED = ("analyze", "the job ended, and was started again: without such planned stops", " --exclude-stopped")
 _MUCH = 0.1
 """Share of the window from which on somebody wants to know more of what was lost."""
