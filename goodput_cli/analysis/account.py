@@ -55,6 +55,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
         raise no_events(log.diagnostics, log.table.observed.listed)
     if name is None:
         present = [jobs[code] for code in codes_in(log.table.job)]
+        present = [one for one in present if one not in log.earlier] or present
         if len(present) > 1:
             raise UsageError(
                 f"the log holds {len(present)} jobs; pick one with --job-name: {_listed(present)} "

@@ -34,6 +34,8 @@ class LogOptions(TypedDict, total=False):
     """The scalar of TensorBoard's event files whose steps are those of training; None for the likeliest."""
     exact_run_name: bool
     """Whether runs whose names differ in their time of start are jobs of their own."""
+    join: bool
+    """Whether files of text in one folder are one job, though the later begin anew weeks after the others."""
     heartbeats: bool
     """Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too."""
     longest_line: int

@@ -95,7 +95,7 @@ class LiveLog:
     def log(self) -> EventLog:
         """All events so far, and what was noticed."""
         log = self._decoder.finish(more=True)
-        return EventLog(log.table, log.formats, (*self._notices.values(), *log.diagnostics))
+        return replace(log, diagnostics=(*self._notices.values(), *log.diagnostics))
 
     def close(self) -> None:
         """Let go of files that are held open."""

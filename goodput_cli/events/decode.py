@@ -203,6 +203,7 @@ class Decoder:
     def __init__(self, timezone: str, hints: Hints | None = None) -> None:
         """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
         self._hints = hints or Hints()
+        self._earlier: frozenset[str] = frozenset()
         self.notes = DiagnosticCollector()
         self.sources: Interner[str] = Interner()
         self._jobs: Interner[str] = Interner()
@@ -300,7 +301,7 @@ class Decoder:
             table, diagnostics = self._zones.applied(table, diagnostics)
         measured = (*table.metrics, *output.measured.metrics(self._jobs.values()))
         table = replace(table, metrics=measured) if measured else table
-        return EventLog(table, formats, diagnostics, output.texts.of_files)
+        return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier)
 
     def _of_text(
         self, sources: Sequence[str], notes: DiagnosticCollector
@@ -311,6 +312,7 @@ class Decoder:
         texts = Texts(self._output.texts)
         output = replace(self._output, notes=notes)
         rows, formats = texts.rows(sources, self._hints, output, self._jobs)
+        self._earlier = texts.earlier
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))

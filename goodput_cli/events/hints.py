@@ -80,6 +80,12 @@ class Hints:
         "Runs of ML Diagnostics whose names differ are different jobs.",
         about="Whether runs whose names differ in their time of start are jobs of their own.",
     )
+    join: bool = option(
+        False,
+        WHAT,
+        "Text files of a folder are one job, however far apart in time.",
+        about="Whether files of text in one folder are one job, though the later begin anew weeks after the others.",
+    )
     job_name: str | None = None
     """What text, which names no job, is called."""
     samples: bool = True

@@ -287,6 +287,8 @@ class EventLog:
     diagnostics: tuple[Diagnostic, ...] = ()
     has_text: bool = False
     """Whether files of text or of events gave some of it: what these mean depends on those of the same folder."""
+    earlier: frozenset[str] = frozenset()
+    """Jobs that were runs before another job of their folder: whoever names none means the last."""
 
     @property
     def format_names(self) -> tuple[tuple[str, ...], ...]:

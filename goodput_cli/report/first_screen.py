@@ -26,7 +26,7 @@ _MOST_CAUSES = 4
 _MOST = 5
 _LEAST_STRIP = 2
 """The strip, and a line of its legend."""
-_DOUBTS = ("same_steps_in_files",)
+_DOUBTS = ("same_steps_in_files", "earlier_runs")
 """What stands beside the share of goodput: it may be that of another job, or of none."""
 _ENDS = {
     "clean": "ended clean", "terminated": "terminated", "crashed": "crashed at the end", "not_logged": "no end logged",

@@ -38,7 +38,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
         "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight "
         "--log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --start 2026-01-31T14:05 "
-        "--tensorboard-tag loss --exact-run-name --no-heartbeats --longest-line 1"
+        "--tensorboard-tag loss --exact-run-name --join --no-heartbeats --longest-line 1"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -67,6 +67,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "clock_start": parse_when("2026-01-31T14:05"),
             "tensorboard_tag": "loss",
             "exact_run_name": True,
+            "join": True,
             "heartbeats": False,
             "longest_line": 1,
             "notice": print_safely,

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import goodput_cli
 from goodput_cli.report.base import Page
 from goodput_cli.report.first_screen import first_screen
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
@@ -329,3 +330,43 @@ def test_files_that_name_their_job_are_none(tmp_path: Path) -> None:
 
 def test_lives_of_one_job_one_after_another_are_none(tmp_path: Path) -> None:
     assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "lives", first_out=FIRST, again_out=SECOND)))
+
+
+def later(text: str, day: int) -> str:
+    return text.replace("2026-03-01", f"2026-03-{day:02}").replace("E0301", f"E03{day:02}")
+
+
+def test_a_run_that_begins_anew_weeks_later_is_another(tmp_path: Path) -> None:
+    """An outage of 15 days is one; a run from the first step on, which restores nothing, is no life of the old job."""
+    folder = written(tmp_path / "llm", run__1_out=FIRST, run__2_out=later(FIRST, 17))
+    last = analysed(folder)
+    assert (last.job.name, last.job.attempts) == ("llm", 1)
+    (doubt,) = (one for one in last.diagnostics if one.code == "earlier_runs")
+    assert "llm is the last run only: more than 14 days after llm/run-1 its files begin" in doubt.message
+    assert doubt.message in " ".join(first_screen(last, Page()).split())
+    assert [row.name for row in goodput_cli.jobs(folder).jobs] == ["llm/run-1", "llm"]
+    assert analysed(folder, job_name="llm/run-1").job.end_ns < last.job.start_ns
+    for joined in (analysed(folder, join=True), analysed(folder, job_name="mine")):
+        assert joined.job.attempts == 2
+        assert "earlier_runs" not in codes(joined)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param(later(FIRST, 15), id="less than 14 days"),
+        pytest.param(later(SECOND, 20), id="restores"),
+        pytest.param(
+            later(FIRST, 20).replace("  10/", "  50/").replace("  20/", "  60/").replace("  30/", "  70/"), id="goes on"
+        ),
+    ],
+)
+def test_a_job_that_comes_back_after_weeks_is_one(tmp_path: Path, again: str) -> None:
+    analysis = analysed(written(tmp_path / "llm", run__1_out=FIRST, run__2_out=again))
+    assert analysis.job.attempts == 2
+    assert "earlier_runs" not in codes(analysis)
+
+
+def test_files_that_name_their_job_are_joined_however_far_apart(tmp_path: Path) -> None:
+    named = FIRST.replace("time to init", "  save ....... /ckpt/llm\ntime to init")
+    assert analysed(written(tmp_path / "job", run__1_out=named, run__2_out=later(named, 20))).job.attempts == 2

@@ -16,7 +16,7 @@ from goodput_cli.vocabulary.text import plural, safe
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import FetchOptions
 
-_OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name")
+_OF_ANSWERS = ("run", "timezone", "mapping", "year", "clock_start", "tensorboard_tag", "exact_run_name", "join")
 """Options that say how lines are understood: a snapshot keeps them as they are."""
 
 

@@ -203,6 +203,14 @@ TEXT: dict[str, Code] = {
         "If each is a job of its own, name one file alone (goodput analyze FILE), or give each a folder of its own. If "
         "they are processes of one job, nothing: --job-name says so.",
     ),
+    "earlier_runs": Code(
+        "warning",
+        "Text files of a folder begin at the first step, and restore nothing, more than 14 days after the others were "
+        "last written to, and no text names the job.",
+        "They are a run of their own, and the last one is analysed where no job is named; the earlier are jobs of "
+        "their own, named by folder and file.",
+        "If they are one job, say --join; an earlier run is had with --job-name.",
+    ),
     "assumed_year": Code(
         "info",
         "Stamps without a year: they get that of the nearest stamp with one, else of the file's last change.",

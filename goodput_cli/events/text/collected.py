@@ -181,6 +181,15 @@ def note_jobs(named: Named, names: Sequence[str], notes: DiagnosticCollector, co
         )
         for at in same:
             notes.add("same_steps_in_files", message, codes[at], [1])
+    for name in dict.fromkeys(named.earlier.values()):
+        old = [one for one, last in named.earlier.items() if last == name]
+        shown = notes.bounded("earlier_runs", _listed(old))
+        last = notes.bounded("earlier_runs", name)
+        message = (
+            f"{last} is the last run only: more than 14 days after {shown} its files begin at the first step, restore "
+            "nothing, and no line names the job; --join reads them as one"
+        )
+        notes.add("earlier_runs", message, codes[named.jobs.index(name)], [1])
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -206,6 +215,8 @@ class Texts:
         self._sources = {code: one for code, one in collected.sources.items() if says_events(one)}
         self.metrics: list[Metric] = []
         """What was measured, of all jobs; made by `rows`."""
+        self.earlier: frozenset[str] = frozenset()
+        """Jobs that were runs before another one in their folder; made by `rows`."""
 
     def rows(
         self, names: Sequence[str], hints: Hints, output: Output, jobs: Interner[str]
@@ -215,9 +226,10 @@ class Texts:
         parts, run_lines = self._parts(sources, names, hints, output)
         tracked = self._tracked(names, hints, output)
         asked = replace(hints, job_name=None) if hints.job_name in {run.job for run in tracked} else hints
-        named = _named(parts, sources, names, asked, output.notes)
+        found = _named(parts, sources, names, asked, output.notes)
+        named, self.earlier = found.jobs, frozenset(found.earlier)
         if tracked:
-            named = _same_runs(tracked, parts, named, output.notes)
+            named = tuple(_same_runs(tracked, parts, named, output.notes))
         runs = self._runs(hints, jobs.values(), output.notes, run_lines)
         by_job: defaultdict[str, list[_Part]] = defaultdict(list)
         for part, job in zip(parts, named, strict=True):
@@ -431,13 +443,13 @@ def _named(
     names: Sequence[str],
     hints: Hints,
     notes: DiagnosticCollector,
-) -> Sequence[str]:
+) -> Named:
     """The job of each part."""
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].marks, names[code], hints) for code in codes}
-    named = name_jobs([_file(names[code], marks, own[code]) for code, marks in parts], hints.job_name)
+    named = name_jobs([_file(names[code], marks, own[code]) for code, marks in parts], hints.job_name, hints.join)
     note_jobs(named, [names[code] for code in codes], notes, codes)
-    return named.jobs
+    return named
 
 
 def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
@@ -452,7 +464,8 @@ def _file(name: str, events: Sequence[Mark], own_job: str) -> TextFile:
     own, number = (first.job, first.name) if by_scheduler else (own_job, "")
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
-    return TextFile(name, own, min(times), max(times), steps, number)
+    restores = any(said(mark).what is What.RESTORE for mark in events)
+    return TextFile(name, own, min(times), max(times), steps, number, restores)
 
 
 def _own_job(marks: Sequence[Mark], source: str, hints: Hints) -> str:

@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.marks import ENDS, CollectedSource, Mark, What
@@ -18,13 +18,15 @@ from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import home_of
-from goodput_cli.vocabulary.units import NS_PER_SECOND
+from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OVERLAP = 60 * NS_PER_SECOND
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
 """Fewer steps are at the same times by chance."""
+_APART = 14 * NS_PER_DAY
+"""So long no job waits to begin from scratch."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class TextFile:
     """When (ns UTC) each step was first recorded."""
     allocation: str = ""
     """The number that a scheduler gave the run in it; then `own_job` is what the scheduler calls it."""
+    restores: bool = False
+    """Whether a checkpoint is restored in it."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +60,13 @@ class Named:
     alike: tuple[tuple[int, ...], ...] = ()
     """Files of one job that may be of several: their names are unlike, and they record the same steps at the same
     times, as the processes of one job do, and as copies of one job that were started together."""
+    earlier: Mapping[str, str] = field(default_factory=dict)
+    """Jobs whose files are older than those of another in their folder, which began anew: the job of the newest."""
 
 
-def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
-    """The jobs of files of text. job_name: the one that was asked for, which all text is, unless a file's is it."""
+def name_jobs(files: Sequence[TextFile], job_name: str | None, join: bool = False) -> Named:
+    """The jobs of files of text. job_name: the one that was asked for, which all text is, unless a file's is it. join:
+    whether files of one job are so however far apart they are."""
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
         folders[beside(file.name)].append(at)
@@ -67,6 +74,7 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
     assumed: list[str] = []
     disagreeing: list[str] = []
     alike: list[tuple[int, ...]] = []
+    earlier: dict[str, str] = {}
     for folder, rows in folders.items():
         rows = sorted(rows, key=lambda at: bool(files[at].allocation))  # stable: the scheduler's come last
         some = [files[at] for at in rows]
@@ -75,6 +83,13 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
             disagreeing.append(folder or ".")
         for group, (name, own) in zip(groups, _names_of([[some[at] for at in group] for group in groups], folder),
                                       strict=True):  # fmt: skip
+            *older, last = [group] if join else _anew(group, some)
+            for run in older:
+                old = f"{name}/{_base(some[run[0]].name)}"
+                earlier[old] = name
+                for at in run:
+                    jobs[rows[at]] = old
+            group = last
             for at in group:
                 jobs[rows[at]] = name
             same = _alike([some[at] for at in group])
@@ -83,7 +98,7 @@ def name_jobs(files: Sequence[TextFile], job_name: str | None) -> Named:
                 assumed.append(name)
     if job_name is not None and job_name not in jobs and not disagreeing:
         return Named((job_name,) * len(files), (), ())
-    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing), tuple(alike))
+    return Named(tuple(jobs), tuple(dict.fromkeys(assumed)), tuple(disagreeing), tuple(alike), earlier)
 
 
 def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> list[list[int]]:
@@ -184,6 +199,32 @@ def _agree(one: TextFile, other: TextFile) -> bool:
     if not all(inside):
         return True
     return max(min(inside[0]), min(inside[1])) <= min(max(inside[0]), max(inside[1]))
+
+
+def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
+    """The files of one job, run by run: another run begins where no name joins the files, none is written to for two
+    weeks, and the next then begin at the first step and restore nothing. Only all that together is no outage."""
+    if any(files[at].own_job or files[at].allocation for at in group):
+        return [group]
+    runs: list[list[int]] = []
+    for at in sorted(group, key=lambda at: (files[at].begin, files[at].name)):
+        if runs and files[at].begin - max(files[other].end for other in runs[-1]) <= _APART:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    found = runs[:1]
+    for run in runs[1:]:
+        if _begins_anew([files[at] for at in run], [files[at] for at in found[-1]]):
+            found.append(run)
+        else:
+            found[-1] += run
+    names = [_base(files[run[0]].name) for run in found]
+    return found if len({*names}) == len(names) else [group]
+
+
+def _begins_anew(run: Sequence[TextFile], before: Sequence[TextFile]) -> bool:
+    first, old = ([step for file in some for step in file.steps] for some in (run, before))
+    return bool(first and old) and min(first) <= min(old) and not any(file.restores for file in run)
 
 
 def _alike(files: Sequence[TextFile]) -> list[int]:
