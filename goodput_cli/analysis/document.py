@@ -53,11 +53,11 @@ class Headline:
     measure: str
     """What the value is: `goodput`."""
     value: str
-    """`50.00 %`."""
+    """`50.00 %`, or `cannot be judged`."""
     amount: str
-    """What it is made of: `1 h 40 min of 3 h 20 min`."""
+    """What it is made of: `1 h 40 min of 3 h 20 min`; or why it cannot be judged."""
     adjective: str
-    """The value in a sentence: `50.00 %` of what is `productive`."""
+    """The value in a sentence: `50.00 %` of what is `productive`. Empty where it cannot be judged."""
     window: str
     """The window asked for and its length."""
     whole: str | None
@@ -91,6 +91,8 @@ class Losses:
     """The logs and the options that choose the job, for commands that show more."""
     disrupted: bool
     """Whether there is any disruption."""
+    known: bool
+    """Whether it can be judged how much was lost."""
 
     @property
     def ns(self) -> int:

@@ -27,6 +27,7 @@ from goodput_cli.analysis.written import (
     written_after,
 )
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 _JUDGED_STEPS = 10
 _FIRST_RECORDS = 1000
+_MAY_BE_TRAINING = (Category.OTHER.id, Category.RECOVERY.id, Category.UNDETERMINED.id)
+"""Where the rules put the time of attempts that show no step."""
 """So many records mostly tell that there are more than two."""
 Ending = Literal["clean", "terminated", "crashed", "not_logged"]
 Frame = Literal["categories", "insights", "disruptions", "segments", "events"]
@@ -279,11 +282,30 @@ class Analysis:
     @property
     def too_short(self) -> bool:
         """Whether fewer than ten steps were kept, by their numbers, or one or two records stand for all of them: shares
-        then say little. Not of checkpoint logs."""
+        then say little. Of checkpoint logs only where goodput is not known."""
+        if self.goodput_unknown:
+            return True
         if self.timeline.records is None:
             return False
         first, last = self.job.kept_range or (0, -1)
         return last - first + 1 < _JUDGED_STEPS or self.few_records is not None
+
+    @property
+    def shows_training(self) -> bool:
+        """Whether the job's lines show any training, kept or not: a step; in checkpoint logs, steps done since a start,
+        a load or another checkpoint."""
+        progress, records = self.timeline.progress, self.timeline.records
+        if progress is not None:
+            return len(progress.spans) > 0
+        return records is not None and len(records.number) > 0
+
+    @property
+    def goodput_unknown(self) -> bool:
+        """Whether training may have gone on that no line shows: then no goodput is not the same as none. Not of a job
+        that crashed before its first step, which lost all of its time, nor of one that was never up."""
+        if self.shows_training or self.job.ending == "crashed":
+            return False
+        return any(row.ns > 0 and row.category in _MAY_BE_TRAINING for row in self.badput)
 
     @property
     def few_records(self) -> int | None:

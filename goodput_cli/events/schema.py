@@ -40,6 +40,8 @@ def lasting(time: I64, ends: I64 | Patched) -> Rows:
     return np.asarray(ends.rows[ends.own > time[ends.rows]])
 
 
+BEGINS_RUN = (("begins_run", True),)
+"""The detail of a heartbeat at which a run begins whose format has no start line."""
 ASYNCHRONOUS = (("asynchronous", True),)
 """The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
 NO_STEP = np.iinfo(np.int64).min

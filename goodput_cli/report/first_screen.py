@@ -72,7 +72,8 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     kept = phrases.kept_text(analysis, " steps kept")
     beside = f"{amount}, {kept}" if analysis.job.first_step is not None else amount
     steps = phrases.kept_text(analysis, " steps").partition(" (")[0]
-    short = f"; too short to judge: {steps}" if analysis.too_short and analysis.few_records is None else ""
+    judged = analysis.goodput_unknown or analysis.few_records is not None  # the amount says so already
+    short = f"; too short to judge: {steps}" if analysis.too_short and not judged else ""
     lines = [*wrapped(beside + short, room - len("GOODPUT    ") - len(share))]
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
     yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])

@@ -103,6 +103,8 @@ def _what_logs_is(losses: Losses) -> str:
 
 
 def _title(losses: Losses, remark: str) -> Text:
+    if not losses.known:
+        return Text.assemble((_LOST, "bold"), ("cannot be judged", "bold red"), (remark, "dim"))
     share = percent(100 * losses.ns / losses.counted_ns)
     parts = ((_LOST, "bold"), (share, "bold red"), _GAP, amount_text(losses.price, losses.ns), (remark, "dim"))
     return Text.assemble(*parts)

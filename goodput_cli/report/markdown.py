@@ -116,7 +116,7 @@ def _folded(block: Block) -> Iterator[str]:
 def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
     yield f"# {_outcome(gates)}{block.measure.capitalize()} of {_name_text(block.subject)}: {block.value}"
     yield ""
-    yield f"**{block.value}** {block.adjective}: {block.amount}."
+    yield f"**{block.value}**{' ' * bool(block.adjective)}{block.adjective}: {block.amount}."
     yield ""
     yield f"{block.window}; {block.attempts}; {escape(block.progress)}"
     if block.whole:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,26 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from goodput_cli.report.base import Page
+from goodput_cli.report.base import Page, load_renderer
 from goodput_cli.report.first_screen import LINES, first_screen
 from tests.support.accounts import account
 from tests.support.markdown_docs import ROOT
-from tests.support.story import crashed, end, start, started, step, steps
+from tests.support.story import (
+    Line,
+    crashed,
+    end,
+    finished,
+    job_finished,
+    loaded,
+    saved,
+    scheduled,
+    start,
+    started,
+    step,
+    steps,
+    terminated,
+    told,
+)  # fmt: skip
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 LOGS = sorted(path for path in (ROOT / "sample_logs").glob("*.jsonl"))
@@ -50,6 +66,47 @@ def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
     assert analysis.too_short
     assert "too short to judge: 2 steps" in first_screen(analysis, Page(width=100))
     assert not any(one.code == "slow_steps" for one in analysis.insights)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        (start(0), end(100)),
+        (started(0), terminated(100)),
+        (started(0), loaded(0, 10), job_finished(100)),
+        (started(0), crashed(100), started(120), terminated(200)),
+    ],
+    ids=["recorder", "terminated", "load", "crashed-first"],
+)
+def test_a_job_without_a_step_has_no_goodput_to_judge(story: tuple[Line, ...]) -> None:
+    """Its program may log no steps: 0 % would be said of training that nobody saw."""
+    analysis = account(*story).analysis
+    assert analysis.too_short
+    said = analysis.to_dict()
+    assert (said["goodput"]["percent"], said["too_short"]) == (0, True)  # the number is what the rules give
+    markdown = str(load_renderer("markdown")(analysis, Page()))
+    texts = (first_screen(analysis, Page()), repr(analysis), analysis._repr_html_(), markdown, analysis.to_html())
+    for text in texts:
+        assert "cannot be judged" in text
+        assert "no step was logged in" in text
+    for text in texts[:4]:
+        assert not re.search(r"(goodput|productive)[^\n]*[^\d]0\.00 %", text, re.IGNORECASE)
+
+
+def test_the_one_step_of_a_checkpoint_shows_no_training() -> None:
+    analysis = account(saved(5, 0), job_finished(100)).analysis
+    assert "no step was logged but that of a checkpoint in" in first_screen(analysis, Page())
+
+
+def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:
+    """So did what was never up, or spent its time where lines say it did; and a window of a job that did train."""
+    shown = first_screen(account(started(0), crashed(100)).analysis, Page())
+    assert "0.00 %  0 s of 1 min 40 s; it crashed, and no step was logged before" in shown
+    queued = account(scheduled(0), started(100)).analysis
+    assert not queued.too_short
+    assert "0.00 %  0 s of 1 min 40 s" in first_screen(queued, Page())
+    log = told(started(0), loaded(0, 10), finished(20, 30), job_finished(100))
+    assert "0.00 %" in first_screen(account(log, window=(50, 90)).analysis, Page())
 
 
 def test_steps_are_counted_by_their_numbers() -> None:

@@ -279,6 +279,12 @@ def test_a_time_in_seconds(tmp_path: Path) -> None:
     assert seconds(run(tmp_path, *lines)) == {"productive": 100.0, "other": 1.0}
 
 
+def test_a_run_says_where_it_begins_and_a_file_that_was_cut_does_not(tmp_path: Path) -> None:
+    assert "starts_mid_run" not in codes(run(tmp_path, *HEAD, *REST))
+    without_start = [line(6, "global_batch_size", value=32), *HEAD[8:]]
+    assert "starts_mid_run" in codes(run(tmp_path, *without_start, *REST))
+
+
 def test_one_record_is_not_judged(tmp_path: Path) -> None:
     analysis = run(tmp_path, *HEAD[:9], line(414.3, "run_stop", END))
     assert analysis.too_short

@@ -101,7 +101,8 @@ class AnalysisAnswer:
     window: Window
     goodput: Goodput
     too_short: bool = False
-    """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little"""
+    """fewer than ten steps were kept, by their numbers, or one or two records stand for all: shares then say little. Or
+    no line shows training, and the job did not crash: goodput is 0 by the rules, and cannot be judged"""
     insights: Sequence[Insight] = ()
     """what cost most, the most first; none on a healthy run"""
     badput: Sequence[Badput]

@@ -219,6 +219,7 @@ class AnalysisDocument:
             price=analysis.price,
             asked=analysis.asked,
             disrupted=bool(analysis.disruptions),
+            known=not analysis.goodput_unknown,
         )
         yield blocks.Picture(window.start_ns, window.end_ns, partial(_strip, analysis))
         yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
@@ -244,7 +245,7 @@ def _headline(analysis: Analysis) -> blocks.Headline:
         measure="goodput",
         value=share,
         amount=amount,
-        adjective="productive",
+        adjective="" if analysis.goodput_unknown else "productive",
         window=phrases.window_text(analysis),
         whole=phrases.outside_window_text(analysis),
         attempts=phrases.attempts_text(analysis),

@@ -19,7 +19,7 @@ from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.accounting.training.last_steps import gaps_of_means
 from goodput_cli.arrays import Rows
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, Diagnostic
-from goodput_cli.events.schema import NONE, Edge, EventTable, Kind
+from goodput_cli.events.schema import BEGINS_RUN, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import rough_duration
 from goodput_cli.vocabulary.units import NS_PER_SECOND
@@ -81,9 +81,18 @@ def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
     )
 
 
+def _says_that_it_begins(timeline: Timeline) -> bool:
+    """Whether the log says where its first attempt began, in a format that has no start line."""
+    table = timeline.table
+    if BEGINS_RUN not in table.details:
+        return False
+    rows = np.flatnonzero(table.detail == table.details.index(BEGINS_RUN))
+    return len(rows) > 0 and int(table.time[rows[0]]) <= int(table.time[timeline.attempts.begin_row[0]])
+
+
 def _attempts(timeline: Timeline) -> Iterator[Diagnostic]:
     table, attempts = timeline.table, timeline.attempts
-    if len(attempts) and not attempts.started[0]:
+    if len(attempts) and not attempts.started[0] and not _says_that_it_begins(timeline):
         yield diagnostic_at(
             "starts_mid_run",
             table,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FEW = 10
 """Steps: of fewer tenths are shown."""
-_NO_STEPS = "no steps logged (goodput cannot be seen)"
+_NOT_JUDGED = "cannot be judged"
 _ENDINGS = {
     "clean": "clean end",
     "terminated": "terminated",
@@ -47,9 +47,15 @@ def category_rows(analysis: Analysis) -> list[LedgerRow]:
 
 
 def headline(analysis: Analysis) -> tuple[str, str]:
-    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; and where it cannot be judged, why."""
+    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; and where it cannot be judged, why. Where
+    no line shows any training there is no share: `cannot be judged`, `no step was logged in 3 h 20 min`."""
     share = _percent(analysis.goodput, _limits(analysis))
-    amount = f"{duration(analysis.goodput.ns)} of {duration(analysis.window.counted_ns)}"
+    whole = duration(analysis.window.counted_ns)
+    if analysis.goodput_unknown:
+        return _NOT_JUDGED, f"{no_training_text(analysis)} in {whole}"
+    amount = f"{duration(analysis.goodput.ns)} of {whole}"
+    if not analysis.shows_training and analysis.job.ending == "crashed":
+        return share, f"{amount}; it crashed, and {no_training_text(analysis)} before"
     records = analysis.few_records
     if records is None:
         return share, amount
@@ -57,7 +63,17 @@ def headline(analysis: Analysis) -> tuple[str, str]:
     if last - first < records:
         return share, f"{amount}; too short to judge: {kept_text(analysis, ' steps').partition(' (')[0]}"
     stand = "one record of steps stands" if records == 1 else "two records of steps stand"
-    return share, f"{amount}; cannot be judged: {stand} for all of it"
+    return share, f"{amount}; {_NOT_JUDGED}: {stand} for all of it"
+
+
+def no_training_text(analysis: Analysis) -> str:
+    """Why no training is seen, where no line shows any."""
+    from goodput_cli.events.schema import Kind  # NumPy, which --help does without
+
+    kinds = analysis.table.kind
+    if ((kinds == Kind.FINISHED) | (kinds == Kind.SAVED)).any():
+        return "no step was logged but that of a checkpoint"
+    return "no step was logged"
 
 
 def window_text(analysis: Analysis) -> str:
@@ -82,7 +98,7 @@ def progress_text(analysis: Analysis) -> str:
     job = analysis.job
     parts = [
         plural(job.disruptions, "disruption"),
-        kept_text(analysis, " steps kept") if _has_steps(analysis) else _NO_STEPS,
+        kept_text(analysis, " steps kept") if analysis.shows_training else "no steps logged",
     ]
     if has_ending(analysis):
         parts.append(ending_text(job))
@@ -91,13 +107,6 @@ def progress_text(analysis: Analysis) -> str:
     if job.formats:
         parts.append(f"log: {' + '.join(job.formats)}")
     return ", ".join(parts)
-
-
-def _has_steps(analysis: Analysis) -> bool:
-    """Whether any line tells of training: without one, no goodput is not the same as none."""
-    from goodput_cli.events.schema import Kind  # NumPy, which --help does without
-
-    return analysis.job.first_step is not None or bool((analysis.table.kind == Kind.STEP).any())
 
 
 def kept_text(analysis: Analysis, words: str = "") -> str:
@@ -264,7 +273,7 @@ def _restores_are_inferred(analysis: Analysis) -> bool:
 
 def _row(analysis: Analysis, amount: CategoryTime, limits: Limits) -> LedgerRow:
     share = max(finite(amount.percent) or 0.0, 0.0)
-    text = _percent(amount, limits)
+    text = "not known" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
     return LedgerRow(
         amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput
     )

@@ -122,8 +122,10 @@ def insights(analysis: Analysis, proof: Proof) -> list[InsightText]:
     ]
 
 
-def lost(analysis: Analysis) -> tuple[str, str]:
-    """What was lost: share, and amount with its cost."""
+def lost(analysis: Analysis) -> tuple[str, str] | None:
+    """What was lost: share, and amount with its cost; nothing where that cannot be judged."""
+    if analysis.goodput_unknown:
+        return None
     ns = sum(row.ns for row in analysis.badput)
     return percent(100 * ns / analysis.window.counted_ns), amount_text(analysis.price, ns)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.schema import Edge
+from goodput_cli.events.schema import BEGINS_RUN, Edge
 from goodput_cli.events.text.marks import ENDS, MAX_STEP, BadValueError, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
@@ -30,7 +30,7 @@ _COUNTS = (
 _ENDED_EPOCH = "ended_epoch"
 """The number of an epoch that has ended, of a program that may number them from 0."""
 _BEGINS = ("cache_clear", "init_start", "run_start", "block_start", "epoch_start")
-"""Marks of which the first is where a run begins."""
+"""Marks of which the first is where a run begins; a file whose first one is none of the first three was cut."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
 _MOST_EPOCHS = 10_000
 """A counter of epochs is below it; what is not counts samples or tokens."""
@@ -190,7 +190,8 @@ def _run(ordered: Sequence[Mark], job: str) -> Iterator[Mark]:
     records = list(_records(ordered, job))
     begin = next((mark for mark in ordered if _said(mark).name in _BEGINS), ordered[0])
     first = next(mark for mark in ordered if mark.time >= begin.time - _LONG_BEFORE)
-    yield _made(first, What.ALIVE if records else What.START, job)
+    whole = _said(begin).name in _BEGINS[:3]
+    yield _made(first, What.ALIVE if records else What.START, job, detail=BEGINS_RUN if records and whole else ())
     yield from _phase(ordered, "init", What.PREP, job)
     yield from _phase(ordered, "eval", What.EVAL, job)
     yield from records
