@@ -14,6 +14,7 @@ from tests.support.story import (
     custom,
     done,
     dones,
+    dropped,
     end,
     heartbeat,
     init,
@@ -178,3 +179,13 @@ def test_every_question_has_an_answer(tmp_path: Path) -> None:
 
 def test_a_step_start_is_no_step_end() -> None:
     assert account(start(0), step(0, 10), step(1, 20), end(30)).kept_steps == 2
+
+
+def test_a_span_of_no_length_in_lost_lines_tells_no_usual_step_time() -> None:
+    """The last five steps took a mean of 0 s, and lines were lost from 5 s on: nothing shows that a step takes 0 s, by
+    which all of the first span would be start-up."""
+    log = told(
+        start(0), done(0, 0), done(5, 3, 0.6), done(10, 6, 0.6), done(15, 9, 0.6),
+        dropped(9, 5, 13), done(20, 12, 0),
+    )  # fmt: skip
+    assert account(log).seconds == ledger(productive=5, other=7)

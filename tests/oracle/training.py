@@ -66,7 +66,7 @@ def mark_exclusions(job: Job, spans: list[TrainingSpan]) -> None:
         for start, end in job.options.exclude:
             line.paint(Claim(RANK["excluded"], start, end, "excluded"))
         span.excluded = line.totals().get("excluded", 0)
-        lost = any(begin < span.end and end > span.start for begin, end in job.options.lost)
+        lost = any(begin < max(span.end, span.start + 1) and end > span.start for begin, end in job.options.lost)
         span.lost_lines = job.is_step_log and span.role == "plain" and span.steps > 1 and lost
 
 

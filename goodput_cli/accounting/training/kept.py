@@ -212,7 +212,8 @@ def apply_lineage(
     outside = share_outside(spans.start, spans.end, rules.exclusions)
     some_lost: Mask = np.broadcast_to(np.False_, (size,))
     if lost:
-        some_lost = (excluded_within(spans.start, spans.end[:], lost) > 0) & (spans.stop - spans.first > 1)
+        ends = np.maximum(spans.end[:], spans.start + 1)  # a span of no length is its instant
+        some_lost = (excluded_within(spans.start, ends, lost) > 0) & (spans.stop - spans.first > 1)
     return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), whole, outside, some_lost)
 
 
