@@ -126,7 +126,7 @@ _LOOKED_AT = 4 * LONGEST_QUOTE
 _KEY = r"(?:token|secret|password|passwd|api[_-]?key|authorization|bearer)"
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 _SECRETS = (
-    (re.compile(r"(://)[^/\s@]*:[^/\s@]*@"), rf"\1{HIDDEN}@"),
+    (re.compile(r"(://)[^/\s@:]*:[^/\s@]*@"), rf"\1{HIDDEN}@"),
     (re.compile(rf"(?i)({_KEY}[\"']?\s*[=:]\s*[\"']?(?:bearer\s+|basic\s+)?)([^\s\"',;&<>)}}\]]+)"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)\b(bearer\s+)([^\s\"',;]+)"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)({_KEY}\s+)(?=\S{{20}}|\S*\d\S*[A-Za-z]|\S*[A-Za-z]\S*\d)(\S{{6,}})"), rf"\1{HIDDEN}"),

@@ -12,7 +12,7 @@ from itertools import pairwise
 from goodput_cli.errors import UsageError
 from goodput_cli.fleet.labels import TableRow, instant, read_parsable, read_table, whole
 
-_GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]+))?=(\d+)")
+_GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]{1,200}))?=(\d+)")
 STILL_HELD = (1 << 63) - 1
 """In place of the end of an allocation that had not ended when it was listed."""
 

@@ -47,6 +47,14 @@ def codes(analysis: Analysis) -> set[str]:
     return {one.code for one in analysis.diagnostics}
 
 
+def test_what_says_of_a_run_is_read_once_whatever_stands_in_it(tmp_path: Path) -> None:
+    """A quote and a million blanks took three quarters of an hour."""
+    root = store(tmp_path, worked_example())
+    for meta in root.rglob(f"{RUN}/meta.yaml"):
+        meta.write_text(meta.read_text() + "note: '" + " " * 1_000_000 + "\0\n")
+    assert goodput_cli.analyze(str(root), job_name="small one").job.name == "small one"
+
+
 class TestTheWorkedExample:
     def test_attempts_window_and_lost_steps(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(store(tmp_path, worked_example())))

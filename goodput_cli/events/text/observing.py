@@ -35,7 +35,6 @@ _NEXT_LINES = 64
 _OF_PROCESS = 256
 _TRIES = 20
 _NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
-_TASK = re.compile(r"\s*\d+:[ \t]?(?!\d\d:)")
 
 
 def may_say(said: Sequence[Said], known: bool) -> bool:

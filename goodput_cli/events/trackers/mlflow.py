@@ -27,7 +27,7 @@ from goodput_cli.sources.layouts import RUN_KEY, store_file
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 _LINE = re.compile(rb"(\d{10,16}) \S+ (\d{1,18})\r?")
-_FIELD = re.compile(r"^(\w+): *(?:'([^']*)'|\"([^\"]*)\"|(.*?))\s*$", re.MULTILINE)
+_FIELD = re.compile(r"^(\w+): *+(.*)$", re.MULTILINE)
 _MACHINE = "system/"
 _ENDED: dict[str, What] = {
     "3": What.EXITED, "FINISHED": What.EXITED, "4": What.CRASHED, "FAILED": What.CRASHED, "5": What.TERMINATED,
@@ -73,10 +73,15 @@ class MetaReader:
     def finish(self) -> Parsed:
         """What the file says; nothing where it is that of an experiment."""
         text = self._text.decode(errors="replace")
-        values = {one[1]: next((part for part in one.groups()[1:] if part is not None), "") for one in
-                  _FIELD.finditer(text)}  # fmt: skip
+        values = {one[1]: _unquoted(one[2].rstrip()) for one in _FIELD.finditer(text)}
         run_id = values.get("run_id") or values.get("run_uuid")
         return _parsed(About(run_id, 1, values) if run_id else None)
+
+
+def _unquoted(value: str) -> str:
+    inside = value[1:-1]
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" and value[0] not in inside
+    return inside if quoted else value
 
 
 class MetricReader:

@@ -36,6 +36,8 @@ from goodput_cli.events.values import number
 _DEPTH = 3
 _KINDS = 40
 _MOST = 500
+_LOOKED_AT = 600
+"""Characters of a value, as of a line of text."""
 _TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
 _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
 _SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
@@ -109,7 +111,7 @@ def records_draft(rows: Sequence[Row]) -> Draft:
     )
     attempts = Attempts(list(chosen.lines.places), frozenset(chosen.falls))
     things = [
-        Thing(number_, words.plain(value or ""), lines.places, lines.count, _took(lines) is not None)
+        Thing(number_, words.plain((value or "")[:_LOOKED_AT]), lines.places, lines.count, _took(lines) is not None)
         for number_, (value, _, lines) in enumerate(groups)
         if number_ != at and kind is not None
     ]
@@ -195,7 +197,7 @@ def _kind_key(rows: Sequence[Row], time: TimeKey | None) -> str | None:
 
 
 def _says_something(value: str) -> bool:
-    plain = words.plain(value)
+    plain = words.plain(value[:_LOOKED_AT])
     return any(
         re.search(pattern, plain)
         for pattern in (

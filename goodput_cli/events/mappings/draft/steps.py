@@ -31,7 +31,7 @@ _OF_EVALUATION = re.compile(r"\b(?:val|valid|validat\w*|eval\w*|test\w*|predict\
 DURATION = re.compile(r"\b(?:dt|time|elapsed|took|duration|seconds|secs?|ms|step time|iter time|batch time|in)$")
 """Words before a number that may be a time."""
 _NO_DURATION = re.compile(r"\b(?:eta|remaining|left|timestamp|lr|loss)\b")
-_RATE = re.compile(r"(?:/|\bper[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*[:=]?\s*$", re.IGNORECASE)
+_RATE = re.compile(r"(?:/|\bper[ _])\s*s(?:ec(?:ond)?s?)?\)?\s*+(?:[:=]\s*+)?$", re.IGNORECASE)
 """Before a number that is so many a second."""
 _UNIT_BEHIND = re.compile(
     r"\s?\(?(?:(?P<rate>(?:it|its|iters?|iterations?|steps?|batch(?:es)?)/s(?:ec(?:ond)?)?)\b"

@@ -163,7 +163,7 @@ def job_of(marks: Sequence[Mark], source: str) -> str:
     settings = {one.name: dict(one.detail).get("value") for one in map(_said, marks) if one.name in _SETTINGS}
     names = [settings.get(f"submission_{part}") for part in ("benchmark", "platform")]
     stem = source.rpartition("/")[2].partition(".")[0]
-    number_ = re.search(r"(\d+)$", stem)
+    number_ = re.search(r"(?<!\d)(\d+)$", stem)
     name = "/".join(map(str, names)) if all(names) else stem[: number_.start()].rstrip("-_") if number_ else stem
     return f"{name}#{number_[1]}" if number_ else str(name)
 
