@@ -63,7 +63,10 @@ OBSERVATIONS = Table(
         ),
         Column("row", "text", Audience.JSON, attribute("row"), "the row that read it"),
         Column("where", "text", values=attribute("where"), words="file:line of the first"),
-        Column("text", "text", Audience.PROGRAMS, attribute("text"), words="the line, without prefix and secrets"),
+        Column(
+            "text", "text", Audience.PROGRAMS, each(lambda one: one.text or None),
+            "the line, without prefix and secrets; null with --no-quotes", nullable=True,
+        ),
     ),
 )  # fmt: skip
 _MOST, _QUOTED = 40, 5
@@ -79,7 +82,7 @@ def observations_sheet(observations: Sequence[Observation]) -> Sheet:
         title=f"What lines say about deaths: {plural(len(observations), 'observation')}",
         columns=columns,
         rows=OBSERVATIONS.of_rows(shown).cells(columns),
-        notes=(*(f"{one.where}: `{one.text}`" for one in shown[:_QUOTED]), *rest),
+        notes=(*(f"{one.where}: `{one.text}`" for one in shown[:_QUOTED] if one.text), *rest),
     )
 
 

@@ -36,6 +36,10 @@ class LogOptions(TypedDict, total=False):
     """Whether runs whose names differ in their time of start are jobs of their own."""
     join: bool
     """Whether files of text in one folder are one job, though the later begin anew weeks after the others."""
+    hosts_of_job: tuple[str, ...]
+    """Patterns of hosts on which the job ran, besides those that lines name: logs of their kernels count."""
+    quotes: bool
+    """Whether lines that say why an attempt died are quoted; their places are named either way."""
     heartbeats: bool
     """Whether system metrics of ML Diagnostics, 99 in 100 of its entries, are asked of Cloud Logging too."""
     longest_line: int

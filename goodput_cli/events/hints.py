@@ -36,6 +36,13 @@ def _read_start(value: str | When) -> When:
     return when
 
 
+def _read_host(value: str) -> str:
+    """A host's name, in which `*`, `?` and `[...]` stand for others."""
+    if not value.strip():
+        raise UsageError("--hosts-of-job: write a host, or a pattern such as node-*")
+    return value.strip().lower()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hints:
     """What the person who asks knows and the log does not say."""
@@ -85,6 +92,21 @@ class Hints:
         WHAT,
         "Text files of a folder are one job, however far apart in time.",
         about="Whether files of text in one folder are one job, though the later begin anew weeks after the others.",
+    )
+    hosts_of_job: tuple[str, ...] = option(
+        (),
+        WHAT,
+        "Hosts on which the job ran: kernel logs of these count.",
+        about="Patterns of hosts on which the job ran, besides those that lines name: logs of their kernels count.",
+        metavar="GLOB",
+        read=_read_host,
+    )
+    quotes: bool = option(
+        True,
+        WHAT,
+        "Quote no line that says why an attempt died.",
+        about="Whether lines that say why an attempt died are quoted; their places are named either way.",
+        names=("--no-quotes",),
     )
     job_name: str | None = None
     """What text, which names no job, is called."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from goodput_cli.vocabulary.causes import Role
@@ -102,6 +102,10 @@ class Observed:
     """The sources of which the words were read: text of processes, schedulers and hosts."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """By source, how many observations were left out."""
+    hosts_of_job: tuple[str, ...] = ()
+    """Patterns of hosts on which somebody says that the job ran, in lower case."""
+    quotes: bool = True
+    """Whether the words of lines may be shown; what they mean is judged either way."""
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.read)
@@ -109,7 +113,8 @@ class Observed:
     @property
     def listed(self) -> Sequence[Observation]:
         """What people and programs see: all but what only names hosts."""
-        return [one for one in self.rows if one.row not in FACTS]
+        rows = [one for one in self.rows if one.row not in FACTS]
+        return rows if self.quotes else [replace(one, text="") for one in rows]
 
 
 ALLOCATED = "allocated"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
+import goodput_cli
 from goodput_cli.cli.main import run
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -105,3 +107,24 @@ def test_a_timeline_says_why_attempts_died(capsys: pytest.CaptureFixture[str]) -
     assert "disruption 1: host_oom\n" in capsys.readouterr().out
     assert run(["timeline", str(examples / "06-caught"), "--job-name", "job", "-q"]) == 0
     assert "disruption 1:" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_without_quotes_only_the_words_are_missing(name: str, tmp_path: Path) -> None:
+    with_words, without_words = (
+        goodput_cli.analyze(str(EXAMPLES / name), job_name="job", quotes=quotes).disruptions for quotes in (True, False)
+    )
+    assert [replace(one, cause_text=None) for one in with_words] == list(without_words)
+    assert any(one.cause_text for one in with_words) or name == "06-caught"
+
+
+@pytest.mark.parametrize("command", ["analyze", "disruptions", "timeline", "check"])
+def test_no_output_holds_the_words_of_a_line_without_quotes(command: str, tmp_path: Path) -> None:
+    asked = [command, str(EXAMPLES / "12-hostile-words"), "-j", "job", "-q"]
+    endings = ("txt", "json", "csv", "md", "html") if command != "analyze" else ("txt", "json", "html", "xml")
+    for more in ((), ("--no-quotes",)):
+        files = [tmp_path / f"{len(more)}.{ending}" for ending in endings]
+        run([*asked, *more, *(word for file in files for word in ("-o", str(file)))])
+        texts = [file.read_text("utf-8") for file in files]
+        held = [file.suffix for file, text in zip(files, texts, strict=True) if "ValueError" in text]
+        assert bool(held) == (not more and command != "timeline"), held

@@ -310,3 +310,44 @@ def test_a_log_and_its_scheduler_that_say_the_same_are_one() -> None:
     found = goodput_cli.analyze(log).disruptions[1]
     assert verdict(found) == ("time_limit", "said")
     assert found.also == ()
+
+
+OUT_OF_MEMORY = "2026-03-01T10:10:48,500000+00:00 Out of memory: Killed process 4242 (python) total-vm:53312244kB\n"
+
+
+def with_hosts(tmp_path: Path, log: str, said: tuple[str, ...], *hosts: str) -> tuple[str | None, str | None, set[str]]:
+    """Cause and host of a job beside a kernel log, and the codes of what was noticed."""
+    job(tmp_path, *said)
+    (tmp_path / log).write_text(OUT_OF_MEMORY)
+    found = goodput_cli.analyze(str(tmp_path), job_name="job", hosts_of_job=hosts)
+    (one,) = found.disruptions
+    return one.cause, one.first_host, {each.code for each in found.diagnostics}
+
+
+def test_a_kernel_log_counts_where_somebody_says_that_the_job_ran_there(tmp_path: Path) -> None:
+    cause, host, codes = with_hosts(tmp_path, "dmesg-node-02.log", ())
+    assert (cause, host) == ("unknown", None)
+    assert "hosts_unknown" in codes
+    for pattern in ("node-0*", "NODE-02", "*"):
+        cause, host, codes = with_hosts(tmp_path, "dmesg-node-02.log", (), pattern)
+        assert (cause, host) == ("host_oom", "node-02"), pattern
+        assert not codes & {"hosts_unknown", "evidence_of_other_hosts"}
+
+
+def test_a_host_that_no_pattern_fits_stays_a_stranger(tmp_path: Path) -> None:
+    for pattern in ("node-03", "node-0", "2"):
+        cause, host, codes = with_hosts(tmp_path, "dmesg-node-02.log", (), pattern)
+        assert (cause, host) == ("unknown", None), pattern
+        assert "evidence_of_other_hosts" in codes
+
+
+def test_a_kernel_log_that_names_no_host_is_of_none_whatever_the_pattern(tmp_path: Path) -> None:
+    cause, _, codes = with_hosts(tmp_path, "dmesg.log", (), "*")
+    assert cause == "unknown"
+    assert "hosts_unknown" in codes
+
+
+def test_another_process_of_a_host_of_the_job_is_context(tmp_path: Path) -> None:
+    said = (failed("10:10:49", -9, 2, 777),)
+    cause, _, _ = with_hosts(tmp_path, "dmesg-node-02.log", said, "node-02")
+    assert cause == "killed"

@@ -38,7 +38,8 @@ def test_every_option_reaches_the_library(library: Library) -> None:
         "--data-loading blocking --async-saves --stall-factor 0 --exclude 2026-01-01/2026-01-02 --exclude -2h/-1h "
         "--exclude-stopped --from -2h --to attempt:3 --as-of now --window 1h --window auto --every 10m --no-hindsight "
         "--log-name l --lookback 7.5 --no-cache --mapping my.toml --year 2026 --start 2026-01-31T14:05 "
-        "--tensorboard-tag loss --exact-run-name --join --no-heartbeats --longest-line 1"
+        "--tensorboard-tag loss --exact-run-name --join --hosts-of-job Node-0* --no-quotes --no-heartbeats "
+        "--longest-line 1"
     )
     assert run(arguments.split()) == 0
     assert library.asked == [
@@ -68,6 +69,8 @@ def test_every_option_reaches_the_library(library: Library) -> None:
             "tensorboard_tag": "loss",
             "exact_run_name": True,
             "join": True,
+            "hosts_of_job": ("node-0*",),
+            "quotes": False,
             "heartbeats": False,
             "longest_line": 1,
             "notice": print_safely,

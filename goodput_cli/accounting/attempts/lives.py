@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 import numpy as np
@@ -52,7 +53,10 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
         return Causes((Why(),) * count)
     rows = _of_this_job(table, observed)
     lives = _lives(table, attempts, sign_of_life)
-    return _Assigned(rows, lives, _Files(table, attempts), table).causes()
+    causes = _Assigned(rows, lives, _Files(table, attempts), table).causes()
+    if observed.quotes:
+        return causes
+    return replace(causes, why=tuple(replace(why, quotes=False) for why in causes.why))
 
 
 def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Causes:
@@ -213,10 +217,12 @@ class _Assigned:
             return found, strangers, nobody
         hosts, pids = self._hosts_by_life()
         every = {host for names in hosts.values() for host in names}
+        patterns = self.table.observed.hosts_of_job
         for one in kernel:
             host = one.host or _host_of_file(one.source, every)
             lives = [at for at, life in enumerate(self.lives) if _is_near_death(one, life)]
-            if host and every and not any(same_host(host, other) for other in every):
+            own = _is_one_of(host, every, patterns)
+            if host and (every or patterns) and not own:
                 strangers.append(one)
                 continue
             if len(lives) != 1:
@@ -224,15 +230,15 @@ class _Assigned:
             at = lives[0]
             names = hosts.get(at) or set()
             inside = one.source in {self.lives[at].progress_source}
-            if not names and not inside:
+            own = inside or _is_one_of(host, names, patterns)
+            if not own and not names:
                 nobody.append(one)
                 continue
-            if not inside and (not host or not any(same_host(host, other) for other in names)):
+            if not own:
                 strangers.append(one)
                 continue
             known = pids.get(at, set())
-            own = one.pid is not None and one.pid in known
-            if one.pid is not None and known and not own:
+            if one.pid is not None and known and one.pid not in known:
                 one = replace(one, role="context")
             found[at].append(replace(one, host=host))
         return found, strangers, nobody
@@ -282,6 +288,15 @@ class _Assigned:
         job = self.table.jobs[int(self.table.job[0])].lower()
         name = one.identity.rpartition("/")[2].lower()
         return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
+
+
+def _is_one_of(host: str, names: Iterable[str], patterns: Sequence[str]) -> bool:
+    """Whether a host is one of some names, or fits a pattern in full or by its first label."""
+    shown = (host.lower(), host.lower().split(".")[0])
+    return bool(host) and (
+        any(same_host(host, other) for other in names)
+        or any(fnmatchcase(name, pattern) for pattern in patterns for name in shown)
+    )
 
 
 def _holds(name: str, job: str) -> bool:

@@ -93,6 +93,8 @@ class Why:
     """Of an event of the log that says so, where no observation does."""
     planned: bool = False
     """Whether somebody ordered it: then there is nothing to explain."""
+    quotes: bool = True
+    """Whether the line that says so may be shown."""
 
     @property
     def group(self) -> CauseGroup:
@@ -100,8 +102,8 @@ class Why:
 
     @property
     def text(self) -> str | None:
-        """The line that says so."""
-        return self.evidence.text if self.evidence is not None else None
+        """The line that says so; None where it may not be shown."""
+        return self.evidence.text if self.evidence is not None and self.quotes else None
 
     @property
     def where(self) -> str | None:

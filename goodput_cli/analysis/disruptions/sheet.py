@@ -269,11 +269,11 @@ def cause_note(number: int, why: Why) -> str:
         "" if not why.device else why.device if ":" in why.device else f"GPU {why.device}",
     ]
     place = "".join(f", {one}" for one in places if one)
-    words = f"`{why.text}` " if why.text else ""
-    where = f"({why.where})" if why.where else ""
+    words = f": `{why.text}`" if why.text else ""
+    where = f" ({why.where})" if why.where else ""
     likely = "; only likely" if why.certainty == "likely" else ""
     also = f"; also seen: {', '.join(why.also)}" if why.also else ""
-    return f"no. {number}{place}, {why.code}: {words}{where}{likely}{also}{_waits(why)}"
+    return f"no. {number}{place}, {why.code}{words}{where}{likely}{also}{_waits(why)}"
 
 
 def _waits(why: Why) -> str:

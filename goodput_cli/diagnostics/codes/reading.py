@@ -281,13 +281,14 @@ TEXT: dict[str, Code] = {
         "info",
         "Lines of a kernel about hosts that no line of the attempt names.",
         "None: they say nothing about this job.",
-        "Nothing, unless the job ran there: then a line that names its host is missing (an agent's, NCCL's).",
+        "Nothing, unless the job ran there: then a line that names its host is missing (an agent's, NCCL's), and "
+        "--hosts-of-job says it.",
     ),
     "hosts_unknown": Code(
         "info",
         "Lines of a kernel that may say why an attempt died, while no line says on which hosts it ran.",
         "None; a cause may be missing.",
-        "Keep the output of the launcher, or NCCL_DEBUG=INFO: they name the hosts.",
+        "Name them with --hosts-of-job. Keep the output of the launcher, or NCCL_DEBUG=INFO: they name the hosts.",
     ),
     "evidence_without_clock": Code(
         "info",

@@ -267,7 +267,7 @@ class Texts:
         def local(code: int) -> Callable[[int], int]:
             return _local(self._every[code].marks, hints, output, zones.get(folder_of(names[code])))[0]
 
-        return observations_of(self._every, names, local, near, hints.year, hints.now_ns)
+        return observations_of(self._every, names, local, near, hints)
 
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: Hints, output: Output

@@ -23,6 +23,7 @@ from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
 from goodput_cli.vocabulary.units import NS_PER_DAY, NS_PER_SECOND
 
 if TYPE_CHECKING:
+    from goodput_cli.events.hints import Hints
     from goodput_cli.events.text.scan import Lines
 
 
@@ -306,20 +307,20 @@ def observations_of(
     names: Sequence[str],
     local: Callable[[int], Callable[[int], int]],
     near: Mapping[int, Sequence[int]],
-    year: int | None,
-    now_ns: int,
+    hints: Hints,
 ) -> Observed:
     """All observations of some sources. local: by source, what a local time is in ns UTC. near: by source, times beside
-    it that tell a year. year: that of stamps without one, where it was given."""
+    it that tell a year."""
     rows: list[Observation] = []
     dropped: dict[str, int] = {}
     for code, source in sources.items():
-        clock = _Clock(source, local(code), near.get(code, ()), year, now_ns)
+        clock = _Clock(source, local(code), near.get(code, ()), hints.year, hints.now_ns)
         _name_nodes(source.seen)
         rows += [_observation(one, names[code], clock) for one in source.seen]
         if source.left_out:
             dropped[names[code]] = source.left_out
-    return Observed(tuple(rows), read=frozenset(names[code] for code in sources), dropped=dropped)
+    read = frozenset(names[code] for code in sources)
+    return Observed(tuple(rows), read=read, dropped=dropped, hosts_of_job=hints.hosts_of_job, quotes=hints.quotes)
 
 
 def _name_nodes(seen: Sequence[Sighting]) -> None:
