@@ -80,8 +80,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
     for doubt in (one.message for one in analysis.diagnostics if one.code in _DOUBTS):
         yield from (Text(line, style="yellow") for line in wrapped(f"but: {safe(doubt)}", room))
-    if phrases.has_ending(analysis) and analysis.job.ending == "crashed" and _last_cause(analysis):
-        why = analysis.timeline.causes.why[-1]
+    if (why := phrases.last_cause(analysis)) is not None:
         yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")
         yield from (Text(line) for line in wrapped(f"what to do: {CAUSES[why.code].advice}", room))
 
@@ -114,13 +113,8 @@ def _deaths(analysis: Analysis) -> str:
         ended = Counter(one.ended.replace("_", " ") for one in counted)
         words += f": {', '.join(f'{count} {how}' for how, count in ended.most_common())}; no line says why"
     if phrases.has_ending(analysis) and job.ending == "crashed":
-        words += ", crashed at the end" + _last_cause(analysis)
+        words += ", crashed at the end" + phrases.last_cause_text(analysis)
     return words + (f", {plural(job.runs, 'run')} of this name" if job.runs > 1 else "")
-
-
-def _last_cause(analysis: Analysis) -> str:
-    why = analysis.timeline.causes.why
-    return f" ({why[-1].code})" if why and why[-1].known else ""
 
 
 def _losses(analysis: Analysis) -> Losses:

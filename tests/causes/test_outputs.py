@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -128,3 +129,51 @@ def test_no_output_holds_the_words_of_a_line_without_quotes(command: str, tmp_pa
         texts = [file.read_text("utf-8") for file in files]
         held = [file.suffix for file, text in zip(files, texts, strict=True) if "ValueError" in text]
         assert bool(held) == (not more and command != "timeline"), held
+
+
+def crashed_at_the_end(to: Path) -> Path:
+    """The example whose process the kernel killed, without the start behind it."""
+    folder = to / "crashed"
+    folder.mkdir()
+    for file in (EXAMPLES / "02-killed-by-the-kernel").iterdir():
+        (folder / file.name).write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:39]))
+    return folder
+
+
+def test_why_a_job_crashed_at_its_end_stands_in_what_watches_it_and_in_what_judges_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = str(crashed_at_the_end(tmp_path))
+    assert run(["watch", log, "-q", "--updates", "1"]) == 0
+    assert "crashed (host_oom)" in capsys.readouterr().out
+    assert run(["analyze", log, "-q", "--format", "junit"]) == 0
+    suite = capsys.readouterr().out
+    assert 'name="job.ending.cause" value="host_oom"' in suite
+    assert "Crashed at the end, rank 10, node-02, host_oom: `Out of memory: Killed process 4242" in suite
+    assert run(["analyze", log, "-q", "--format", "junit", "--no-quotes"]) == 0
+    assert "Killed process" not in capsys.readouterr().out
+
+
+def page_of(name: str, to: Path) -> str:
+    assert run(["analyze", str(EXAMPLES / name), "-j", "job", "-q", "-o", str(to / "page.html")]) == 0
+    return (to / "page.html").read_text("utf-8")
+
+
+def test_a_page_adds_disruptions_up_by_cause_where_a_line_says_why(tmp_path: Path) -> None:
+    page = page_of("07-next-start-fails", tmp_path)
+    by_cause = page.partition('id="by-cause"')[2].partition("</table>")[0]
+    rows = [re.sub(r"<[^>]+>", " ", row).split() for row in by_cause.split("<tr>")[1:]]
+    assert [row[:2] for row in rows[1:]] == [["environment", "1"], ["unknown", "1"], ["total", "2"]]
+    assert "ModuleNotFoundError: No module named" in page
+
+
+def test_a_page_has_no_such_table_where_nobody_says_why(tmp_path: Path) -> None:
+    page = page_of("06-caught", tmp_path)
+    assert "by-cause" not in page
+    assert "why it died" not in page
+
+
+def test_a_page_shows_words_of_a_log_as_words(tmp_path: Path) -> None:
+    page = page_of("12-hostile-words", tmp_path)
+    assert "in the words of the log" in page
+    assert "<script>alert(1)" not in page

@@ -84,6 +84,17 @@ def test_it_says_why_the_job_died_where_a_line_does() -> None:
     assert f"({folder / 'dmesg-node-02.log'}:1). " in why
 
 
+def test_without_a_gate_it_says_why_the_job_died_too() -> None:
+    suite = junit(goodput_cli.analyze(ROOT / "tests" / "causes" / "examples" / "07-next-start-fails"))
+    held = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
+    assert (held["cause.environment.disruptions"], held["cause.unknown.disruptions"]) == ("1", "1")
+    (why,) = [line for line in (suite.findtext("system-out") or "").splitlines() if line.startswith("Disruption")]
+    assert why.startswith("Disruption no. 2, environment: `ModuleNotFoundError: No module named 'apex'` (")
+    nobody = junit(goodput_cli.analyze(ROOT / "tests" / "causes" / "examples" / "06-caught"))
+    assert not [one for one in nobody.iter("property") if "cause" in one.attrib["name"]]
+    assert "Disruption" not in (nobody.findtext("system-out") or "")
+
+
 def test_the_properties_of_the_suite_hold_the_figures() -> None:
     held = {one.attrib["name"]: one.attrib["value"] for one in junit(hostile()).iter("property")}
     assert held["goodput.seconds"] == "82561.123456788"

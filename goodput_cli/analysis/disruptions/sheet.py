@@ -263,6 +263,11 @@ def cause_note(number: int, why: Why) -> str:
         return f"no. {number}: planned"
     if why.certainty is None:
         return f"no. {number}: no line says why"
+    return f"no. {number}{cause_words(why)}"
+
+
+def cause_words(why: Why) -> str:
+    """`, rank 3, node-01, device_oom: ...`: where and why an attempt died, and the line that says so."""
     places = [
         "" if why.rank is None else f"rank {why.rank}",
         why.host,
@@ -273,7 +278,7 @@ def cause_note(number: int, why: Why) -> str:
     where = f" ({why.where})" if why.where else ""
     likely = "; only likely" if why.certainty == "likely" else ""
     also = f"; also seen: {', '.join(why.also)}" if why.also else ""
-    return f"no. {number}{place}, {why.code}{words}{where}{likely}{also}{_waits(why)}"
+    return f"{place}, {why.code}{words}{where}{likely}{also}{_waits(why)}"
 
 
 def _waits(why: Why) -> str:

@@ -188,7 +188,7 @@ class AnalysisDocument:
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
             headline=f"goodput {share}, {amount}",
-            said=(phrases.window_text(analysis),),
+            said=(phrases.window_text(analysis), *_why(analysis)),
             properties=tuple(_properties(analysis)),
             thresholds=analysis.thresholds,
             diagnostics=analysis.diagnostics,
@@ -290,13 +290,20 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
 
 def _why(analysis: Analysis) -> Iterator[str]:
     """Why it died, of the disruptions that cost most and of which a line says so."""
-    from goodput_cli.analysis.disruptions.sheet import cause_note  # which a screen without gates does without
+    from goodput_cli.analysis.disruptions.sheet import cause_note, cause_words  # which a screen does without
 
+    if (last := phrases.last_cause(analysis)) is not None:
+        yield f"Crashed at the end{cause_words(last)}. {_advice(last.code)}"
     rows = zip(analysis.disruptions, analysis.disruptions.why, strict=False)
     known = [(row.lost_ns, row.number, why) for row, why in rows if why.certainty is not None and not why.planned]
     for _, number, why in sorted(known, key=lambda one: -one[0])[:_WORST]:
-        advice = CAUSES[why.code].advice
-        yield f"Disruption {cause_note(number, why)}. {advice[:1].upper()}{advice[1:]}."
+        yield f"Disruption {cause_note(number, why)}. {_advice(why.code)}"
+
+
+def _advice(code: str) -> str:
+    """What to do about a cause, as a sentence."""
+    advice = CAUSES[code].advice
+    return f"{advice[:1].upper()}{advice[1:]}."
 
 
 def _largest_losses(analysis: Analysis) -> list[blocks.LedgerRow]:
@@ -317,6 +324,10 @@ def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:
     yield from _amount("goodput", analysis.goodput)
     for row in analysis.badput:
         yield from _amount(f"badput.{row.name}", row)
+    for labels, count in _causes(analysis):
+        yield f"cause.{labels['cause']}.disruptions", count
+    if (last := phrases.last_cause(analysis)) is not None:
+        yield "job.ending.cause", last.code
     if analysis.not_recorded:
         yield "not_recorded", " ".join(analysis.not_recorded)
 

@@ -16,6 +16,7 @@ from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.text import duration, exact, finite, number, percent, period, plural, telling_decimals
 
 if TYPE_CHECKING:
+    from goodput_cli.accounting.attempts.why import Why
     from goodput_cli.analysis.results import Analysis, CategoryTime, Elastic, Job
 
 _FEW = 10
@@ -101,7 +102,7 @@ def progress_text(analysis: Analysis) -> str:
         kept_text(analysis, " steps kept") if analysis.shows_training else "no steps logged",
     ]
     if has_ending(analysis):
-        parts.append(ending_text(job))
+        parts.append(ending_text(job) + last_cause_text(analysis))
     if job.runs > 1:
         parts.append(plural(job.runs, "run"))
     if job.formats:
@@ -131,6 +132,19 @@ def has_ending(analysis: Analysis) -> bool:
 def ending_text(job: Job) -> str:
     """How the job ended, in words."""
     return _ENDINGS.get(job.ending, job.ending)
+
+
+def last_cause(analysis: Analysis) -> Why | None:
+    """Why the last attempt crashed, where it did so in the window and a line says why."""
+    why = analysis.timeline.causes.why
+    crashed = has_ending(analysis) and analysis.job.ending == "crashed"
+    return why[-1] if crashed and why and why[-1].known else None
+
+
+def last_cause_text(analysis: Analysis) -> str:
+    """` (host_oom)`, behind how the job ended."""
+    why = last_cause(analysis)
+    return "" if why is None else f" ({why.code})"
 
 
 def outside_window_text(analysis: Analysis) -> str | None:

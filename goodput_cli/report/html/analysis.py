@@ -143,7 +143,7 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[Fact]:
     if analysis.steps.ideal_seconds is not None:
         rows.append(Fact("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
     if facts.has_ending(analysis):
-        rows.append(Fact("ending", facts.ending_text(job)))
+        rows.append(Fact("ending", facts.ending_text(job) + facts.last_cause_text(analysis)))
     return rows
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
+from goodput_cli.analysis.disruptions.sheet import by_sheet, disruptions_sheet
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.results import Analysis
@@ -186,6 +186,7 @@ _EVIDENCE = {
     "resumed_step": "resumed at",
     "first_step": "first step again",
     "regained": "progress regained",
+    "cause": "why it died",
 }
 
 
@@ -204,6 +205,8 @@ class Disruptions:
     """The disruptions as a table, the summary above, and the first ones one by one."""
 
     summary: tuple[str, ...]
+    by_cause: HtmlTable | None
+    """What each cause lost; None where no line says why."""
     table: HtmlTable
     details: list[Details]
     left_out: int
@@ -215,6 +218,7 @@ def disruptions(analysis: Analysis) -> Disruptions:
     rows = analysis.disruptions
     return Disruptions(
         summary=sheet.summary[1:],
+        by_cause=html_table(by_sheet(analysis, "cause")) if any(one.certainty for one in rows.why) else None,
         table=with_ids(html_table(sheet, MOST_ROWS), "disruption-row"),
         details=[_details(row) for row in rows[:MOST_DETAILS]],
         left_out=max(len(rows) - MOST_DETAILS, 0),
@@ -253,8 +257,25 @@ def _disruption_facts(row: Disruption) -> Iterator[tuple[str, str]]:
     }
     for name, ns in amounts.items():
         yield name, "not known" if ns is None else f"{seconds_text(ns)} s"
+    yield from _facts_of_cause(row)
     if row.ranks_before is not None or row.ranks_after is not None:
         yield "ranks before and after", f"{_step(row.ranks_before)}, {_step(row.ranks_after)}"
+
+
+def _facts_of_cause(row: Disruption) -> Iterator[tuple[str, str]]:
+    """Why and where it died, as far as a line says so."""
+    if row.cause is None or row.cause_certainty is None:
+        return
+    yield "why it died", row.cause if row.cause_certainty == "said" else f"{row.cause}, only likely"
+    if row.cause_text is not None:
+        yield "in the words of the log", row.cause_text
+    if row.first_rank is not None:
+        yield "rank", str(row.first_rank)
+    for name, value in (("host", row.first_host), ("device", row.first_device), ("also seen", ", ".join(row.also))):
+        if value:
+            yield name, value
+    if row.silent_ranks:
+        yield "no line of rank", ", ".join(map(str, row.silent_ranks))
 
 
 def _step(value: int | None) -> str:
