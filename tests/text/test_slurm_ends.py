@@ -250,3 +250,44 @@ def test_the_file_of_a_rank_without_a_start_line_begins_with_the_start_of_the_jo
     found = seconds(analysed(written(tmp_path / "run", **files, a1_out=again, z1_out=PRELUDE + "".join(more))))
     assert found["infrastructure_recovery_from_disruption"] == 500
     assert "wasted_progress_from_disruption" not in found
+
+
+DYING = [
+    "E0301 {at}.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 2 "
+    "(pid: 9) of binary: python",
+    "[rank3]:[E301 {at}.000000 ProcessGroupNCCL.cpp:1414] [PG 0 Rank 3] Process group watchdog thread terminated with "
+    "exception: CUDA error",
+    "W0301 {at}.000000 7 torch/distributed/elastic/agent/server/api.py:704] Received 15 death signal, shutting down "
+    "workers",
+    "W0301 {at}.000000 7 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 9 closing "
+    "signal SIGTERM",
+    "2026-03-01 {at},000 [ERROR] something ordinary of a process that dies",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("why", ["", " DUE TO TIME LIMIT"])
+@pytest.mark.parametrize("line", DYING)
+def test_processes_that_die_behind_a_cancel_are_no_other_start(tmp_path: Path, line: str, why: str) -> None:
+    """The next job of Slurm in the same file begins at 10:10, and not where those of the last one died."""
+    cancel = f"slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00{why} ***\n"
+    log = TRAINED + cancel + line.format(at="10:02:02") + "\n" + AGAIN
+    analysis = analysed(written(tmp_path / "run", a_out=log))
+    (disruption,) = analysis.disruptions
+    assert disruption.next_start_ns == analysis.job.start_ns + 600 * 10**9
+    assert analysis.job.attempts == 2
+
+
+def test_a_line_that_says_an_end_is_no_start_however_late_it_is(tmp_path: Path) -> None:
+    cancel = "slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00 ***\n"
+    log = TRAINED + cancel + DYING[0].format(at="10:03:40") + "\n" + AGAIN.partition("\n")[2]
+    analysis = analysed(written(tmp_path / "run", a_out=log))
+    assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
+
+
+def test_a_next_job_begins_at_its_first_time_though_it_writes_no_year(tmp_path: Path) -> None:
+    cancel = "slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00 ***\n"
+    first = "I0301 10:09:00.000000 7 main.py:8] loading\n"
+    log = TRAINED + cancel + DYING[0].format(at="10:02:02") + "\n" + first + AGAIN.partition("\n")[2]
+    analysis = analysed(written(tmp_path / "run", a_out=log))
+    (disruption,) = analysis.disruptions
+    assert disruption.next_start_ns == analysis.job.start_ns + 540 * 10**9

@@ -15,7 +15,7 @@ from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.marks import ENDS, Mark, Rule, Said, What, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import mllog
-from goodput_cli.events.text.stamps import read_dated
+from goodput_cli.events.text.stamps import Zone, read_dated, with_year, year_of
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 NAME = "launcher"
@@ -74,7 +74,8 @@ def _cancelled(found: Any) -> Said:
 def next_jobs(marks: list[Mark]) -> list[Mark]:
     """The marks of one source, in order of lines, with a start where the next of several jobs of Slurm that write into
     one file shows its first time: what stands between that and the end of the job before is of neither. A start that
-    the next job writes itself is enough."""
+    the next job writes itself is enough. Processes that die behind the end of their job are no begin: not what comes
+    soon, and no line that itself says an end."""
     if not any(_number(mark) for mark in marks):
         return marks
     starts: dict[int, Mark] = {}
@@ -91,7 +92,7 @@ def next_jobs(marks: list[Mark]) -> list[Mark]:
             if first is not None:
                 starts[first] = replace(marks[first], said=Said(NAME, What.START, name="job"))
             ended, first = (mark if number else None), None
-        elif mark.stamp is not None and not number and (first is None or _soon(ended, marks[first])):
+        elif _is_first_time(mark) and (first is None or _soon(ended, marks[first])):
             first = at
     return [one for at, mark in enumerate(marks) for one in ((starts[at], mark) if at in starts else (mark,))]
 
@@ -103,12 +104,22 @@ def _number(mark: Mark) -> str:
     return said_.name.removeprefix(_CANCELLED) if is_end and said_ is not None else ""
 
 
+def _is_first_time(mark: Mark) -> bool:
+    """Whether the next job may have written a line: it has a time, and says neither that a process died nor that it was
+    told to."""
+    closing = mark.said is not None and mark.said.format == NAME and mark.said.name == "closing"
+    return mark.stamp is not None and (mark.said is None or not (closing or mark.said.what in ENDS))
+
+
 def _soon(ended: Mark, behind: Mark) -> bool:
     """Whether the processes that a job of Slurm has may still have been dying."""
     at = None if ended.said is None else ended.said.at
-    if at is None or behind.stamp is None or behind.stamp.zone is not at.zone:
+    stamp = behind.stamp
+    if at is not None and stamp is not None and stamp.zone is Zone.YEARLESS:
+        stamp = with_year(stamp, year_of(at.ns), at.ns)
+    if at is None or stamp is None or stamp.zone is not at.zone:
         return False
-    return behind.stamp.ns - at.ns <= _DYING
+    return stamp.ns - at.ns <= _DYING
 
 
 def _because(what: What, name: str) -> Any:
