@@ -315,6 +315,7 @@ def _or_null(schema: JsonRow) -> JsonRow:
 
 
 TITLES: Mapping[str, str] = {
+    "/1000 acc. days": "failures in a thousand days of one accelerator",
     "/1000 node-days": "failures in a thousand days of one node",
     "95 % from": "lower end of the 95 % interval",
     "95 % to": "its upper end",
