@@ -220,7 +220,7 @@ def test_a_document_that_kills_its_worker_is_listed_and_those_read_with_it_are_i
     (folder / "plugins" / "killer_format.py").write_text(KILLER)
     killer.write_text('{"job_name": "x", "kill": 1}\n')
     try:
-        found = answers(folder, "killer", "--workers", "2")
+        found = answers(folder, "killer", "--workers", "2", silent=False)
     finally:
         killer.unlink()
         subprocess.run(["rm", "-rf", str(folder / "plugins")], check=True)
