@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
 from heapq import nsmallest
@@ -272,14 +272,13 @@ class RunAmounts:
             for one in self.disruptions if one.ended != "scale_up"
         ]  # fmt: skip
 
-    def lost_by_cause(self, failed: Sequence[RunDisruption]) -> Iterator[tuple[str, CauseAmounts]]:
-        """What failures of each cause lost."""
-        by_cause: dict[str, CauseAmounts] = defaultdict(CauseAmounts)
+    def lost_by_cause(self, failed: Sequence[RunDisruption]) -> dict[str, CauseAmounts]:
+        """What failures of each cause lost in this one run."""
+        by_cause: dict[str, CauseAmounts] = defaultdict(lambda: CauseAmounts(runs=1))
         for one in failed:
             chip = one.lost_ns * (accelerators_at(self._pieces, one.at_ns) or 0)
-            by_cause[one.cause].add(CauseAmounts(1, 1, one.lost_ns, chip))
-        for cause, amounts in by_cause.items():
-            yield cause, replace(amounts, runs=1)
+            by_cause[one.cause].add(CauseAmounts(failures=1, lost=one.lost_ns, lost_chip=chip))
+        return by_cause
 
     @property
     def _known(self) -> bool:
@@ -466,7 +465,7 @@ class Fleet:
                 self._add_recent(number, run_name(result), sums)
         failed = [one for one in run.disruptions if one.ended in self.grouping.failing]
         counted = sum(one.ended != "scale_up" for one in run.disruptions)
-        for cause, lost in run.lost_by_cause(failed):
+        for cause, lost in run.lost_by_cause(failed).items():
             self.causes[cause].add(lost)
         self.runs.append(
             RunRow(
