@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from goodput_cli.errors import SourceError as SourceError
     from goodput_cli.errors import ThresholdNotMet as ThresholdNotMet
     from goodput_cli.errors import UsageError as UsageError
-    from goodput_cli.fleet.report.report import FleetReport as FleetReport
+    from goodput_cli.fleet.report import FleetReport as FleetReport
     from goodput_cli.fleet.run import fleet_report as fleet_report
     from goodput_cli.fleet.run import jobs as jobs
     from goodput_cli.sources.snapshot import Manifest as Manifest
@@ -57,7 +57,7 @@ _PLACES = {
     "Advice": "analysis.advice.advise",
     "Comparison": "analysis.compare.compare",
     "JobList": "analysis.jobs",
-    "FleetReport": "fleet.report.report",
+    "FleetReport": "fleet.report",
     "CheckReport": "analysis.check",
     "Reconciliation": "compat.reconcile",
     "CheckpointReconciliation": "compat.checkpoints",

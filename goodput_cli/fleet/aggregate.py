@@ -33,7 +33,7 @@ from goodput_cli.fleet.allocations import (
 from goodput_cli.fleet.labels import Labels, RunLabels
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.ratios import HOUR_NS
-from goodput_cli.fleet.store.results import RunDisruption, RunResult
+from goodput_cli.fleet.results import RunDisruption, RunResult
 from goodput_cli.fleet.sums import EXCLUDED, NOT_HELD, PRODUCTIVE, QUEUED, SLOWDOWN, PieceTime, Sums, cut_spans
 from goodput_cli.vocabulary.text import plural
 

@@ -25,7 +25,7 @@ from goodput_cli.vocabulary.when import Anchors, When, load_zone
 if TYPE_CHECKING:
     from goodput_cli.fleet.allocations import Allocation, Capacity
     from goodput_cli.fleet.labels import Labels
-    from goodput_cli.fleet.store.results import AsOf
+    from goodput_cli.fleet.results import AsOf
 
 LABELS, GROUPS, RUN, WHAT, WHEN = "Labels", "Groups", "How to run", "What", "When"
 WEEK, SIZE = "week", "size"
@@ -283,7 +283,7 @@ class FleetQuestion:
     @property
     def as_of(self) -> AsOf | None:
         """`--as-of`, resolved."""
-        from goodput_cli.fleet.store.results import AsOf
+        from goodput_cli.fleet.results import AsOf
 
         when = self._resolved(self.question.as_of)
         return None if when is None else AsOf(when, self.grouping.alive_within)

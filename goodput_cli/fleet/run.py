@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.aggregate import Fleet
     from goodput_cli.fleet.passes.plan import Outcome
     from goodput_cli.fleet.passes.work import DocumentRow, Origin
-    from goodput_cli.fleet.report.report import FleetReport
-    from goodput_cli.fleet.report.rows import NotAnalysed
-    from goodput_cli.fleet.store.store import Store
+    from goodput_cli.fleet.report import FleetReport
+    from goodput_cli.fleet.rows import NotAnalysed
+    from goodput_cli.fleet.store import Store
     from goodput_cli.sources.base import Document
 
 
@@ -123,7 +123,7 @@ class _Fleet:
 
     def report(self, uris: Sequence[str]) -> FleetReport:
         """Both passes, and the sums."""
-        from goodput_cli.fleet.store.store import Store
+        from goodput_cli.fleet.store import Store
 
         with ExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
@@ -147,8 +147,8 @@ class _Fleet:
         from goodput_cli.fleet.passes.engine import open_engine
         from goodput_cli.fleet.passes.plan import Passes, run_passes
         from goodput_cli.fleet.passes.work import Local, Task
-        from goodput_cli.fleet.store.results import AccountRuns, code_version
-        from goodput_cli.fleet.store.store import write_results
+        from goodput_cli.fleet.results import AccountRuns, code_version
+        from goodput_cli.fleet.store import write_results
         from goodput_cli.sources.base import FILE_SCHEME, scheme_of
 
         asked, reading, remembers = self._asked, self._asked.reading, self._folder is not None
@@ -193,7 +193,7 @@ class _Fleet:
         from goodput_cli.fleet.aggregate import Basis, Calendar, Fleet
         from goodput_cli.fleet.allocations import JoinedAllocations
         from goodput_cli.fleet.passes.work import Failed
-        from goodput_cli.fleet.report.rows import NotAnalysed
+        from goodput_cli.fleet.rows import NotAnalysed
 
         asked, inventory, answers = self._asked, self._inventory, outcome.answers.items()
         keys = {key: job for job, key in answers if not isinstance(key, Failed)}
@@ -235,8 +235,8 @@ class _Fleet:
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store
     ) -> FleetReport:
         from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters
-        from goodput_cli.fleet.report.report import report_of
-        from goodput_cli.fleet.report.rows import NotAnalysed
+        from goodput_cli.fleet.report import report_of
+        from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._inventory.labels
         unread = [NotAnalysed.of("document", row.document.name, row.problem) for row in outcome.rows if row.problem]

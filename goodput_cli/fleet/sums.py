@@ -20,7 +20,7 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.written import Key, Percent
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.ratios import ratio
-from goodput_cli.fleet.store.results import Spans
+from goodput_cli.fleet.results import Spans
 from goodput_cli.vocabulary.categories import Category
 
 LabelledCategory = tuple[Category, str | None]

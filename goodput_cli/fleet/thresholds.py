@@ -16,7 +16,7 @@ from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.units import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.fleet.report.report import FleetReport
+    from goodput_cli.fleet.report import FleetReport
     from goodput_cli.fleet.sums import Mpg, Sums
 
 

@@ -23,7 +23,7 @@ from goodput_cli.analysis.timeline.sheet import TimelineAnswer
 from goodput_cli.analysis.wire import Instant, Wire, descriptions, wire_type
 from goodput_cli.compat.answer import ReconcileAnswer
 from goodput_cli.compat.checkpoints import ReconcileCheckpointsAnswer
-from goodput_cli.fleet.report.report import FleetReport
+from goodput_cli.fleet.report import FleetReport
 
 Schema = dict[str, Any]
 ANSWERS: tuple[type, ...] = tuple(map(wire_type, (

@@ -239,10 +239,10 @@ def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:
 _BUILT_IN = {
     "cloud-logging": "goodput_cli.sources.cloud_logging:CloudLoggingSource",
     FILE_SCHEME: "goodput_cli.sources.files:FileSource",
-    "gs": "goodput_cli.sources.object_store.bucket:BucketSource",
+    "gs": "goodput_cli.sources.bucket:BucketSource",
     **dict.fromkeys(("sqlite", "postgresql", "mysql"), "goodput_cli.sources.databases:DatabaseSource"),
     **dict.fromkeys(("mlflow+http", "mlflow+https"), "goodput_cli.sources.mlflow_server:TrackingServerSource"),
-    "s3": "goodput_cli.sources.object_store.bucket:BucketSource",
+    "s3": "goodput_cli.sources.bucket:BucketSource",
 }
 _DATABASES = ("postgresql", "mysql")
 _KNOWN_ELSEWHERE = {

@@ -31,5 +31,5 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(goodput_cli.fleet.passes.read, "read_one", counted)
     monkeypatch.setattr("goodput_cli.fleet.passes.read.read_one", counted)
-    monkeypatch.setattr("goodput_cli.fleet.store.store._RACY_NS", 0)
+    monkeypatch.setattr("goodput_cli.fleet.store._RACY_NS", 0)
     return names

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
-from goodput_cli.fleet.store import store as store_module
+from goodput_cli.fleet import store as store_module
 from tests.support.fleets import fleet, put, training
 
 Output = pytest.CaptureFixture[str]
@@ -105,7 +105,7 @@ def test_a_file_that_may_be_written_again_in_the_same_tick_is_read_again(
     read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its size and time are then no proof that it is the same."""
-    monkeypatch.setattr("goodput_cli.fleet.store.store._RACY_NS", 60 * 10**9)
+    monkeypatch.setattr("goodput_cli.fleet.store._RACY_NS", 60 * 10**9)
     path = put(Path("a.jsonl"), training("a", 10, 6))
     for _ in range(2):
         fleet("a.jsonl", "--store", "store")

@@ -12,7 +12,7 @@ import pytest
 
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
-from goodput_cli.sources.object_store import bucket as source
+from goodput_cli.sources import bucket as source
 from tests.support.buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
 from tests.support.readers import Told, zstd
 from tests.support.wandb_files import row, run_file, run_record

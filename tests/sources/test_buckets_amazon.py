@@ -14,7 +14,7 @@ import pytest
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
-from goodput_cli.sources.object_store import bucket as source
+from goodput_cli.sources import bucket as source
 from tests.support.buckets import Bucket, bucket_server, goodput, log_lines, read_steps
 
 
@@ -104,7 +104,7 @@ def test_without_boto3(monkeypatch: pytest.MonkeyPatch) -> None:
             raise ImportError(name)
         return real(name, *args, **options)
 
-    monkeypatch.delitem(sys.modules, "goodput_cli.sources.object_store.s3", raising=False)
+    monkeypatch.delitem(sys.modules, "goodput_cli.sources.s3", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(SourceError, match=r"pip install '\.\[s3\]'"):
-        importlib.import_module("goodput_cli.sources.object_store.s3")
+        importlib.import_module("goodput_cli.sources.s3")

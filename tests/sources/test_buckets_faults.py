@@ -19,10 +19,10 @@ import pytest
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
+from goodput_cli.sources import bucket as source
+from goodput_cli.sources import gcs
 from goodput_cli.sources.base import ReadContext, source_for
-from goodput_cli.sources.object_store import bucket as source
-from goodput_cli.sources.object_store import gcs
-from goodput_cli.sources.object_store.base import READ_SECONDS
+from goodput_cli.sources.object_store import READ_SECONDS
 from goodput_cli.sources.remote import read_ahead
 from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
 from tests.support.readers import Told

@@ -24,8 +24,8 @@ from goodput_cli.report.messages import threshold_lines
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import Analysis
     from goodput_cli.analysis.sheet import Sheet
-    from goodput_cli.fleet.report.rows import RunLine
-    from goodput_cli.fleet.report.sheet import FleetSheet
+    from goodput_cli.fleet.rows import RunLine
+    from goodput_cli.fleet.sheet import FleetSheet
 
 
 @click.command(
@@ -80,7 +80,7 @@ def fleet(
     if plan:
         write_output("".join(f"{sentence}\n" for sentence in fleet_plan(session.sources, workers)))
         return 0
-    from goodput_cli.fleet.report.sheet import fleet_sheet
+    from goodput_cli.fleet.sheet import fleet_sheet
     from goodput_cli.fleet.thresholds import evaluate_fleet
 
     with session.reading(then="adding up") as options:
@@ -117,7 +117,7 @@ def _open(line: CommandLine, sites: Sequence[str]) -> Session[Sheet]:
 def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], grouping: Grouping) -> None:
     """The pages of the fleet and of its runs; what was done is said."""
     from goodput_cli.api.analyze import analyze
-    from goodput_cli.fleet.store.results import code_version
+    from goodput_cli.fleet.results import code_version
     from goodput_cli.report.html.site import write_site
     from goodput_cli.sources.base import ReadContext, list_documents
 

@@ -385,7 +385,7 @@ def _introduce(path: str, log: str | None) -> tuple[str, ...]:
     import numpy as np
     import pyarrow as pa
 
-    from goodput_cli.fleet.store.results import code_version
+    from goodput_cli.fleet.results import code_version
 
     try:
         token = Path(path).read_text()

@@ -296,7 +296,7 @@ def write_pieces(path: Path, jobs: Sequence[EventLog], names: Collection[str]) -
     """Write a file of pieces; the place of each job in it."""
     import pyarrow as pa  # few fleets have jobs in several documents
 
-    from goodput_cli.fleet.store import parts as arrow
+    from goodput_cli.fleet import parts as arrow
 
     places: dict[str, int] = {}
     schema = pa.schema([(name, pa.from_numpy_dtype(np.dtype(COLUMNS[name]))) for name in _STORED])
@@ -331,7 +331,7 @@ def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -
 
 def join_pieces(shared: SharedJob) -> EventLog:
     """The events of a job, from all its documents."""
-    from goodput_cli.fleet.store import parts as arrow
+    from goodput_cli.fleet import parts as arrow
 
     interners: dict[str, Interner[Any]] = {name: Interner() for name in _CODED}
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}

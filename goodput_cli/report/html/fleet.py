@@ -10,9 +10,9 @@ from typing import Any
 
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.ratios import HOUR_NS, hours, percent
-from goodput_cli.fleet.report.report import FleetReport, category_rows
-from goodput_cli.fleet.report.rows import CATEGORY_TABLE, RunLine, category_name
-from goodput_cli.fleet.report.sheet import (
+from goodput_cli.fleet.report import FleetReport, category_rows
+from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_name
+from goodput_cli.fleet.sheet import (
     CATEGORIES,
     CAUSES,
     CHANGES,

@@ -33,12 +33,12 @@ from uuid import uuid4
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError
 from goodput_cli.fleet.passes.work import DocumentRow
-from goodput_cli.fleet.store.results import RunResult
+from goodput_cli.fleet.results import RunResult
 from goodput_cli.sources.base import Document
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
-    from goodput_cli.fleet.store.parts import ReadDocument
+    from goodput_cli.fleet.parts import ReadDocument
 
 FORMAT = 2
 _FORMAT_FILE, _DOCUMENTS, _RESULTS, _UNFINISHED = "format.json", "documents", "results", "tmp-"
@@ -107,7 +107,7 @@ class Store:
 
     def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
         """By URI, what is known of documents that have not changed. reader: what a row must have been read with."""
-        from goodput_cli.fleet.store.parts import read_documents
+        from goodput_cli.fleet.parts import read_documents
 
         wanted = {one.uri: one for one in listed if one.version}
         rows: dict[str, DocumentRow] = {}
@@ -119,7 +119,7 @@ class Store:
 
     def add_documents(self, rows: Sequence[DocumentRow], reader: str, read_ns: int) -> None:
         """Remember documents that were read. read_ns: an instant before that."""
-        from goodput_cli.fleet.store.parts import has_name, part_of_documents
+        from goodput_cli.fleet.parts import has_name, part_of_documents
 
         whole = [row for row in rows if row.problem is None and has_name(row.document)]
         if whole:
@@ -218,7 +218,7 @@ def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 def _parts() -> ModuleType:
     """How parts are written and read; few fleets in one process have some, and Arrow takes 60 MB."""
-    from goodput_cli.fleet.store import parts
+    from goodput_cli.fleet import parts
 
     return parts
 

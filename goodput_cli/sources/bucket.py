@@ -17,7 +17,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, Document, ReadContext, scheme_of
 from goodput_cli.sources.blocks import line_blocks, until_damaged
-from goodput_cli.sources.object_store.base import (
+from goodput_cli.sources.object_store import (
     DeniedError,
     MissingError,
     ObjectStore,
@@ -40,8 +40,8 @@ MAX_REPLACED = 3
 """How often an object may be replaced while it is read before that is an error."""
 
 _STORES = {
-    "gs": "goodput_cli.sources.object_store.gcs:GoogleStore",
-    "s3": "goodput_cli.sources.object_store.s3:AmazonStore",
+    "gs": "goodput_cli.sources.gcs:GoogleStore",
+    "s3": "goodput_cli.sources.s3:AmazonStore",
 }
 
 

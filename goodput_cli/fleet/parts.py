@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from goodput_cli.fleet.passes.work import DocumentRow
-from goodput_cli.fleet.store.results import KEY_BYTES, RunDisruption, RunResult, Spans
+from goodput_cli.fleet.results import KEY_BYTES, RunDisruption, RunResult, Spans
 from goodput_cli.sources.base import Document
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.text import well_formed

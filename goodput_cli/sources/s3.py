@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from goodput_cli.errors import SourceError, to_install
-from goodput_cli.sources.object_store.base import (
+from goodput_cli.sources.object_store import (
     CONNECT_SECONDS,
     CONNECTIONS,
     READ_SECONDS,

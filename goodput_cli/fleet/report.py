@@ -17,10 +17,10 @@ from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import CauseAmounts, Fleet, RunRow, WorstDisruption, run_name
+from goodput_cli.fleet.change import Change, change_of, is_enough
 from goodput_cli.fleet.question import UNKNOWN_SIZE, WEEK, Grouping, size_classes
 from goodput_cli.fleet.ratios import HOUR_NS, hours, percent, quantile, ratio
-from goodput_cli.fleet.report.change import Change, change_of, is_enough
-from goodput_cli.fleet.report.rows import (
+from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
     DISRUPTION_TABLE,
@@ -402,12 +402,12 @@ class FleetReport(Answered):
     """what looks wrong in the logs"""
 
     def sheet(self) -> Sheet:
-        from goodput_cli.fleet.report.sheet import fleet_sheet
+        from goodput_cli.fleet.sheet import fleet_sheet
 
         return fleet_sheet(self)
 
     def rows_sheet(self) -> Sheet:
-        from goodput_cli.fleet.report.sheet import runs_sheet
+        from goodput_cli.fleet.sheet import runs_sheet
 
         return runs_sheet(self)
 

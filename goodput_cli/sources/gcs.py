@@ -13,7 +13,7 @@ from google.cloud.storage import Client
 from google.cloud.storage.exceptions import DataCorruption
 
 from goodput_cli.sources.google_credentials import find_credentials
-from goodput_cli.sources.object_store.base import (
+from goodput_cli.sources.object_store import (
     CONNECT_SECONDS,
     CONNECTIONS,
     READ_SECONDS,

@@ -13,7 +13,7 @@ from goodput_cli.analysis.document import Family, Published
 from goodput_cli.analysis.sheet import Audience, Lazy, Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.fleet.ratios import hours, percent
-from goodput_cli.fleet.report.rows import (
+from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
     CHANGE_TABLE,
@@ -38,8 +38,8 @@ from goodput_cli.vocabulary.text import percent as percent_text
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
-    from goodput_cli.fleet.report.change import Change
-    from goodput_cli.fleet.report.report import FleetReport, GroupTable
+    from goodput_cli.fleet.change import Change
+    from goodput_cli.fleet.report import FleetReport, GroupTable
 
 NOT_RECORDED = "not recorded"
 CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"

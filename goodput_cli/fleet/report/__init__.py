@@ -1,1 +1,0 @@
-"""What `goodput fleet` answers: rows, JSON, and the sheet that people see."""
