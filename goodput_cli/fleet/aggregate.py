@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from fractions import Fraction
@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from goodput_cli.accounting.attempts.why import TOLERANCE_NS
+from goodput_cli.analysis.insights.passages import listed_name, of_a_host
 from goodput_cli.diagnostics.codes import severity_of
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.allocations import (
@@ -34,7 +36,19 @@ from goodput_cli.fleet.labels import Labels, RunLabels
 from goodput_cli.fleet.question import SIZE, WEEK, Grouping, size_class
 from goodput_cli.fleet.ratios import HOUR_NS
 from goodput_cli.fleet.results import RunDisruption, RunResult
-from goodput_cli.fleet.sums import EXCLUDED, NOT_HELD, PRODUCTIVE, QUEUED, SLOWDOWN, PieceTime, Sums, cut_spans
+from goodput_cli.fleet.sums import (
+    EXCLUDED,
+    NOT_HELD,
+    PRODUCTIVE,
+    QUEUED,
+    SLOWDOWN,
+    HostDeath,
+    HostKey,
+    HostSums,
+    PieceTime,
+    Sums,
+    cut_spans,
+)
 from goodput_cli.vocabulary.text import plural
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -206,7 +220,7 @@ class RunAmounts:
     """A run of which something lies in the window; [start, end) (ns) is what does."""
 
     def __init__(self, basis: Basis, result: RunResult, start: int, end: int) -> None:
-        self._basis, self._result, self._end = basis, result, end
+        self._basis, self._result, self._start, self._end = basis, result, start, end
         grouping = basis.grouping
         self._allocations = basis.allocations.overlapping(result.job, start, end)
         said = {name: text for one in self._allocations for name, text in one.texts.items()}
@@ -279,6 +293,39 @@ class RunAmounts:
             chip = one.lost_ns * (accelerators_at(self._pieces, one.at_ns) or 0)
             by_cause[one.cause].add(CauseAmounts(failures=1, lost=one.lost_ns, lost_chip=chip))
         return by_cause
+
+    def time_up_by_host(self) -> Counter[HostKey] | None:
+        """Time up (ns) of each of its hosts; None where not all of them are listed: by what its log says of each
+        attempt, else by the allocation that the attempt began in."""
+        found: Counter[HostKey] = Counter()
+        cluster = self.labels.texts.get("cluster", "")
+        for begin, end, place in zip(*(one.tolist() for one in self._result.up), self._places(), strict=True):
+            ns = min(end, self._end) - max(begin, self._start)
+            if ns <= 0:
+                continue
+            hosts = self._result.hosts[place].split(",") if place >= 0 else self._allocated_hosts(begin)
+            if not hosts:
+                return None
+            for host in hosts:
+                found[cluster, host] += ns
+        return found or None
+
+    def deaths_by_host(self, failed: Sequence[RunDisruption], listed: Iterable[HostKey]) -> list[HostDeath]:
+        """Its failures that may be of their host. listed: its hosts."""
+        cluster, names = self.labels.texts.get("cluster", ""), [host for _, host in listed]
+        return [
+            HostDeath(one.at_ns, (cluster, listed_name(one.host, names) or one.host), one.cause, run_name(self._result))
+            for one in failed if of_a_host(one.cause)
+        ]  # fmt: skip
+
+    def _places(self) -> list[int]:
+        """Of each time up, which list of hosts counts."""
+        return self._result.listed.tolist() or [-1] * len(self._result.up[0])
+
+    def _allocated_hosts(self, begin: int) -> list[str]:
+        """All hosts of the allocations that an attempt began in; none where one of them lists none."""
+        held = [one for one in self._allocations if one.start - TOLERANCE_NS <= begin < one.end]
+        return sorted({host for one in held for host in one.hosts}) if all(one.hosts for one in held) else []
 
     @property
     def _known(self) -> bool:
@@ -431,6 +478,7 @@ class Fleet:
     noticed: Noticed = field(default_factory=Noticed)
     causes: dict[str, CauseAmounts] = field(default_factory=lambda: defaultdict(CauseAmounts))
     """By cause, the failures."""
+    hosts: HostSums = field(default_factory=HostSums)
     recent: dict[int, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
     """Of the latest weeks, by run: chip time and time that was lost."""
 
@@ -467,6 +515,8 @@ class Fleet:
         counted = sum(one.ended != "scale_up" for one in run.disruptions)
         for cause, lost in run.lost_by_cause(failed).items():
             self.causes[cause].add(lost)
+        up = run.time_up_by_host()
+        self.hosts.add(up, run.deaths_by_host(failed, up or ()))
         self.runs.append(
             RunRow(
                 without_spans(result), run.labels, run.most, run.size, counted, len(failed), whole.time.total(),

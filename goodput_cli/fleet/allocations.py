@@ -10,6 +10,7 @@ from datetime import tzinfo
 from itertools import pairwise
 
 from goodput_cli.errors import UsageError
+from goodput_cli.events.cluster import nodes_in
 from goodput_cli.fleet.labels import TableRow, instant, read_parsable, read_table, whole
 
 _GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]{1,200}))?=(\d+)")
@@ -29,6 +30,8 @@ class Allocation:
     waiting_since: int | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     """Team, cluster, user and accelerator, as far as the scheduler says them."""
+    hosts: tuple[str, ...] = ()
+    """All of its hosts; empty where the table does not list them."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
     texts = {name: row.cells[column] for column, name in columns.items() if column in row.cells}
     if kind:
         texts["accelerator"] = kind
-    return Allocation(row.need("jobname", str), start, STILL_HELD if end is None else end, count, waiting, texts)
+    hosts = nodes_in(row.cells.get("nodelist", ""))
+    return Allocation(row.need("jobname", str), start, STILL_HELD if end is None else end, count, waiting, texts, hosts)
 
 
 def _accelerators(tres: str) -> tuple[int, str]:

@@ -219,7 +219,9 @@ def _column(name: str, kind: str, results: Sequence[RunResult]) -> Any:
             code, severity, count = ([row[place] for row in chain(*values)] for place in range(3))
             flat = structs({"code": texts(code), "severity": texts(severity), "count": maybe(count)})
             return lists(list(map(len, values)), flat)
-        case "documents" | "formats":
+        case "listed":
+            return lists(list(map(len, values)), numbers(np.concatenate(values)))
+        case "documents" | "formats" | "hosts":
             return lists(list(map(len, values)), texts(list(chain(*values))))
         case _:
             return _PLAIN[kind](values)
@@ -244,7 +246,7 @@ def _joined(values: Sequence[Spans], name: str) -> Any:
     return np.concatenate([getattr(one, name) for one in values])
 
 
-_LISTS = ("documents", "formats", "findings", "spans", "up", "partial", "disruptions")
+_LISTS = ("documents", "formats", "findings", "spans", "up", "hosts", "listed", "partial", "disruptions")
 
 
 def _result(table: pa.Table, row: int) -> RunResult:
@@ -258,6 +260,8 @@ def _result(table: pa.Table, row: int) -> RunResult:
         findings=tuple(tuple(one.values()) for one in lists["findings"].to_pylist()),
         spans=_spans_of(lists["spans"]),
         up=_interval(lists["up"]),
+        hosts=tuple(lists["hosts"].to_pylist()),
+        listed=column(lists["listed"]),
         partial=_interval(lists["partial"]),
         disruptions=tuple(RunDisruption(**one) for one in lists["disruptions"].to_pylist()),
     )

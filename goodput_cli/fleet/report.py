@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.disruptions.find import poisson_interval
+from goodput_cli.analysis.insights.passages import repeating
 from goodput_cli.analysis.sheet import Answered, Sheet
 from goodput_cli.analysis.written import Count, Instant, Key, Pattern, Percent, Through, written, written_after
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -25,6 +26,7 @@ from goodput_cli.fleet.rows import (
     CAUSE_TABLE,
     DISRUPTION_TABLE,
     GROUP_TABLE,
+    HOST_TABLE,
     NOT_ANALYSED_TABLE,
     RUN_TABLE,
     SIZE_TABLE,
@@ -33,13 +35,14 @@ from goodput_cli.fleet.rows import (
     CauseRow,
     DisruptionRow,
     GroupRow,
+    HostRow,
     NotAnalysed,
     RunLine,
     SizeRow,
     WeekRow,
     category_name,
 )
-from goodput_cli.fleet.sums import LabelledCategory, Mpg, Sums, mpg_of
+from goodput_cli.fleet.sums import HostSums, LabelledCategory, Mpg, Sums, mpg_of
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 
@@ -213,6 +216,22 @@ def _cause_row(cause: str, amounts: CauseAmounts, total: Sums) -> CauseRow:
     )  # fmt: skip
 
 
+def host_rows(hosts: HostSums) -> list[HostRow]:
+    """The hosts that repeat over all runs, the least likely by chance first (docs/causes.md)."""
+    failures = hosts.failures()
+    deaths = {host: len(found) for host, found in failures.items()}
+    whole = sum(hosts.up.values())
+    return [
+        HostRow(
+            one.host[1], one.host[0] or None, one.deaths, one.of, hosts.up[one.host],
+            100 * hosts.up[one.host] / whole, one.p,
+            ", ".join(sorted({death.cause for death in failures[one.host]})),
+            ", ".join(sorted({death.run for death in failures[one.host]})),
+        )
+        for one in repeating(deaths, hosts.up)
+    ]  # fmt: skip
+
+
 def disruption_row(one: WorstDisruption) -> DisruptionRow:
     """A disruption with its cost."""
     known = one.accelerators is not None
@@ -308,6 +327,35 @@ class Coverage:
     """of runs with allocations, chip time that no allocation covers"""
 
 
+@written("fleet_host_test", "what hosts that repeat were looked for in")
+@dataclass(frozen=True)
+class HostTest:
+    """What hosts that repeat were looked for in."""
+
+    runs: Count
+    """runs of which all hosts are listed: only they count"""
+    other_runs: Count
+    """all others"""
+    hosts: Count
+    """hosts with time up"""
+    deaths: Count
+    """failures that may be of their host, on hosts that lines name; within 10 minutes on one host they are one"""
+    elsewhere: Annotated[Count, Key("deaths_elsewhere")]
+    """such failures of other runs, or on no host that a line names"""
+
+    @property
+    @written_after("elsewhere")
+    def judged(self) -> bool:
+        """whether anything could be judged: false where no run lists its hosts"""
+        return self.runs > 0
+
+    @classmethod
+    def of(cls, hosts: HostSums, runs: int) -> HostTest:
+        """Of the hosts of so many runs."""
+        deaths = sum(map(len, hosts.failures().values()))
+        return cls(hosts.runs, runs - hosts.runs, sum(ns > 0 for ns in hosts.up.values()), deaths, hosts.elsewhere)
+
+
 @written("fleet_mpg", "ML productivity goodput and its factors; null is not recorded")
 @dataclass(frozen=True)
 class FleetMpg(Mpg):
@@ -390,6 +438,10 @@ class FleetReport(Answered):
     """one a --by"""
     causes: Annotated[tuple[CauseRow, ...], CAUSE_TABLE]
     """failures by cause; empty where no line says why"""
+    hosts: Annotated[tuple[HostRow, ...], HOST_TABLE]
+    """hosts on which more died than chance explains; empty also where nobody can tell"""
+    host_test: HostTest
+    """what they were looked for in"""
     disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
     """the most expensive first"""
     runs: Annotated[tuple[RunLine, ...], RUN_TABLE]
@@ -452,6 +504,8 @@ def report_of(
         size_sums=dict(fleet.by_size),
         groups=tuple(_group_table(fleet, dims) for dims in fleet.groups),
         causes=tuple(cause_rows(fleet)),
+        hosts=tuple(host_rows(fleet.hosts)),
+        host_test=HostTest.of(fleet.hosts, fleet.total.runs),
         disruptions=tuple(map(disruption_row, fleet.worst)),
         runs=tuple(map(run_line, fleet.runs)),
         not_analysed=not_analysed,

@@ -31,6 +31,7 @@ from goodput_cli.analysis.disruptions.find import disruptions_inside, how_ended,
 from goodput_cli.analysis.disruptions.losses import find_losses, signs_of_life
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
+from goodput_cli.analysis.insights.passages import listed_name
 from goodput_cli.analysis.question import Question
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
@@ -79,6 +80,8 @@ class RunDisruption:
     """The line that says how it ended, or the last one of its life."""
     cause: str
     """Why (docs/causes.md); `unknown` where nobody says."""
+    host: str
+    """On which host, under the name that lists of the job's hosts have for it; empty where no line says it."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,10 @@ class RunResult:
     spans: Spans = field(default_factory=Spans)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """When attempts were up, and until when."""
+    hosts: tuple[str, ...] = ()
+    """The lists of all hosts that attempts had, each as names with commas between them."""
+    listed: I64 = field(default_factory=lambda: _NOTHING)
+    """Of each attempt, the position of its list in `hosts`; -1 where nothing lists them all."""
     partial: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """When fewer slices were active than there are: start and end."""
     disruptions: tuple[RunDisruption, ...] = ()
@@ -118,8 +125,9 @@ class RunResult:
     @property
     def size(self) -> int:
         """About how many bytes of memory it takes."""
-        intervals = len(self.up[0]) + len(self.partial[0])
-        return 3000 + 40 * len(self.spans.start) + 16 * intervals + 500 * len(self.disruptions)
+        intervals = 2 * len(self.up[0]) + len(self.partial[0])
+        names = sum(map(len, self.hosts))
+        return 3000 + 40 * len(self.spans.start) + 16 * intervals + 500 * len(self.disruptions) + names
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,7 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
     risk = at_risk(timeline)
     ending = END_NAMES[timeline.endings.how[-1]] if attempts else END_NAMES[End.NOT_LOGGED]
     noticed = findings(timeline)
+    hosts, listed = _hosts(timeline)
     return replace(
         bare,
         runs=bare.runs if bare.run else len(timeline.runs),
@@ -204,6 +213,8 @@ def _result(bare: RunResult, timeline: Timeline) -> RunResult:
         findings=tuple(sorted((one.code, one.severity, one.count) for one in noticed)),
         spans=joined_spans(timeline),
         up=up_times(timeline),
+        hosts=hosts,
+        listed=listed,
         partial=_partial(timeline.table, timeline.end),
         disruptions=_disruptions(timeline),
     )
@@ -258,8 +269,24 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     named = [ENDED[code] for code in ended[dead].tolist()]
     values = (one.tolist() for one in columns)
     evidence = (None if place is None else well_formed(place) for place in table.places(rows))
-    why = (timeline.causes.why[attempt].code for attempt in dead.tolist())
-    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, evidence, why))
+    causes = [timeline.causes.why[attempt] for attempt in dead.tolist()]
+    hosts = (_host(timeline, attempt, one.host) for attempt, one in zip(dead.tolist(), causes, strict=True))
+    why = (one.code for one in causes)
+    return tuple(map(RunDisruption, (inside + 1).tolist(), named, *values, evidence, why, hosts))
+
+
+def _hosts(timeline: Timeline) -> tuple[tuple[str, ...], I64]:
+    """The lists of all hosts of the attempts, and of each attempt the position of its own."""
+    lists = [",".join(sorted(hosts)) for hosts in timeline.causes.hosts]
+    place = {text: at for at, text in enumerate(sorted({text for text in lists if text}))}
+    listed = [place.get(text, -1) for text in lists] or [-1] * len(timeline.attempts)
+    return tuple(place), np.array(listed, dtype=np.int64)
+
+
+def _host(timeline: Timeline, attempt: int, host: str) -> str:
+    """A host as the list of its attempt names it; as the line that names it does, where there is no list."""
+    listed = timeline.causes.hosts[attempt] if timeline.causes.hosts else frozenset()
+    return well_formed(listed_name(host, sorted(listed)) or host) if host else ""
 
 
 @dataclass(frozen=True)

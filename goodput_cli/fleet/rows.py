@@ -180,6 +180,21 @@ class CauseRow:
 
 
 @dataclass(frozen=True)
+class HostRow:
+    """A host on which more jobs died than chance explains."""
+
+    host: str = column("text", "the host", heading="host")
+    cluster: str | None = column("text", "from labels; null where none says it", heading="cluster", spare=True)
+    deaths: int = column("count", "failures on it that a host can be the cause of", heading="deaths")
+    of: int = column("count", "such failures on all hosts", heading="of")
+    up_ns: int = column("duration", "its time up, over all runs", heading="up")
+    share_percent: float = column("percent", "its part of all hosts' time up", name="share", heading="share of time")
+    p: float = column("number", "how likely chance makes it so, over all hosts (Holm)", heading="p")
+    causes: str = column("text", "why they died", heading="why")
+    runs: str = column("text", "the runs that died there", heading="runs")
+
+
+@dataclass(frozen=True)
 class DisruptionRow:
     """One of the worst disruptions."""
 
@@ -273,7 +288,8 @@ def _for_people(one: Column) -> Column:
     """People see hours to a tenth, 17,831.0, and amounts of money as 1,250.00 USD."""
     exact = one.values
     assert exact is not None
-    shown = grouped if one.name == "cost" else "{:,.1f}".format if one.kind == "number" else None
+    form = "{:.2g}" if one.name == "p" else "{:,.1f}"
+    shown = grouped if one.name == "cost" else form.format if one.kind == "number" else None
     if shown is None:
         return one
     return replace(one, people_values=lambda rows: [None if value is None else shown(value) for value in exact(rows)])
@@ -303,6 +319,10 @@ SIZE_TABLE = _table(
 CAUSE_TABLE = _table(
     CauseRow, "fleet_cause", "failures of one cause",
     "why", "failures", "runs", "/1000 acc. days", "95 % from", "95 % to", "accelerator h", "lost", "group",
+)  # fmt: skip
+HOST_TABLE = _table(
+    HostRow, "fleet_host", "a host on which more jobs died than chance explains",
+    "host", "cluster", "deaths", "of", "share of time", "p", "why", "runs", "up",
 )  # fmt: skip
 DISRUPTION_TABLE = _table(
     DisruptionRow, "fleet_disruption", "one of the worst disruptions",

@@ -19,6 +19,7 @@ from goodput_cli.fleet.rows import (
     CHANGE_TABLE,
     DISRUPTION_TABLE,
     GROUP_TABLE,
+    HOST_TABLE,
     LEFT_OUT_TABLE,
     RUN_TABLE,
     SIZE_TABLE,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 NOT_RECORDED = "not recorded"
 CATEGORIES, WEEKS, SIZES = "What the time went to", "Weeks", "Sizes, in accelerators"
 CAUSES, DISRUPTIONS, LEFT_OUT = "Why they died", "Worst disruptions", "Not analysed"
+HOSTS = "Hosts that repeat"
 CHANGES = "What changed since the week before"
 """Titles of sections."""
 _MOST_REASONS, _FEW = 10, 3
@@ -105,6 +107,7 @@ def summary(report: FleetReport) -> Iterator[str]:
             f"{_percent(share)} of the job time; --labels, --allocations or --accelerators name the rest"
         )
     yield from headline(report)
+    yield from hosts_that_repeat(report)
     if not report.complete:
         yield "incomplete: what could not be analysed is listed below, and is in no total"
 
@@ -215,12 +218,36 @@ def _common_sections(report: FleetReport) -> Iterator[Sheet]:
     yield rows_sheet(SIZES, SIZE_TABLE, report.sizes, (f"failures: {ends}; MTTF in job time, with its 95 % interval",))
     if report.causes:
         words = "failures a thousand accelerator days up, with their 95 % interval; unknown: no line says why"
-        yield rows_sheet(CAUSES, CAUSE_TABLE, report.causes, (words,))
+        notes = (words,) if report.hosts else (words, *hosts_judged(report))
+        yield rows_sheet(CAUSES, CAUSE_TABLE, report.causes, notes)
+    if report.hosts:
+        yield rows_sheet(HOSTS, HOST_TABLE, report.hosts, tuple(hosts_judged(report)))
     if report.disruptions:
         yield rows_sheet(DISRUPTIONS, DISRUPTION_TABLE, report.disruptions)
     if report.not_analysed:
         reasons, rest = by_reason(report.not_analysed)
         yield rows_sheet(LEFT_OUT, LEFT_OUT_TABLE, reasons, rest)
+
+
+def hosts_that_repeat(report: FleetReport) -> Iterator[str]:
+    """A sentence for each of the first hosts on which more died than chance explains."""
+    for one in report.hosts[:_FEW]:
+        where = f" of {one.cluster}" if one.cluster else ""
+        yield f"{one.deaths} of {one.of} deaths were on {one.host}{where} (p = {one.p:.2g}): drain it and test it"
+
+
+def hosts_judged(report: FleetReport) -> Iterator[str]:
+    """What is said of hosts that repeat: that there are some, or none, or that nobody can tell."""
+    test = report.host_test
+    if not test.judged:
+        yield "hosts that repeat: cannot be judged, no run lists all of its hosts (NodeList of sacct does)"
+        return
+    of = f"{plural(test.deaths, 'death')} that a host can be the cause of, on {plural(test.hosts, 'host')}"
+    left_out = f"; {plural(test.other_runs, 'run')} left out: not all hosts are listed" if test.other_runs else ""
+    if report.hosts:
+        yield f"{of}{left_out}; p: how likely chance does it, over all hosts"
+    else:
+        yield f"no host has more deaths than chance explains: {of}{left_out}"
 
 
 def changed(change: Change) -> str:

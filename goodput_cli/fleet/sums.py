@@ -17,11 +17,59 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
+from goodput_cli.analysis.insights.passages import AGAIN_NS
 from goodput_cli.analysis.written import Key, Percent
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.ratios import ratio
 from goodput_cli.fleet.results import Spans
 from goodput_cli.vocabulary.categories import Category
+
+HostKey = tuple[str, str]
+"""Cluster, empty where nobody says it, and host: clusters may name their hosts alike."""
+
+
+@dataclass(frozen=True)
+class HostDeath:
+    """A death that may be of its host."""
+
+    at_ns: int
+    host: HostKey
+    cause: str
+    run: str
+
+
+@dataclass
+class HostSums:
+    """Hosts' time up over all runs, and what died on them: of runs of which all hosts are listed, and of no other."""
+
+    up: Counter[HostKey] = field(default_factory=Counter)
+    """ns."""
+    deaths: list[HostDeath] = field(default_factory=list)
+    runs: int = 0
+    """Those of which all hosts are listed."""
+    elsewhere: int = 0
+    """Deaths that may be of their host in other runs, or on no host that a line names."""
+
+    def add(self, up: Counter[HostKey] | None, deaths: list[HostDeath]) -> None:
+        """Add a run. up: None where not all of its hosts are listed."""
+        usable = [one for one in deaths if up is not None and one.host in up]
+        self.elsewhere += len(deaths) - len(usable)
+        self.deaths += usable
+        if up is not None:
+            self.up.update(up)
+            self.runs += 1
+
+    def failures(self) -> dict[HostKey, list[HostDeath]]:
+        """By host, its failures: deaths within 10 minutes on one host are one, of whichever jobs, and the first of them
+        stands for it."""
+        found: dict[HostKey, list[HostDeath]] = {}
+        last: dict[HostKey, int] = {}
+        for one in sorted(self.deaths, key=lambda death: (death.at_ns, death.host, death.run)):
+            if one.host not in last or one.at_ns - last[one.host] > AGAIN_NS:
+                found.setdefault(one.host, []).append(one)
+            last[one.host] = one.at_ns
+        return found
+
 
 LabelledCategory = tuple[Category, str | None]
 """A category, and the label of custom events."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,18 @@ def test_holm_is_that_of_its_definition() -> None:
         assert holm(values) == pytest.approx(steps_down(values))
 
 
+def test_the_tail_is_that_of_exact_fractions_however_many_deaths() -> None:
+    """Against whole numbers alone; thousands of deaths have terms that no float can hold."""
+    rng = random.Random(5)
+    for _ in range(300):
+        trials = rng.choice((3, 12, 60, 400))
+        least, share = rng.randint(0, min(trials, 30)), Fraction(rng.randint(1, 40), rng.randint(41, 400))
+        exact = sum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(least, trials + 1))
+        assert tail(least, trials, float(share)) == pytest.approx(float(exact), rel=1e-9)
+    assert tail(3, 20_000, 0.5) == 1.0
+    assert 0 < tail(60, 20_000, 1 / 1000) < 1e-9
+
+
 def test_healthy_fleets_name_no_host() -> None:
     """Of 1000 fleets whose deaths are of any host by chance, at most 1 % name one."""
     rng = random.Random(11)
@@ -93,15 +107,18 @@ def test_nodes_as_slurm_lists_them(text: str, nodes: tuple[str, ...]) -> None:
     assert nodes_in(text) == nodes
 
 
-def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dict[str, str]:
-    """A job of one allocation a life, each of which ends half an hour after it began; its insights by kind."""
+def lives(
+    folder: Path, hosts: int, deaths: list[str], node_list: str = "", name: str = "llm", day: str = "2026-03-01"
+) -> None:
+    """A job of one allocation a life, each of which ends half an hour after it began, on every hour from 08:00."""
+    folder.mkdir(parents=True, exist_ok=True)
     listed = node_list or f"node-[1-{hosts}]"
     rows = ["JobID|JobName|State|ExitCode|Submit|Start|End|NodeList"]
     for number, host in enumerate([*deaths, ""]):
-        begin = f"2026-03-01T{8 + number:02d}:00:00"
-        state, end = ("FAILED", f"2026-03-01T{8 + number:02d}:30:00") if host else ("COMPLETED", "2026-03-01T23:30:00")
-        rows.append(f"{70 + number}|llm|{state}|1:0|{begin}|{begin}|{end}|{listed}")
-        hour = f"2026-03-01 {8 + number:02d}"
+        begin = f"{day}T{8 + number:02d}:00:00"
+        state, end = ("FAILED", f"{day}T{8 + number:02d}:30:00") if host else ("COMPLETED", f"{day}T23:30:00")
+        rows.append(f"{70 + number}|{name}|{state}|1:0|{begin}|{begin}|{end}|{listed}")
+        hour = f"{day} {8 + number:02d}"
         lines = ["time to initialize megatron (seconds): 20.000",
                  f"[after megatron is initialized] datetime: {hour}:00:20.000000 "]  # fmt: skip
         lines += [
@@ -111,6 +128,11 @@ def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dic
         lines += [f"srun: error: {host}: task 3: Segmentation fault (core dumped)"] if host else []
         (folder / f"slurm-{70 + number}.out").write_text("\n".join(lines) + "\n")
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
+
+
+def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dict[str, str]:
+    """The insights of such a job, by kind."""
+    lives(folder, hosts, deaths, node_list)
     return {one.code: one.text for one in goodput_cli.analyze(str(folder), job_name="llm").insights}
 
 

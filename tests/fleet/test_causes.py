@@ -1,11 +1,15 @@
-"""Why the attempts of a fleet died: failures by cause in a thousand accelerator days, with their interval."""
+"""Why the attempts of a fleet died, and on which hosts: failures by cause in a thousand accelerator days, with their
+interval, and hosts that repeat over all jobs."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from goodput_cli.cli.main import run
+from tests.causes.test_repeats import lives
 from tests.causes.test_rules import FIRST, SECOND, raised
 from tests.support.fleets import fleet, put, training
 
@@ -60,3 +64,106 @@ def test_where_no_line_of_any_run_says_why_there_is_no_table() -> None:
     put(Path("logs/a.jsonl"), training("a", 3, 2))
     job("d")
     assert fleet("logs", "--accelerators", "8")["causes"] == []
+
+
+P_OF_4_IN_7 = 64 * (35 * 63**3 + 21 * 63**2 + 7 * 63 + 1) / 64**7
+"""By hand: four to seven of seven deaths on one of 64 hosts that were up alike, over 64 hosts."""
+
+
+def hosts_of(*logs: str, accelerators: str = "512") -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    answer = fleet(*logs, "--accelerators", accelerators)
+    return answer["hosts"], answer["host_test"]
+
+
+def three_jobs() -> None:
+    """Each dies on node-7 among others, once or twice: too seldom for any of them alone."""
+    lives(Path("logs/a"), 64, ["node-7", "node-3"], name="a", day="2026-03-01")
+    lives(Path("logs/b"), 64, ["node-9", "node-7"], name="b", day="2026-03-02")
+    lives(Path("logs/c"), 64, ["node-7", "node-11", "node-7"], name="c", day="2026-03-03")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_host_repeats_over_jobs_of_which_none_could_tell() -> None:
+    three_jobs()
+    (row,), test = hosts_of("logs")
+    assert (row["host"], row["deaths"], row["of"], row["causes"], row["runs"]) == (
+        "node-7", 4, 7, "native_crash", "a, b, c",
+    )  # fmt: skip
+    assert row["p"] == pytest.approx(P_OF_4_IN_7)
+    assert row["share_percent"] == pytest.approx(100 / 64)
+    assert test == {"runs": 3, "other_runs": 0, "hosts": 64, "deaths": 7, "deaths_elsewhere": 0, "judged": True}
+    text = run_text("logs")
+    assert "4 of 7 deaths were on node-7 (p = 0.00013): drain it and test it" in text
+    assert "7 deaths that a host can be the cause of, on 64 hosts" in " ".join(text.split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_runs_that_do_not_list_their_hosts_are_in_neither_count() -> None:
+    three_jobs()
+    lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d", day="2026-03-04")
+    (row,), test = hosts_of("logs")
+    assert (row["deaths"], row["of"], row["p"]) == (4, 7, pytest.approx(P_OF_4_IN_7))
+    assert (test["other_runs"], test["deaths_elsewhere"]) == (1, 5)
+
+
+@pytest.mark.usefixtures("folder")
+def test_where_no_run_lists_its_hosts_nothing_is_judged() -> None:
+    lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d")
+    rows, test = hosts_of("logs")
+    assert (rows, test["judged"], test["deaths_elsewhere"]) == ([], False, 5)
+    assert "hosts that repeat: cannot be judged" in " ".join(run_text("logs").split())
+
+
+@pytest.mark.usefixtures("folder")
+def test_deaths_of_two_jobs_at_once_on_one_host_are_one_failure() -> None:
+    """The host took both with it: two deaths, one failure."""
+    for name in "abcd":
+        lives(Path(f"logs/{name}"), 64, ["node-7"], name=name)
+    rows, test = hosts_of("logs")
+    assert (rows, test["deaths"], test["runs"]) == ([], 1, 4)
+
+
+@pytest.mark.usefixtures("folder")
+def test_hosts_of_two_clusters_with_one_name_are_two_hosts() -> None:
+    three_jobs()
+    Path("labels.csv").write_text("job,cluster\na,east\nb,east\nc,west\n")
+    rows, test = hosts_of("logs", "--labels", "labels.csv")
+    assert (rows, test["hosts"]) == ([], 128)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_table_of_allocations_lists_hosts_that_no_log_lists() -> None:
+    three_jobs()
+    rows = ["JobName|Start|End|AllocTRES|NodeList"]
+    for name in "abc":
+        listed = Path(f"logs/{name}/sacct.txt")
+        table = [line.split("|") for line in listed.read_text().splitlines()[1:]]
+        rows += [f"{name}|{one[5]}|{one[6]}|gres/gpu=512|{one[7]}" for one in table]
+        listed.write_text(listed.read_text().replace("node-[1-64]", "None assigned"))
+    Path("slurm.txt").write_text("\n".join(rows) + "\n")
+    assert hosts_of("logs")[1]["judged"] is False
+    (row,), test = hosts_of("logs", "--sacct", "slurm.txt")
+    assert (row["host"], row["deaths"], row["p"]) == ("node-7", 4, pytest.approx(P_OF_4_IN_7))
+    assert (test["runs"], test["deaths"]) == (3, 7)
+
+
+@pytest.mark.usefixtures("folder")
+def test_only_the_time_and_the_deaths_of_the_window_count() -> None:
+    three_jobs()
+    rows, test = hosts_of("logs", "--from", "2026-03-02", "--to", "2026-03-03")
+    assert (rows, test["runs"], test["deaths"]) == ([], 1, 2)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_store_keeps_hosts() -> None:
+    three_jobs()
+    fresh = hosts_of("logs", "--store", "store")
+    assert fresh == hosts_of("logs", "--store", "store")
+    assert [row["host"] for row in fresh[0]] == ["node-7"]
+
+
+def run_text(*arguments: str) -> str:
+    """What people read."""
+    out = Path("fleet.txt")
+    assert run(["fleet", *arguments, "--accelerators", "512", "--workers", "1", "-q", "-o", str(out), "--force"]) == 0
+    return out.read_text()

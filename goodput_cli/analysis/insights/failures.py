@@ -239,7 +239,7 @@ def _starts_that_die(failures: Failures, starts: Mask) -> Candidate:
     )  # fmt: skip
 
 
-def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat, Rows]]:
+def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat[str], Rows]]:
     """Hosts on which more deaths are than chance explains, each with the attempts that died there."""
     timeline = failures.analysis.timeline
     time_up = time_up_by_host(timeline)
@@ -247,7 +247,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat, R
         return []
     why, found = timeline.causes.why, dict[int, str]()
     for at in np.flatnonzero(failures.passages.unplanned).tolist():
-        name = listed_name(why[at].host, time_up) if of_a_host(why[at]) else None
+        name = listed_name(why[at].host, time_up) if of_a_host(why[at].code) else None
         if name is not None:
             found[at] = name
     deaths = deaths_by_host((int(timeline.sign_of_life[at]), host) for at, host in found.items())
@@ -258,7 +258,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> list[tuple[HostRepeat, R
     return [(one, dead) for one, dead in of_host if len(dead)]
 
 
-def _dies_on_one_host(failures: Failures, repeat: HostRepeat, dead: Rows) -> Candidate:
+def _dies_on_one_host(failures: Failures, repeat: HostRepeat[str], dead: Rows) -> Candidate:
     timeline = failures.analysis.timeline
     down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
     codes = sorted({timeline.causes.why[at].code for at in dead.tolist()})

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
-from goodput_cli.accounting.attempts.why import Why, same_host
+from goodput_cli.accounting.attempts.why import same_host
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among
 from goodput_cli.analysis.disruptions.find import downtimes
@@ -206,14 +206,19 @@ LEVEL = 0.01
 """A host repeats where chance would make it so in less than this share of all cases, over all hosts."""
 _GROUPS = frozenset({"hardware", "network"})
 _CODES = frozenset({"host_oom", "native_crash", "device_error", "not_finite", "storage_error", "killed"})
-_AGAIN_NS = 600 * 10**9
+AGAIN_NS = 600 * 10**9
+"""Deaths on one host so shortly after one another are one failure and many starts."""
+
+
+Host = TypeVar("Host", str, tuple[str, str])
+"""The name of a host; over a fleet, behind that of its cluster."""
 
 
 @dataclass(frozen=True)
-class HostRepeat:
+class HostRepeat(Generic[Host]):
     """A host, and how its deaths compare with chance."""
 
-    host: str
+    host: Host
     deaths: int
     of: int
     """All deaths that count."""
@@ -223,15 +228,34 @@ class HostRepeat:
     """How likely chance makes it so, over all hosts (Holm)."""
 
 
-def of_a_host(why: Why) -> bool:
-    """Whether a death may be of its host: by its cause, on a host that a line names."""
-    return bool(why.host) and (group_of(why.code) in _GROUPS or why.code in _CODES)
+def of_a_host(code: str) -> bool:
+    """Whether a cause is one that a host can have."""
+    return group_of(code) in _GROUPS or code in _CODES
 
 
 def tail(least: int, trials: int, share: float) -> float:
-    """P(X >= least) of a binomial distribution: every term of it, none estimated."""
-    some = range(max(least, 0), trials + 1)
-    return min(1.0, math.fsum(math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in some))
+    """P(X >= least) of a binomial distribution: the sum of its terms, from the largest of them outwards, so that a term
+    too small for a float ends a sum that it could not change."""
+    if least <= 0 or share >= 1:
+        return 1.0 if least <= trials else 0.0
+    if least > trials or share <= 0:
+        return 0.0
+    if least <= trials * share:  # the largest term is above: the sum of those below it is the exact part
+        below = _terms(range(least - 1, -1, -1), trials, share)
+        return max(0.0, 1.0 - math.fsum(below))
+    return min(1.0, math.fsum(_terms(range(least, trials + 1), trials, share)))
+
+
+def _terms(counts: range, trials: int, share: float) -> Iterator[float]:
+    """P(X = k) of neighbouring counts, up to the first that is 0 as a float: the first by its binomial coefficient, a
+    whole number of any length, each other one by its ratio to that before."""
+    k, odds = counts[0], share / (1 - share)
+    term = math.exp(math.log(math.comb(trials, k)) + k * math.log(share) + (trials - k) * math.log1p(-share))
+    for k in counts:
+        if term == 0.0:
+            return
+        yield term
+        term *= (trials - k) / (k + 1) * odds if counts.step > 0 else k / (trials - k + 1) / odds
 
 
 def holm(values: Sequence[float]) -> list[float]:
@@ -243,14 +267,14 @@ def holm(values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def repeating(deaths: Mapping[str, int], time_up: Mapping[str, int]) -> list[HostRepeat]:
+def repeating(deaths: Mapping[Host, int], time_up: Mapping[Host, int]) -> list[HostRepeat[Host]]:
     """The hosts that deaths repeat on more than chance explains. deaths: by host. time_up: of all hosts (ns or any
     other unit), also of those without a death."""
     total, count = sum(time_up.values()), sum(deaths.values())
     if total <= 0 or count < LEAST or any(host not in time_up for host in deaths):
         return []
     names = [host for host, time in time_up.items() if time > 0]
-    alone = [tail(deaths.get(host, 0), count, time_up[host] / total) for host in names]
+    alone = [tail(deaths.get(host, 0), count, time_up[host] / total) for host in names]  # of none: 1
     found = [
         HostRepeat(host, deaths.get(host, 0), count, len(names), p)
         for host, p in zip(names, holm(alone), strict=True)
@@ -265,7 +289,7 @@ def deaths_by_host(when: Iterable[tuple[int, str]]) -> Counter[str]:
     last: dict[str, int] = {}
     found: Counter[str] = Counter()
     for at, host in sorted(when):
-        if host not in last or at - last[host] > _AGAIN_NS:
+        if host not in last or at - last[host] > AGAIN_NS:
             found[host] += 1
         last[host] = at
     return found

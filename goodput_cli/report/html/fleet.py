@@ -17,11 +17,13 @@ from goodput_cli.fleet.sheet import (
     CAUSES,
     CHANGES,
     DISRUPTIONS,
+    HOSTS,
     LEFT_OUT,
     SIZES,
     WEEKS,
     FleetSheet,
     hide_unknown,
+    hosts_that_repeat,
     mpg_text,
     rows_sheet,
     runs_by_loss,
@@ -294,7 +296,7 @@ def fleet_page(sheet: FleetSheet, template: str, *, every_run: bool = False, **m
         list(summary(report))[:1],
         goodput=_goodput(report),
         tiles=_tiles(report),
-        lost=list(where_lost(report)),
+        lost=[*where_lost(report), *hosts_that_repeat(report)],
         parts=list(_parts(report, sheet, every_run=every_run)),
         method=[("time zone", report.window.timezone), *report.method.items()],
         findings=tuple(diagnostic_lines(report.diagnostics)) if total else (),
@@ -359,7 +361,7 @@ def _parts(report: FleetReport, sheet: FleetSheet, *, every_run: bool) -> Iterat
     failures = "Mean job time to a failure with its 95 % interval; an arrow where no failure was seen."
     sizes = _figures(("failures", failures_chart(report), failures))
     yield _Part("Sizes and failures", sizes, _table(sections[SIZES]))
-    for name in (CAUSES, DISRUPTIONS, LEFT_OUT):
+    for name in (CAUSES, HOSTS, DISRUPTIONS, LEFT_OUT):
         if name in sections:
             yield _Part(name, (), _table(sections[name]))
     scatter = f"Goodput of each run against its hours: at most {_MOST_RUNS} runs, those that lost most."
